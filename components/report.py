@@ -68,10 +68,10 @@ from components.widgets.wording import (
 )
 from core.baseline.wording import edits_of_spans, shortened, with_edits
 from core.debate.signals import signals_of
-from core.events import ToolUse
-from core.progress import Progress
-from core.records import Case, Passage, Run, Span
-from core.reviews import Correction, category_words, instead_words
+from core.schema.events import ToolUse
+from core.schema.progress import Progress
+from core.schema.records import Case, Passage, Run, Span
+from core.schema.reviews import Correction, category_words, instead_words
 
 LONGEST_TOLD = 80  # characters of a line that is read at a glance
 BY_MARKS = "the values beside the marked words"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from core.events import (
+from core.schema.events import (
     Event,
     JudgementReached,
     LabelPredicted,
@@ -21,7 +21,7 @@ from core.events import (
     ToolCalled,
     ToolUse,
 )
-from core.records import Case, Judgement, Passage, Plan, Span, Statement, Verdict
+from core.schema.records import Case, Judgement, Passage, Plan, Span, Statement, Verdict
 from tests.fakes import make_case
 
 SENTENCES = (

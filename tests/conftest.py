@@ -13,9 +13,9 @@ from hypothesis import settings
 
 from core.agents.rosters import roster_named
 from core.baseline.encoder import load_multilingual_encoder
-from core.config import HOME_VARIABLE, Settings
 from core.pipeline.review import Resources
-from core.roles import Roster
+from core.runtime.config import HOME_VARIABLE, Settings
+from core.schema.roles import Roster
 from core.store import Store, open_store
 from core.verdict.classifier import load_classifier
 from tests.fakes import ticking

@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.agents.agent_runner import RunContext
+from core.agents.agent_runner import AgentContext, RunContext
 from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.agents.prompt_call import AgentContext
 from core.agents.rosters import roster_named
-from core.concurrency import Stop
 from core.debate.state import DebateState
-from core.events import Event, PersonSpoke
 from core.llm.prompting import PromptBook
-from core.progress import Progress
-from core.records import Context, Plan, Turn
-from core.roles import CaseView, Debater, Judge, Roster
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.schema.events import Event, PersonSpoke
+from core.schema.progress import Progress
+from core.schema.records import Context, Plan, Turn
+from core.schema.roles import CaseView, Debater, Judge, Roster
+from core.schema.rosters import Seat
 from tests.agents.seats import FENCE, SEAT
 from tests.fakes import FakeDesk, ScriptedJudge, ticking
 from tests.readers import word_assessor

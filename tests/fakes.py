@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from core.concurrency import Stop
-from core.errors import ReviewError
-from core.events import Event
 from core.llm.call import Asked, Call, Completion, Model, in_silence
 from core.llm.encoder import Matrix
-from core.records import (
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReviewError
+from core.schema.events import Event
+from core.schema.records import (
     Case,
     Judgement,
     Label,
@@ -30,11 +30,11 @@ from core.records import (
     Statement,
     Turn,
 )
-from core.roles import CaseView, DebateView, Evidence, JudgeView, Roster, Speak
+from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Roster, Speak
 
 if TYPE_CHECKING:
-    from core.pipeline.reuse import Earlier
     from core.pipeline.review import Resources
+    from core.pipeline.run_factory import Earlier
 
 Line = tuple[Reply, Stance, str]
 

@@ -12,10 +12,9 @@ import numpy as np
 
 from core.baseline.assessment import Assessor
 from core.baseline.entailment import Pair, PairReading, Reader, WordDoubt
-from core.baseline.evidence_model import MATERIALS, EvidenceModel, Logistic, Trees
-from core.baseline.features import FEATURES
-from core.concurrency import Stop
-from core.documents.terms import WORD, query_terms, terms
+from core.baseline.evidence_model import FEATURES, MATERIALS, EvidenceModel, Logistic, Trees
+from core.documents.segmentation import WORD, query_terms, terms
+from core.runtime.concurrency import Stop
 
 Odds = tuple[float, float, float]
 """Supported, contradicted, neutral."""

@@ -10,14 +10,12 @@ import pytest
 
 from components.check.batch import told_runs
 from core.__main__ import _plainly
-from core.events import LabelPredicted
-from core.pipeline.checking import Request, check_once
-from core.records import Plan, Run, Verdict
-from core.review.queue_ranking import enqueue
-from core.review.selective_prediction import KIND, Limit, Policy, body_of, policy_of, reorder
+from core.pipeline.streaming_input import Request, check_once
+from core.review.queue_ranking import KIND, Limit, Policy, body_of, enqueue, policy_of, reorder
+from core.schema.events import LabelPredicted
+from core.schema.records import Plan, Run, Verdict
 from core.store import Store, open_store
-from core.store.active_learning import FIRST
-from core.store.queue import AT_RANDOM, EVERYTHING, Rules, why_of
+from core.store.queue import AT_RANDOM, EVERYTHING, FIRST, Rules, why_of
 from core.store.runs import RunFilter
 from core.store.versions import Choice, Learned
 from tests.learning.answered import OURS, add_run

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.library import store_file
-from core.events import ToolUse
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
 from core.pipeline.tool_context import Place, bench_of
-from core.progress import folded
-from core.records import Plan
 from core.review.people import first_project
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.schema.events import ToolUse
+from core.schema.progress import folded
+from core.schema.records import Plan
+from core.schema.rosters import Seat
 from core.store import open_store
 from core.tools.registry import Bench, read_input, tool_named, use
 from core.tools.web_search import WebChoice, save_web_choice

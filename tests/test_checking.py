@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import SHIPPED
-from core.errors import InputError, KeyMissing
-from core.events import ModelCalled
 from core.llm.keys import Keys
-from core.pipeline.checking import Draft, Request, outcome, planned, store_case
-from core.progress import folded
-from core.records import ModelCall, Plan, Run
+from core.pipeline.streaming_input import Draft, Request, outcome, planned, store_case
 from core.review.people import PERSON_NOTE, draft_of, first_project, keep_draft, rename_person
+from core.runtime.errors import InputError, KeyMissing
+from core.schema.events import ModelCalled
+from core.schema.progress import folded
+from core.schema.records import ModelCall, Plan, Run
 from core.store import Store
 
 

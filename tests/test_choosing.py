@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.store.active_learning import (
+from core.store.queue import (
     FIRST,
     Shares,
     spread,

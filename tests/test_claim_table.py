@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from core.config import Settings
 from core.documents.library import store_file
 from core.documents.tables import safe_cell
-from core.errors import InputError
 from core.pipeline.batch_check import read_claims, results, results_csv, resume_batch, start_batch
 from core.pipeline.jobs import Jobs
-from core.records import Plan
 from core.review.people import first_project
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.records import Plan
 from core.store import open_store
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.config import Settings
-from core.errors import InputError
 from core.llm.limits import Caps
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.comparison import (
     MOST_WAYS,
     Budget,
@@ -29,9 +26,12 @@ from core.pipeline.comparison import (
 )
 from core.pipeline.cost_estimate import Expected, Use
 from core.pipeline.jobs import Jobs
-from core.records import Case, Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.seats import RosterSheet, Seat
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.records import Case, Plan
+from core.schema.rosters import RosterSheet, Seat
 from core.store import Store, open_store
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 
 
 def test_a_callback_that_was_taken_back_is_not_called() -> None:

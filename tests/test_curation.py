@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.records import Project, Span
 from core.review.adjudication import (
     Version,
     ask_again,
@@ -16,7 +15,8 @@ from core.review.adjudication import (
     settle,
     version_of,
 )
-from core.reviews import Correction, Gold, Item
+from core.schema.records import Project, Span
+from core.schema.reviews import Correction, Gold, Item
 from core.store import open_store
 from core.store.queue import Rules
 from tests.fakes import make_case

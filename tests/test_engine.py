@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents import library as gather
 from core.documents.library import reindex, remove_file, store_file
 from core.documents.retrieval import ensure_index
-from core.errors import InputError, ModelError, ReplyError
-from core.events import TRANSIENT, Event, RunResumed
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.review import Resources
-from core.progress import folded
-from core.records import Case, Judgement, Plan, Source
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.roles import JudgeView, Roster
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import InputError, ModelError, ReplyError
+from core.schema.events import TRANSIENT, Event, RunResumed
+from core.schema.progress import folded
+from core.schema.records import Case, Judgement, Plan, Source
+from core.schema.roles import JudgeView, Roster
 from core.store import Store, open_store
 from tests.fakes import Line, ScriptedDebater, ScriptedJudge, review
 

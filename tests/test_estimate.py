@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_audit import told_tools
-from core.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
 from core.llm.limits import estimated_tokens
 from core.pipeline.cost_estimate import (
     PER_IMAGE_SECONDS,
@@ -23,8 +22,9 @@ from core.pipeline.cost_estimate import (
     sizes_of,
     steps_of,
 )
-from core.records import LibraryEntry, Plan, Project, Run, Source, Verdict
-from core.seats import DebateOptions, RosterSheet, Seat
+from core.schema.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
+from core.schema.records import LibraryEntry, Plan, Project, Run, Source, Verdict
+from core.schema.rosters import DebateOptions, RosterSheet, Seat
 from core.store import Store
 from core.store.cases import Vectors
 from tests.fakes import make_case
@@ -368,7 +368,7 @@ def test_images_are_asked_about_side_by_side() -> None:
 def test_it_loads_no_model_library() -> None:
     code = (
         "import sys; from core.pipeline.cost_estimate import Size, expected_use; "
-        "from core.seats import RosterSheet, Seat; "
+        "from core.schema.rosters import RosterSheet, Seat; "
         "expected_use(RosterSheet('x', judge=Seat(model='openai/gpt-4o')), Size(100)); "
         "assert not {'litellm', 'openai', 'onnxruntime', 'babel'} & set(sys.modules); "
         "assert not {'core.baseline.entailment', 'core.baseline.judge'} & set(sys.modules)"

@@ -16,20 +16,19 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import roster_named
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.library import store_file
-from core.errors import InputError
-from core.events import PersonSpoke, RunStarted, RunStopped
-from core.pipeline.checking import Draft, ended, store_case
 from core.pipeline.jobs import Jobs, require_debate
-from core.progress import Progress
-from core.records import Case, Judgement, Plan, Run, Turn
+from core.pipeline.streaming_input import Draft, ended, store_case
 from core.review.people import first_project
-from core.roles import DebateView, Judge, JudgeView, Roster, Speak
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.events import PersonSpoke, RunStarted, RunStopped
+from core.schema.progress import Progress
+from core.schema.records import Case, Judgement, Plan, Run, Turn
+from core.schema.roles import DebateView, Judge, JudgeView, Roster, Speak
 from core.store import open_store
-from core.verdict.classifier import save_head, version_folder
-from core.verdict.head import Head
+from core.verdict.classifier import Head, save_head, version_folder
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -277,7 +276,7 @@ import sys, time
 from pathlib import Path
 from tests.test_jobs import slow_roster
 from core.pipeline.jobs import Jobs
-from core.records import Plan
+from core.schema.records import Plan
 from core.store import open_store
 home, case_id = Path(sys.argv[1]), sys.argv[2]
 with open_store(home) as store:

@@ -11,11 +11,11 @@ from core.baseline.span_reader import word_scorer
 from core.learning.span_tuning import decide, go_back, take_into_use
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.progress import Progress, folded
-from core.records import EXAMPLES, MEMBER, THRESHOLD, Case, Member, Plan
 from core.review.people import first_project
-from core.review.selective_prediction import KIND as SELECTIVE
-from core.review.selective_prediction import policy_of
+from core.review.queue_ranking import KIND as SELECTIVE
+from core.review.queue_ranking import policy_of
+from core.schema.progress import Progress, folded
+from core.schema.records import EXAMPLES, MEMBER, THRESHOLD, Case, Member, Plan
 from core.store import open_store
 from core.store.cases import fingerprint
 from core.store.versions import NONE, Choice, Learned

@@ -14,11 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import core.doctor
+import core.pipeline.doctor
 from core.__main__ import main
-from core.config import PROJECT_ROOT
-from core.errors import ConfigError, NotAllowed
-from core.records import Member, Project
 from core.review.people import (
     Identity,
     first_project,
@@ -30,6 +27,9 @@ from core.review.people import (
     project_of,
     require_reachable,
 )
+from core.runtime.config import PROJECT_ROOT
+from core.runtime.errors import ConfigError, NotAllowed
+from core.schema.records import Member, Project
 from core.store import Store, open_store
 
 GOOD: dict[str, Any] = {
@@ -349,9 +349,9 @@ def doctor(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The operator's account, where Streamlit looks for secrets too; no other check is made."""
-    looks = tuple(look for look in core.doctor.LOOKS if look[0] == "login")
+    looks = tuple(look for look in core.pipeline.doctor.LOOKS if look[0] == "login")
     assert looks
-    monkeypatch.setattr("core.doctor.LOOKS", looks)
+    monkeypatch.setattr("core.pipeline.doctor.LOOKS", looks)
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
-import core.doctor
+import core.pipeline.doctor
 from core.__main__ import main
 from core.agents.roster_files import roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.baseline.encoder import load_multilingual_encoder
-from core.config import Settings
 from core.documents.library import store_file
 from core.llm.keys import SEARCH_KEY
 from core.review.people import first_project
-from core.seats import Seat
+from core.runtime.config import Settings
+from core.schema.rosters import Seat
 from core.store import open_store
 from core.tools.web_search import WebChoice, save_web_choice
 from tests.llm.cast import Cast, role_of
@@ -673,9 +673,9 @@ def test_a_tool_without_sources_and_provider_is_off_and_says_so(
 
 def web_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other check is made."""
-    looks = tuple(look for look in core.doctor.LOOKS if look[0] == "web search")
+    looks = tuple(look for look in core.pipeline.doctor.LOOKS if look[0] == "web search")
     assert looks
-    monkeypatch.setattr("core.doctor.LOOKS", looks)
+    monkeypatch.setattr("core.pipeline.doctor.LOOKS", looks)
 
 
 def choose_web(home: Path, choice: WebChoice) -> None:

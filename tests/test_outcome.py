@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.events import (
+from core.pipeline.streaming_input import outcome
+from core.schema.events import (
     ConsensusWeighed,
     DebateDecided,
     Event,
@@ -15,10 +16,9 @@ from core.events import (
     RunStarted,
     TurnFinished,
 )
-from core.pipeline.checking import outcome
-from core.progress import folded
-from core.records import ModelCall, Plan, Run, RunStatus, Turn
-from core.seats import DebateOptions
+from core.schema.progress import folded
+from core.schema.records import ModelCall, Plan, Run, RunStatus, Turn
+from core.schema.rosters import DebateOptions
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall.")

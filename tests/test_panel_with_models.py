@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
 from core.llm.call import Call, Message, in_silence
 from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.progress import Progress
-from core.records import Plan
-from core.seats import RosterSheet, Seat
+from core.runtime.concurrency import Stop
+from core.schema.progress import Progress
+from core.schema.records import Plan
+from core.schema.rosters import RosterSheet, Seat
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, case_of
 

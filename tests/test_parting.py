@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.events import LabelPredicted, SpanAdjudicated, StatementFound, TurnFinished
 from core.pipeline.comparison import (
     same_agent_apart,
     statements_apart,
@@ -13,8 +12,9 @@ from core.pipeline.comparison import (
     verdicts,
     words_apart,
 )
-from core.progress import Progress
-from core.records import Label, Span, Stance, Statement, Turn, Verdict
+from core.schema.events import LabelPredicted, SpanAdjudicated, StatementFound, TurnFinished
+from core.schema.progress import Progress
+from core.schema.records import Label, Span, Stance, Statement, Turn, Verdict
 
 TEXT = "The tower is red. It is 512 m tall."
 PARTS = (Statement(0, 0, 17, TEXT[:17], TEXT[:17]), Statement(1, 18, 35, TEXT[18:], TEXT[18:]))

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from core.baseline.evidence_model import load_evidence_model
 from core.baseline.examples import EXAMPLES, Example
-from core.pipeline.checking import Request, check_once
+from core.pipeline.streaming_input import Request, check_once
 
 MARKED = {
     "bridge": {"512 m": "412 m"},

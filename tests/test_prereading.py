@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from core.baseline.encoder import load_multilingual_encoder
-from core.config import Settings
 from core.documents import isolation, library, retrieval
 from core.documents.library import reindex, store_file
-from core.errors import ConfigError
-from core.pipeline.background_indexing import Prereading
-from core.records import Source
+from core.pipeline.jobs import Prereading
 from core.review.people import first_project
+from core.runtime.config import Settings
+from core.runtime.errors import ConfigError
+from core.schema.records import Source
 from core.store import open_store
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from core.events import (
+from core.schema.events import (
     ConsensusReached,
     ContextBuilt,
     DocumentRead,
@@ -41,8 +41,8 @@ from core.events import (
     TurnStarted,
     WordsScored,
 )
-from core.progress import folded
-from core.records import (
+from core.schema.progress import folded
+from core.schema.records import (
     Context,
     Judgement,
     ModelCall,

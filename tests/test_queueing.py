@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from core.learning.reasoning import said_in
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.progress import Progress
-from core.records import Judgement, Plan, ReaderView, Run, Stance, Turn
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
 from core.review.queue_ranking import disagreement, fill, item_of, offer, stances
+from core.schema.progress import Progress
+from core.schema.records import Judgement, Plan, ReaderView, Run, Stance, Turn
 from core.store import Store, open_store
-from core.store.active_learning import SHARES
-from core.store.queue import EVERYTHING
+from core.store.queue import EVERYTHING, SHARES
 from tests.fakes import make_case
 
 pytestmark = pytest.mark.usefixtures("without_weights")

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
 from core.llm.encoder import Matrix
-from core.records import Project
 from core.review.queue_ranking import EVERY_SECONDS, FEWEST, Reordering
-from core.reviews import Item
+from core.runtime.concurrency import Stop
+from core.schema.records import Project
+from core.schema.reviews import Item
 from core.store import Store, open_store
-from core.store.active_learning import FIRST, SHARES, unsureness, worth
-from core.store.queue import AT_RANDOM, EVERYTHING, Rules, why_of
+from core.store.queue import AT_RANDOM, EVERYTHING, FIRST, SHARES, Rules, unsureness, why_of, worth
 from tests.fakes import FakeEmbedder, make_case
 from tests.soak import often
 

@@ -10,24 +10,23 @@ from typing import Any
 import pytest
 
 from core.baseline.judge import BuiltInJudge
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.library import reindex, store_file
-from core.errors import ModelError, ReviewError
-from core.events import TRANSIENT, Event, ProblemMet, RunStarted
-from core.pipeline import reuse
 from core.pipeline import review as review_module
-from core.pipeline.checking import Draft, store_case
+from core.pipeline import run_factory as reuse
 from core.pipeline.jobs import Jobs
-from core.pipeline.reuse import Earlier, code_digest
 from core.pipeline.review import Resources
-from core.progress import Progress, folded
-from core.records import Case, Plan
+from core.pipeline.run_factory import Earlier, code_digest
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.roles import Agent, Roster
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import ModelError, ReviewError
+from core.schema.events import TRANSIENT, Event, ProblemMet, RunStarted
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Plan
+from core.schema.roles import Agent, Roster
 from core.store import Store, open_store
-from core.verdict.classifier import Classifier
-from core.verdict.head import Head
+from core.verdict.classifier import Classifier, Head
 from tests.fakes import Line, ScriptedDebater, review
 from tests.readers import paw_assessor
 

@@ -21,23 +21,22 @@ import pytest
 
 from core.__main__ import main
 from core.agents.rosters import one_model
-from core.concurrency import Stop
-from core.config import PROJECT_ROOT, Settings
 from core.documents.library import store_file
 from core.documents.retrieval import SEEN
-from core.errors import KeyMissing
-from core.events import Event
 from core.llm.call import Call, Message, in_silence
 from core.llm.client import LiteLlm
-from core.llm.injection import Fence
 from core.llm.keys import Keys
-from core.llm.prompting import shipped
-from core.pipeline.checking import Draft, outcome, store_case
+from core.llm.prompting import Fence, shipped
 from core.pipeline.jobs import Jobs
-from core.progress import Progress, folded
-from core.records import Case, Plan, Run
+from core.pipeline.streaming_input import Draft, outcome, store_case
 from core.review.people import first_project
-from core.seats import RosterSheet, Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT, Settings
+from core.runtime.errors import KeyMissing
+from core.schema.events import Event
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Plan, Run
+from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
 from tests.llm.cast import Cast, Part, as_json, endless, in_turn, judged, oversized, role_of
@@ -362,7 +361,7 @@ import sys, time
 from pathlib import Path
 from core.pipeline.jobs import Jobs
 from core.llm.keys import Keys
-from core.records import Plan
+from core.schema.records import Plan
 from core.store import open_store
 from tests.test_with_models import sheet_of_base
 home, case_id, base = Path(sys.argv[1]), sys.argv[2], sys.argv[3]

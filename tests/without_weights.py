@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import core.baseline.entailment
 from core.__main__ import main
 from core.baseline.entailment import Pair, PairReading
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 from tests.readers import PawReader, assessor_with
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from core.baseline.e5_weights import open_packed, weights_file
 from core.baseline.entailment import MULTILINGUAL_DIR, WEIGHTS, MultilingualReader, Reader
 from core.baseline.export import CARD, write_card, write_layers
+from core.baseline.tokens import open_packed, weights_file
 from training.pairs import SHARED, Pair, provenance_of, shared_pairs
 from training.reader_pairs import labelled_pairs, sample_of
 from training.reader_training import figures_of, load_weights

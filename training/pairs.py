@@ -22,7 +22,7 @@ from typing import Any
 import sentencex
 
 from core.evaluation.datasets import load, rule_of
-from core.evaluation.gold import GoldRow, Part, normalised, part_of
+from core.evaluation.files import GoldRow, Part, normalised, part_of
 
 Allowed = tuple[int, int, int]
 SUPPORTED: Allowed = (1, 0, 0)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from core.evaluation.gold import Part, part_of
+from core.evaluation.files import Part, part_of
 from training.constructed import PairMaker, Reading
 from training.pairs import SUPPORTED, Pair, collected_pairs, measured_claims, shared_pairs
 

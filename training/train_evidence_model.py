@@ -27,6 +27,8 @@ import numpy.typing as npt
 from core.baseline.assessment import Assessor
 from core.baseline.evidence_model import (
     CARD,
+    FAMILIES,
+    FEATURES,
     FOLDER,
     TREES,
     Trees,
@@ -36,10 +38,9 @@ from core.baseline.evidence_model import (
     mean_scores,
     trees_of,
 )
-from core.baseline.features import FAMILIES, FEATURES
 from core.baseline.shipped_reader import load_reader
 from core.evaluation.datasets import load
-from core.evaluation.gold import fold_of, part_of
+from core.evaluation.files import fold_of, part_of
 from core.learning.evidence_calibration import (
     FEWEST_OF_MATERIAL,
     HALLUCINATED_ERROR,
@@ -59,8 +60,8 @@ from core.learning.evidence_calibration import (
     single_statements,
 )
 from core.learning.metrics import Flags, Numbers, auroc, subset
-from core.records import MaterialKind
-from core.verdict.head import sigmoid
+from core.schema.records import MaterialKind
+from core.verdict.classifier import sigmoid
 from training.constructed import PairMaker
 from training.pairs import (
     MOST_CHARACTERS,

@@ -36,22 +36,22 @@ from core.baseline.panel import WEIGHTS, WordPanelist
 from core.baseline.shipped_reader import load_reader
 from core.baseline.span_features import FOLDER
 from core.baseline.span_reader import load_span_reader
-from core.concurrency import Stop
-from core.config import Settings
 from core.evaluation.datasets import load
-from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.metrics import figures, measures
 from core.evaluation.outcomes import Outcomes, Prediction, digest_of, mark_all
-from core.events import SoftLabel
 from core.learning.bench import Bench, Material, opened_bench
 from core.learning.evidence_calibration import code_digest_of, observed_staff
 from core.learning.metrics import Numbers
 from core.learning.span_threshold import best, iou_at
 from core.learning.span_tuning import cut
-from core.pipeline.span_voting import KEPT_FROM, VotedRun, hard_places, rotate, soft_labels
-from core.records import Judgement, Plan, WordScore
-from core.roles import CaseView, JudgeView
-from core.seats import PANEL_READERS
+from core.pipeline.span_stage import KEPT_FROM, VotedRun, hard_places, rotate, soft_labels
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.schema.events import SoftLabel
+from core.schema.records import Judgement, Plan, WordScore
+from core.schema.roles import CaseView, JudgeView
+from core.schema.rosters import PANEL_READERS
 from training.train_span_reader import (
     CHOSEN_ON,
     FOLDS,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.e5_weights import Q4_0, PackedModel, open_packed, unpack, weights_file
+from core.baseline.tokens import Q4_0, PackedModel, open_packed, unpack, weights_file
 from training.reader_training import (
     EncodedPairs,
     Layout,
@@ -67,7 +67,7 @@ def write_base(pairs: Path, out: Path) -> None:
 
 def _layers_of(packed: PackedModel) -> dict[str, npt.NDArray[Any]]:
     """Matrices as their 4-bit blocks (`…:blocks`), all else as float32."""
-    from core.baseline.e5_weights import MATRICES
+    from core.baseline.tokens import MATRICES
 
     arrays: dict[str, npt.NDArray[Any]] = dict(packed.state(words=False))
     for layer in range(packed.layers):

@@ -23,18 +23,17 @@ import numpy as np
 import numpy.typing as npt
 
 from core.agents.llm_judge import verdict_text
-from core.config import ENCODER_DIR
-from core.errors import InputError, ReviewError
 from core.evaluation.datasets import load
-from core.evaluation.gold import GoldRow, fold_of
+from core.evaluation.files import GoldRow, fold_of
 from core.learning.bench import JudgedClaim, LabelledClaim, judged
 from core.learning.head_fit import fit_head
 from core.learning.metrics import reliability, scores
 from core.learning.options import Options
 from core.learning.training_set import Lesson
 from core.llm.encoder import Embedder, load_encoder
-from core.verdict.classifier import SEED_FOLDER, save_head
-from core.verdict.head import logit_of, sigmoid
+from core.runtime.config import ENCODER_DIR
+from core.runtime.errors import InputError, ReviewError
+from core.verdict.classifier import SEED_FOLDER, logit_of, save_head, sigmoid
 from training.pairs import provenance_of
 
 # How many rows of each set at most. The entailment reader has not seen them: of rows that it was

@@ -36,10 +36,10 @@ from core.baseline.span_features import (
 )
 from core.baseline.span_reader import LEAST, MOST, between, read_sentences, stretches
 from core.evaluation.datasets import load, rule_of
-from core.evaluation.gold import GoldRow, GoldSpan, normalised
+from core.evaluation.files import GoldRow, GoldSpan, normalised
 from core.evaluation.metrics import span_scores
 from core.evaluation.outcomes import Outcomes, Prediction, mark_all
-from core.records import WordScore
+from core.schema.records import WordScore
 
 Numbers = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]

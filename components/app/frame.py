@@ -16,7 +16,7 @@ from components.app import login, state
 from components.app.login import remember
 from components.widgets.controls import ASSETS, component, problem_shown
 from components.widgets.wording import escaped
-from core.errors import NotAllowed, ReviewError
+from core.runtime.errors import NotAllowed, ReviewError
 
 
 def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:

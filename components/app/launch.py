@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.concurrency import without
+from core.runtime.concurrency import without
 
 APP = Path(__file__).resolve().parent.parent.parent / "app.py"
 HOST = "127.0.0.1"

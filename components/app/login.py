@@ -14,7 +14,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from components.widgets.controls import button, component, problem_kept, show_problem
 from components.widgets.wording import escaped
-from core.errors import ConfigError, NotAllowed
 from core.review.people import (
     DEFAULT,
     SECTION,
@@ -25,6 +24,7 @@ from core.review.people import (
     require_reachable,
     unreadable,
 )
+from core.runtime.errors import ConfigError, NotAllowed
 
 COOKIE = "counterpoint_person"
 LONGEST = 80

@@ -15,14 +15,13 @@ import streamlit as st
 
 from components.app import login
 from components.app.login import remembered
-from core.config import PROJECT_ROOT, home_from
-from core.errors import ReviewError
 from core.llm.keys import Keys, keys_here
-from core.pipeline.background_indexing import Prereading
-from core.pipeline.jobs import Jobs, warm_up
-from core.records import PersonRole, Project
+from core.pipeline.jobs import Jobs, Prereading, warm_up
 from core.review.people import first_project, name_of, person_here, project_of
 from core.review.queue_ranking import Reordering
+from core.runtime.config import PROJECT_ROOT, home_from
+from core.runtime.errors import ReviewError
+from core.schema.records import PersonRole, Project
 from core.store import Store
 from core.store import open_store as open_store_in
 from core.store.sqlite import Mark

@@ -11,8 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import login, state
-from components.check.inputs import draw_sources, draw_uploader
-from components.check.new_check import library_choice, project_roster
+from components.check.new_check import draw_sources, draw_uploader, library_choice, project_roster
 from components.check.roster_choice import (
     draw_keys_of_rosters,
     draw_protocol_choice,
@@ -23,8 +22,8 @@ from components.check.roster_choice import (
     usual_options,
 )
 from components.report import page_html, said_words, span_table
-from components.run.live import stop
-from components.setup.api_keys import draw_plan_keys
+from components.run.run_view import stop
+from components.setup.settings import draw_plan_keys
 from components.widgets import drafts
 from components.widgets.controls import (
     button,
@@ -57,8 +56,6 @@ from components.widgets.wording import (
     when,
 )
 from core.baseline.wording import counted
-from core.config import Settings
-from core.errors import InputError
 from core.pipeline.batch_check import (
     ClaimRow,
     read_claims,
@@ -67,10 +64,12 @@ from core.pipeline.batch_check import (
     resume_batch,
     start_batch,
 )
-from core.progress import Progress, can_resume, folded
-from core.records import Case, Plan, Quote, Run
-from core.review.selective_prediction import policy_of
-from core.reviews import Correction
+from core.review.queue_ranking import policy_of
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.progress import Progress, can_resume, folded
+from core.schema.records import Case, Plan, Quote, Run
+from core.schema.reviews import Correction
 from core.store import Store
 from core.store import open_store as open_store_in
 from core.store.cases import Batch, BatchRow

@@ -10,8 +10,13 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.check.inputs import draw_sources, draw_uploader, split_sources
-from components.check.new_check import library_choice, project_roster
+from components.check.new_check import (
+    draw_sources,
+    draw_uploader,
+    library_choice,
+    project_roster,
+    split_sources,
+)
 from components.check.roster_choice import (
     can_choose,
     chosen_options,
@@ -26,8 +31,7 @@ from components.check.roster_choice import (
 )
 from components.measure.calibration import past_of
 from components.run.debate import chosen_words, cost_words, tokens_of
-from components.run.live import STAGE_WORDS, stop
-from components.run.run_view import classifier_card
+from components.run.run_view import STAGE_WORDS, classifier_card, stop
 from components.run.verdict import draw_verdict
 from components.widgets.controls import (
     button,
@@ -52,10 +56,7 @@ from components.widgets.wording import (
     when,
 )
 from core.agents.rosters import sheets_of
-from core.config import Settings
-from core.errors import InputError
 from core.llm.limits import NANO_PER_CENT, money
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.comparison import (
     MOST_WAYS,
     Budget,
@@ -78,10 +79,13 @@ from core.pipeline.comparison import (
     words_apart,
 )
 from core.pipeline.cost_estimate import expected_seconds
-from core.progress import Progress
-from core.records import Case, LibraryEntry, Plan, Run
-from core.reviews import Correction
-from core.seats import BUILT_IN
+from core.pipeline.streaming_input import Draft, store_case
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.progress import Progress
+from core.schema.records import Case, LibraryEntry, Plan, Run
+from core.schema.reviews import Correction
+from core.schema.rosters import BUILT_IN
 from core.store import Store
 
 MOST_LINES = 12

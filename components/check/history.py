@@ -22,12 +22,11 @@ from components.widgets.wording import (
     status_words,
     when,
 )
-from core.documents.language import language_of
-from core.documents.terms import query_terms
-from core.pipeline.checking import PROTOCOLS
-from core.records import Case, Run
-from core.review.selective_prediction import Policy, policy_of
-from core.review.similar_cases import Decided, decided, same_or_alike
+from core.documents.segmentation import language_of, query_terms
+from core.pipeline.streaming_input import PROTOCOLS
+from core.review.adjudication import Decided, decided, same_or_alike
+from core.review.queue_ranking import Policy, policy_of
+from core.schema.records import Case, Run
 from core.store import Store
 from core.store.queries import present_classifiers
 from core.store.runs import RunFilter, RunRow

@@ -9,17 +9,17 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.setup.api_keys import draw_keys_of
+from components.setup.settings import draw_keys_of
 from components.widgets.wording import escaped, protocol_words, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
 from core.debate import protocols
 from core.debate.protocols import DEBATES, offered_to, options_of, then_of
-from core.errors import InputError
 from core.llm.limits import NANO_PER_CENT, money
-from core.pipeline.checking import PROTOCOLS
 from core.pipeline.cost_estimate import Expected, Use, expected_seconds, expected_use, sizes_of
-from core.records import EXAMPLES, MOST_TOKENS, LibraryEntry, Plan, Project
-from core.seats import AS_IS, BUILT_IN, MOST_ROUNDS, DebateOptions, Option, RosterSheet
+from core.pipeline.streaming_input import PROTOCOLS
+from core.runtime.errors import InputError
+from core.schema.records import EXAMPLES, MOST_TOKENS, LibraryEntry, Plan, Project
+from core.schema.rosters import AS_IS, BUILT_IN, MOST_ROUNDS, DebateOptions, Option, RosterSheet
 from core.store import Store
 from core.store.versions import NONE
 

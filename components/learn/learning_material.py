@@ -24,7 +24,7 @@ from core.learning.training_set import (
     conflicts,
     overview,
 )
-from core.records import Label
+from core.schema.records import Label
 from core.store import open_store
 from core.store.sqlite import Mark
 

@@ -24,8 +24,6 @@ from components.widgets.wording import (
     seconds,
     when,
 )
-from core.config import ENCODER_DIR
-from core.errors import NotEnoughLabels, ReviewError
 from core.learning.data_quality import Curve, Doubt, Doubts, advice, doubts, learning_curve
 from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
@@ -33,6 +31,8 @@ from core.learning.training_set import Taught, taught
 from core.llm.encoder import load_encoder
 from core.review.adjudication import ask_again
 from core.review.queue_ranking import enqueue
+from core.runtime.config import ENCODER_DIR
+from core.runtime.errors import NotEnoughLabels, ReviewError
 from core.store.sqlite import Mark
 from core.store.versions import Training
 

@@ -16,7 +16,6 @@ from components.widgets.controls import button, problem_kept, show_problem, tabl
 from components.widgets.html import Mark as TextMark
 from components.widgets.html import marked_text, show
 from components.widgets.wording import counted, escaped, when
-from core.errors import ConfigError
 from core.learning.metrics import Figure
 from core.learning.span_threshold import (
     FEWEST_CASES,
@@ -47,7 +46,8 @@ from core.learning.span_tuning import (
     take_into_use,
     threshold_body,
 )
-from core.records import (
+from core.runtime.errors import ConfigError
+from core.schema.records import (
     EXAMPLES,
     MEMBER,
     MOST_EXAMPLES,
@@ -60,7 +60,7 @@ from core.records import (
     members_from,
     threshold_from,
 )
-from core.reviews import category_words
+from core.schema.reviews import category_words
 from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import NONE, Choice, Learned, read_body

@@ -23,7 +23,7 @@ from components.widgets.controls import (
     table,
 )
 from components.widgets.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
-from core.learning.model_card import compare
+from core.learning.metrics import compare
 from core.learning.retrain import activate, is_worse
 from core.store import open_store
 from core.store.sqlite import Mark

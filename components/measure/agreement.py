@@ -14,7 +14,6 @@ import streamlit as st
 from components.app import state
 from components.widgets.controls import table
 from components.widgets.wording import LABEL_WORDS, counted
-from core.records import Label
 from core.review.agreement import (
     FEWEST,
     Answers,
@@ -31,7 +30,8 @@ from core.review.agreement import (
     span_alpha,
 )
 from core.review.agreement import counted as label_counts
-from core.reviews import Correction
+from core.schema.records import Label
+from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.sqlite import Mark
 

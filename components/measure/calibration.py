@@ -40,9 +40,7 @@ from core.learning.track_record import (
     renewed,
     share_of,
 )
-from core.progress import Progress
-from core.records import Project, Run, Verdict
-from core.review.selective_prediction import (
+from core.review.queue_ranking import (
     HIGHEST,
     KIND,
     LOWEST,
@@ -51,6 +49,8 @@ from core.review.selective_prediction import (
     policy_of,
     require_rate,
 )
+from core.schema.progress import Progress
+from core.schema.records import Project, Run, Verdict
 from core.store import Store, open_store
 from core.store.answered import Answered
 from core.store.versions import SEED_VERSION

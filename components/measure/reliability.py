@@ -16,11 +16,19 @@ from components.widgets.wording import counted, escaped, protocol_words, seconds
 from core.evaluation.alignment import Rated, aligned
 from core.learning.debate_worth import Cost, Step, Worth
 from core.learning.reasoning import MOST_RUNS, Agent, Row, note_name, reasons_of
-from core.learning.reliability import FEWEST, KindRecord, Record, Share
-from core.learning.tool_rates import MOST_RUNS as MOST_AUDITS
-from core.learning.tool_rates import Audited, ToolRate, ToolRates, tool_rates
-from core.learning.track_record import Share as RightShare
-from core.reviews import category_words
+from core.learning.reliability import (
+    FEWEST,
+    Audited,
+    KindRecord,
+    Posterior,
+    Record,
+    ToolRate,
+    ToolRates,
+    tool_rates,
+)
+from core.learning.reliability import MOST_RUNS as MOST_AUDITS
+from core.learning.track_record import Share
+from core.schema.reviews import category_words
 from core.store import open_store
 from core.store.sqlite import Mark
 from core.tools.registry import toolbox
@@ -117,12 +125,12 @@ def _tool_row(rate: ToolRate) -> dict[str, Any]:
     }
 
 
-def of_right(share: RightShare) -> Share:
+def of_right(share: Share) -> Posterior:
     """The same share as the other tables have it."""
-    return Share(share.value, *share.interval, share.right, share.n)
+    return Posterior(share.value, *share.interval, share.right, share.n)
 
 
-def _of(share: RightShare) -> str:
+def _of(share: Share) -> str:
     return f"{100 * share.value:.0f}% ({share.right:,} of {share.n:,})" if share.n else "–"
 
 
@@ -431,11 +439,11 @@ def _kind_interval(own: KindRecord, dimension: str) -> Interval:
     return _interval(f"{name} (n={own.accuracy.n})", own.accuracy, own.always)
 
 
-def _interval(name: str, share: Share, always: float | None) -> Interval:
+def _interval(name: str, share: Posterior, always: float | None) -> Interval:
     return Interval(name, share.mean, share.low, share.high, share.n, always, share.is_thin)
 
 
-def share_words(share: Share) -> str:
+def share_words(share: Posterior) -> str:
     """“0.61 (0.40 to 0.79), n=31”, with a remark where there are too few cases."""
     if not share.n:
         return "–"

@@ -17,7 +17,6 @@ from components.app import state
 from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_figure
 from components.widgets.controls import show_problem, table
 from components.widgets.wording import counted, escaped, when
-from core.errors import ConfigError, ReviewError
 from core.learning.consensus import Weights
 from core.learning.debate_worth import Worth, worth
 from core.learning.learned_consensus import (
@@ -44,6 +43,7 @@ from core.learning.reliability import (
     table_of,
     voices_once,
 )
+from core.runtime.errors import ConfigError, ReviewError
 from core.store import Store, open_store
 from core.store.sqlite import Mark
 from core.store.versions import NONE, Choice, Learned, read_body

@@ -42,15 +42,14 @@ from components.review.correction_draft import (
 )
 from components.review.review_queue import rules_of
 from components.widgets import drafts
-from components.widgets.box_editor import boxes_of, draw_box_fields
+from components.widgets.annotation_editors import Marked, boxes_of, draw_box_fields, span_editor
 from components.widgets.controls import button, problem_kept, show_problem
-from components.widgets.span_editor import Marked, span_editor
 from components.widgets.wording import LABEL_WORDS, clipped, escaped
-from core.errors import InputError, ReviewError
-from core.progress import Progress
-from core.records import Case, Label, Run, new_id
 from core.review.adjudication import record
-from core.reviews import Correction, Gold, Ratings, category_words
+from core.runtime.errors import InputError, ReviewError
+from core.schema.progress import Progress
+from core.schema.records import Case, Label, Run, new_id
+from core.schema.reviews import Correction, Gold, Ratings, category_words
 from core.store import Store
 
 

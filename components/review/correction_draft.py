@@ -17,15 +17,23 @@ import streamlit as st
 
 from components.app import state
 from components.widgets import drafts
-from components.widgets.box_editor import boxes_again, boxes_from, boxes_kept, boxes_to
-from components.widgets.span_editor import Mark, Marked, marked_from, span_editor
+from components.widgets.annotation_editors import (
+    Mark,
+    Marked,
+    boxes_again,
+    boxes_from,
+    boxes_kept,
+    boxes_to,
+    marked_from,
+    span_editor,
+)
 from components.widgets.wording import LABEL_WORDS, clipped, escaped, when
 from core.documents.quotes import relocate
-from core.errors import InputError
-from core.progress import Progress
-from core.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Source, Span, new_id
 from core.review.adjudication import record
-from core.reviews import Correction, EvidenceMark, Gold, Suggestion, category_words
+from core.runtime.errors import InputError
+from core.schema.progress import Progress
+from core.schema.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Source, Span, new_id
+from core.schema.reviews import Correction, EvidenceMark, Gold, Suggestion, category_words
 from core.store import Store
 from core.store.sqlite import from_plain, to_plain
 

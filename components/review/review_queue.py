@@ -20,12 +20,19 @@ from components.widgets.wording import (
     escaped,
     protocol_words,
 )
-from core.errors import InputError
-from core.records import CATEGORY_WORDS, Case, Project
 from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
 from core.review.people import drafts_of
 from core.review.queue_ranking import fill
-from core.reviews import Assignment, AssignmentState, Correction, Item, ItemState, category_words
+from core.runtime.errors import InputError
+from core.schema.records import CATEGORY_WORDS, Case, Project
+from core.schema.reviews import (
+    Assignment,
+    AssignmentState,
+    Correction,
+    Item,
+    ItemState,
+    category_words,
+)
 from core.store import Store
 from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from core.store.sqlite import Mark

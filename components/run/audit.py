@@ -14,10 +14,10 @@ import streamlit as st
 from components.run.tool_views import input_words, is_shown, shown_once, tool_view
 from components.widgets.html import Html, Mark, Part, element, joined, marked_text, paged, show
 from components.widgets.wording import LABEL_SIGNS, LABEL_WORDS, clipped, counted, percent, seconds
-from core.events import Reconsidered, Remembered, ToolOutcome, ToolUse
-from core.pipeline.audit_memory import READING, SEARCH
-from core.progress import Progress
-from core.records import Case, Label, Passage, Statement
+from core.pipeline.audit_steps import READING, SEARCH
+from core.schema.events import Reconsidered, Remembered, ToolOutcome, ToolUse
+from core.schema.progress import Progress
+from core.schema.records import Case, Label, Passage, Statement
 
 OUTCOME_WORDS: dict[ToolOutcome, str] = {
     "found": "",

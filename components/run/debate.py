@@ -38,11 +38,11 @@ from core.baseline.wording import listed_plainly, shortened
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.debate.signals import Past, Signal, signals_of
 from core.debate.state import Calls
-from core.events import ProblemMet
 from core.llm.limits import dollars_words
-from core.progress import Progress, total_cost
-from core.records import Case, Context, Judgement, ModelCall, Plan, Run, Turn
-from core.seats import DebateOptions
+from core.schema.events import ProblemMet
+from core.schema.progress import Progress, total_cost
+from core.schema.records import Case, Context, Judgement, ModelCall, Plan, Run, Turn
+from core.schema.rosters import DebateOptions
 
 ORIGIN_WORDS = {
     "called": "asked",

@@ -23,15 +23,15 @@ from components.widgets.html import (
     show,
 )
 from components.widgets.wording import LABEL_SIGNS, clipped, escaped, percent
-from core.config import Settings
 from core.documents.library import file_bytes
 from core.documents.quotes import relocate
 from core.documents.rendering import boxes_of, page_picture, quote_boxes, strip_around
 from core.documents.retrieval import SEEN
-from core.errors import InputError
-from core.progress import Progress
-from core.records import Case, Passage, Quote, Source, Span
-from core.reviews import category_words, instead_words
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.progress import Progress
+from core.schema.records import Case, Passage, Quote, Source, Span
+from core.schema.reviews import category_words, instead_words
 
 AROUND = 900
 MOST_OPEN = 10

@@ -14,9 +14,9 @@ import streamlit as st
 from components.run.audit import has_audit
 from components.run.transcript import Speaking, rounds_of
 from components.widgets.controls import component
-from core.events import Event, TurnStarted
-from core.progress import Progress
-from core.records import Turn
+from core.schema.events import Event, TurnStarted
+from core.schema.progress import Progress
+from core.schema.records import Turn
 
 
 def follow_speaker(key: str, moment: str, asked: int) -> None:

@@ -12,7 +12,6 @@ import streamlit as st
 from components.app import state
 from components.run.audit import draw_audit_so_far, has_audit, parts_of
 from components.run.debate import silence_words
-from components.run.live import draw_debate_so_far
 from components.run.playback import (
     Cue,
     at_moment,
@@ -29,14 +28,14 @@ from components.run.playback import (
     stepped,
     toggle,
 )
-from components.run.run_view import classifier_card
+from components.run.run_view import classifier_card, draw_debate_so_far
 from components.run.verdict import verdict_html
 from components.widgets.controls import button, link
 from components.widgets.html import Mark, marked_text, show
 from components.widgets.wording import escaped, seconds
-from core.events import Event
-from core.progress import folded
-from core.records import Case, Run
+from core.schema.events import Event
+from core.schema.progress import folded
+from core.schema.records import Case, Run
 
 TICK_SECONDS = 0.25
 PACES = ("recorded", "reading")

@@ -1,10 +1,20 @@
-"""The page of a run: its verdict first, then words, evidence, debate, and downloads."""
+"""The page of a run: its verdict first, then words, evidence, debate, and downloads.
+
+A run under way: stage, progress, the debate as it is spoken, Stop, a box to speak into it. It is
+redrawn by a fragment. How often agents were right before is counted in the background and kept; a
+page goes without for once.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -12,7 +22,7 @@ from components.app import state
 from components.measure.calibration import past_of
 from components.report import draw_corrected, html_report, markdown_report
 from components.review.correction import draw_corrections
-from components.run.audit import draw_audit
+from components.run.audit import draw_audit, draw_audit_so_far, parts_of
 from components.run.debate import (
     cost_words,
     draw_calls,
@@ -23,19 +33,318 @@ from components.run.debate import (
     state_html,
 )
 from components.run.evidence import draw_evidence, draw_response
-from components.run.live import pasts_of
 from components.run.playback import can_play, is_timed
+from components.run.transcript import (
+    WHAT_SIGNALS_ARE,
+    Speaking,
+    asides,
+    rounds_html,
+    rounds_of,
+    signals_counted,
+)
 from components.run.verdict import draw_consensus_line, draw_verdict
-from components.setup.api_keys import draw_plan_keys
+from components.setup.settings import draw_plan_keys
+from components.widgets import drafts
 from components.widgets.controls import button, download, link, problem_kept, show_problem
-from components.widgets.html import show
-from components.widgets.wording import escaped, protocol_words, reused_words, roster_words, when
-from core.errors import ConfigError
-from core.progress import Progress, can_resume
-from core.records import Case, Run
-from core.reviews import Correction
+from components.widgets.html import marked_text, show
+from components.widgets.wording import (
+    escaped,
+    protocol_words,
+    reused_words,
+    roster_words,
+    seconds,
+    when,
+)
+from core.debate.signals import Past, Signal, held_by, signals_of
+from core.pipeline.jobs import Live, is_debated
+from core.runtime.errors import ConfigError, ReviewError
+from core.schema.events import LONGEST_REMARK, Event, ProgressMade, Stage
+from core.schema.progress import Progress, can_resume, folded
+from core.schema.records import Case, Run, RunStatus
+from core.schema.reviews import Correction
+from core.store import open_store
+from core.store.sqlite import Mark
 from core.store.traces import export_trace
 from core.verdict.classifier import load_head, version_folder
+
+if TYPE_CHECKING:
+    from core.learning.reasoning import Heard
+
+HEIGHT = 68
+
+
+def draw_speaking(run: Run) -> None:
+    """The box, where the run is this server's and somebody debates in it."""
+    if not is_debated(run.plan) or state.jobs().live(run.id) is None:
+        return
+    key = _key(run.id)
+    if key not in st.session_state:
+        st.session_state[key] = str(drafts.kept(key).get("text") or "")
+    st.text_area(
+        "Say something to the debaters",
+        key=key,
+        height=HEIGHT,
+        max_chars=LONGEST_REMARK,
+        placeholder="Point to a passage, a value, a mistake. Whoever speaks next hears it.",
+        on_change=_keep,
+        args=(run.id,),
+        persist_state="session",
+    )
+    drafts.watch(f"{key}.watch", {"text": key}, lambda texts: drafts.keep(key, texts))
+    button(
+        "Say it",
+        f"{key}.send",
+        _say,
+        run.id,
+        run.project_id,
+        icon="record_voice_over",
+        shortcut="Ctrl+Enter",
+    )
+    show_problem(f"{key}.problem")
+
+
+def draw_unsaid(run: Run) -> None:
+    """What was typed when the debate ended before it was said; it stays until it is let go of."""
+    key = _key(run.id)
+    text = str(drafts.kept(key).get("text") or "").strip()
+    if not text:
+        return
+    st.info(f"The debate was over before you said this: {escaped(text)}")
+    button("Let go of it", f"{key}.drop", _forget, run.id)
+
+
+def _key(run_id: str) -> str:
+    return f"run.{run_id}.say"
+
+
+def _keep(run_id: str) -> None:
+    key = _key(run_id)
+    text = str(st.session_state.get(key) or "")
+    drafts.keep(key, {"text": text} if text else {})
+
+
+def _say(run_id: str, project_id: str) -> None:
+    """Say what stands in the box, if whoever is here may; else it stays there."""
+    key = _key(run_id)
+    with problem_kept(f"{key}.problem"):
+        with state.open_store() as store:
+            by = state.require(store, project_id, "annotator", "speak in a debate")
+        state.jobs().say(run_id, by, str(st.session_state.get(key) or ""))
+        st.session_state[key] = ""
+        _forget(run_id)
+
+
+def _forget(run_id: str) -> None:
+    drafts.keep(_key(run_id), {})
+
+
+WAIT_SECONDS = 0.2
+Pasts = Mapping[str, Past]
+Key = tuple[str, str]  # a home, a project
+
+
+@dataclass
+class _Kept:
+    """What was counted or is being counted, for the newest state of each project.
+
+    `known` keeps what was heard in each run, so that only new runs are read.
+    """
+
+    counting: dict[Key, tuple[Mark, Future[Pasts]]] = field(default_factory=dict)
+    known: dict[Key, dict[str, Heard]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pasts"))
+
+
+@st.cache_resource
+def _kept() -> _Kept:
+    return _Kept()
+
+
+def pasts_of(project_id: str) -> Pasts:
+    """By debater's agent, where at least ten of its answers were judged by people."""
+    mark = state.answers_mark()
+    kept, key = _kept(), (str(state.home()), project_id)
+    with kept.lock:
+        before = kept.counting.get(key)
+        if before is None or before[0] != mark:
+            known = kept.known.setdefault(key, {})
+            future = kept.worker.submit(counted_pasts, state.home(), project_id, known)
+            before = kept.counting[key] = (mark, future)
+    try:
+        return before[1].result(timeout=WAIT_SECONDS)
+    except NotYet:
+        return {}
+
+
+def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts:
+    """Each debater's record by its agent's name, with its seat where two share that.
+
+    Of equal names, the one with the most cases.
+    """
+    from core.learning.reasoning import DEBATER, rows_of
+    from core.learning.reliability import FEWEST, records, table_of
+
+    with open_store(home) as store:
+        rows = rows_of(store, project_id, known)
+    found: dict[str, Past] = {}
+    for record in records(table_of(rows)):
+        share = record.accuracy
+        if record.agent.part == DEBATER and share.n >= FEWEST:
+            name = held_by(record.agent.name, record.agent.seat)
+            found.setdefault(name, Past(share.right, share.n, share.high))
+    return found
+
+
+RECENT = 30.0  # seconds, after which agents may have another record
+
+
+def draw_debate_so_far(run: Run, progress: Progress, speaking: Mapping[int, Speaking]) -> None:
+    """All rounds, each an element of its own: one that has not changed stays open or folded."""
+    signals = _signals(run.id, run.project_id, len(progress.turns), progress)
+    if progress.turns:
+        debaters = dict.fromkeys(turn.debater for turn in progress.turns)
+        words = signals_counted(signals, list(debaters), so_far=progress.ending is None)
+        st.caption(escaped(words), help=WHAT_SIGNALS_ARE)
+    with st.container(key="cp-rounds", gap="xsmall"):
+        for piece in rounds_html(rounds_of(progress.turns, speaking), signals, asides(progress)):
+            show(piece)
+
+
+@st.cache_resource(max_entries=32, ttl=RECENT, show_spinner=False)
+def _signals(run_id: str, project_id: str, turns: int, _progress: Progress) -> tuple[Signal, ...]:
+    """Those of a run's first so many turns, which are drawn several times a second."""
+    return signals_of(_progress, pasts_of(project_id)) if turns else ()
+
+
+POLL_SECONDS = 0.25
+AWAY_SECONDS = 2.0
+# A long response would push the debate out of sight while it is spoken.
+MOST_SHOWN = 600
+STAGE_WORDS: dict[Stage, str] = {
+    "reading": "Reading the sources",
+    "searching": "Searching for evidence",
+    "auditing": "Checking statement by statement",
+    "debating": "Debating",
+    "judging": "Judging",
+    "marking": "Marking the words",
+}
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def follow(run_id: str) -> None:
+    """Draw the run as it is now; when it has ended, draw the page anew."""
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, time.time(), lease)
+        events = [event for _, event in store.runs.events(run_id)]
+        case = store.cases.get(run.case_id) if run else None
+        if run is not None and not state.may_see(store, run.project_id):
+            run = None  # their role was taken away meanwhile
+    if run is None or case is None or run.status not in ("queued", "running"):
+        st.rerun()
+        return
+    progress = folded(events)
+    live = state.jobs().live(run_id)
+    left, right = st.columns([4, 1.4], vertical_alignment="center")
+    with left, st.container(key="run.stage"):
+        _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
+    with right:
+        button(
+            "Stop",
+            "run.stop",
+            stop,
+            [run_id],
+            run.project_id,
+            icon="stop",
+            shortcut="Ctrl+Shift+S",
+            width="stretch",
+        )
+    more = "…" if len(case.response) > MOST_SHOWN else ""
+    shown = case.response[:MOST_SHOWN]
+    show(marked_text(shown + more, [], parts_of(progress)))
+    for problem in progress.problems:
+        st.warning(escaped(problem.message), icon=":material/warning:")
+    draw_audit_so_far(progress, f"run.{run_id}.audit", len(shown))
+    draw_debate_so_far(run, progress, speaking_now(events, live))
+
+
+@st.fragment(run_every=AWAY_SECONDS)
+def notice(run_id: str, status: RunStatus) -> None:
+    """Draw the page anew when another tab or person takes up a run that came to no end."""
+    with state.open_store() as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, time.time(), lease)
+    if run is not None and run.status != status:
+        st.rerun()
+
+
+def stop(run_ids: Sequence[str], project_id: str) -> None:
+    """Stop these runs of a project, if whoever is here may."""
+    try:
+        with state.open_store() as store:
+            by = state.require(store, project_id, "annotator", "stop a check")
+    except ReviewError as error:
+        st.toast(escaped(str(error)), icon=":material/error:")
+        return
+    for run_id in run_ids:
+        state.jobs().stop(run_id, by)
+
+
+def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, waiting: bool) -> None:
+    note, share = stage_of(progress, live.progress if live else None)
+    if waiting:
+        note, share = "Waiting for its turn", None
+    worked = worked_seconds(progress, started_at, time.time(), waiting=waiting)
+    elapsed = note if worked is None else f"{note} · {seconds(worked)}"
+    if share is None:
+        st.markdown(f":material/progress_activity: {escaped(elapsed)}")
+    else:
+        st.progress(share, text=escaped(elapsed))
+
+
+def worked_seconds(
+    progress: Progress, started_at: float, now: float, *, waiting: bool
+) -> float | None:
+    """Seconds to show beside the stage; pauses before a Resume are no work.
+
+    None for a run that was taken up again and has not begun anew: nobody noted when.
+    """
+    if not progress.began_at:
+        return now - started_at
+    if waiting or progress.ending is not None:
+        return None
+    return progress.seconds(now)
+
+
+def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, float | None]:
+    """What is being done, and how much of it is done where that is known."""
+    if passing is not None and passing.at >= progress.last_at:
+        share = min(1.0, passing.done / passing.total) if passing.total else None
+        return passing.note or STAGE_WORDS[passing.stage], share
+    return STAGE_WORDS[progress.stage], None
+
+
+def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
+    """Each turn under way by its number, with the words so far.
+
+    Nobody speaks in a turn whose reply was of no use, nor in one that Resume begins anew.
+    """
+    words = dict(live.words) if live else {}
+    speaking: dict[int, Speaking] = {}
+    for event in events:
+        if event.kind == "turn_started":
+            speaking[event.number] = Speaking(event, words.get(event.number, ""))
+        elif event.kind == "turn_finished":
+            speaking.pop(event.turn.number, None)
+        elif event.kind == "run_resumed":
+            speaking.clear()
+        elif event.kind == "problem_met" and event.stage == "debating" and event.reply:
+            if event.turn:
+                speaking.pop(event.turn, None)
+            else:  # an older run's, in which one spoke at a time
+                speaking.clear()
+    return speaking
 
 
 def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correction]) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from components.widgets.html import Html, element, html_table, joined, outward
 from components.widgets.wording import clipped, counted
-from core.events import ToolUse
+from core.schema.events import ToolUse
 from core.tools.arithmetic import steps_of
 
 MOST_ROWS = 40

@@ -18,17 +18,17 @@ from components.widgets.html import (
 from components.widgets.wording import LABEL_WORDS, QUOTE_SIGNS, QUOTE_WORDS, counted, percent
 from core.baseline.wording import listed_plainly, shortened
 from core.debate.signals import Signal, SignalKind, by_debater, signals_of
-from core.events import (
+from core.schema.events import (
     ConsensusWeighed,
     JudgementSampled,
     PersonSpoke,
     RoundSummarised,
     TurnStarted,
 )
-from core.progress import Progress
-from core.records import Quote, Reply, Stance, Turn
-from core.roles import LEARNED
-from core.seats import ANSWERING, NAMING, Manner
+from core.schema.progress import Progress
+from core.schema.records import Quote, Reply, Stance, Turn
+from core.schema.roles import LEARNED
+from core.schema.rosters import ANSWERING, NAMING, Manner
 
 STANCE_WORDS: dict[Stance, str] = {label: word.lower() for label, word in LABEL_WORDS.items()}
 REPLY_WORDS: dict[Reply, str] = {"agree": "agrees", "deny": "disagrees"}

@@ -24,11 +24,11 @@ from components.widgets.wording import (
     escaped,
     percent,
 )
-from core.errors import ConfigError
 from core.learning.learned_consensus import KIND, Opinion, opinion
 from core.learning.reasoning import words_of
-from core.progress import Progress
-from core.records import Judgement, ReaderView, Verdict
+from core.runtime.errors import ConfigError
+from core.schema.progress import Progress
+from core.schema.records import Judgement, ReaderView, Verdict
 from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, Learned

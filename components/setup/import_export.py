@@ -23,9 +23,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from components.app import state
 from components.widgets.controls import button, download, link, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, clipped, escaped
-from core.config import MEGABYTE
-from core.documents.terms import terms
-from core.errors import InputError, ReviewError
+from core.documents.segmentation import terms
 from core.exchange.annotation_tools import config_of
 from core.exchange.archive import give, take
 from core.exchange.fields import WRITTEN
@@ -34,7 +32,9 @@ from core.exchange.outgoing import rows_of, sorted_out, zipped
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, joined_sources, recognised
 from core.exchange.rows import ExchangeRow, Problem, Read
-from core.records import Project
+from core.runtime.config import MEGABYTE
+from core.runtime.errors import InputError, ReviewError
+from core.schema.records import Project
 from core.store import Store
 from core.store import open_store as open_store_in
 from core.store.traces import MOST_BYTES, import_trace

@@ -20,8 +20,8 @@ from components.widgets.wording import (
     escaped,
     when,
 )
-from core.errors import ReviewError
 from core.llm.prompting import FIELDS, Prompt, PromptBook, check_edit, shipped
+from core.runtime.errors import ReviewError
 from core.store.projects import RANK, PromptEdit
 
 

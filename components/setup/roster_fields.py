@@ -11,12 +11,12 @@ import streamlit as st
 from components.widgets.controls import button
 from components.widgets.html import Html, element, joined
 from components.widgets.wording import escaped
+from core.agents.roster_files import DEBATERS, HIGHEST_PRICE, PANELISTS, TEMPERATURE, WHOLE, wrong
 from core.agents.rosters import COOL, TURN_TOKENS, WARM, WRITING_TOKENS
-from core.agents.sheet_rules import DEBATERS, HIGHEST_PRICE, PANELISTS, TEMPERATURE, WHOLE, wrong
 from core.llm.call import shown_address
 from core.llm.limits import price_of
 from core.llm.prompting import LANGUAGES, Prompt, PromptBook
-from core.seats import PANEL, PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import PANEL, PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
 
 KEY = "rosters.edit."
 BEFORE = (

@@ -1,14 +1,25 @@
-"""Settings: the person, the reader, the limits, and what works here."""
+"""Settings: the person, the reader, the limits, and what works here.
+
+Settings: keys of models and the provider of web searches. A key that is typed leaves its field at
+once: it lives in the session's memory alone, and neither a field nor anything else on a page ever
+holds it again.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import streamlit as st
 
 from components.app import login, state
+from components.setup.roster_fields import table
 from components.widgets.controls import button, problem_kept, problem_shown, show_problem
+from components.widgets.html import show
 from components.widgets.wording import escaped
+from core.agents.roster_files import NAME_OF_KEY
+from core.agents.rosters import sheets_of
 from core.baseline.entailment import (
     SHIPPED,
     brought,
@@ -18,11 +29,278 @@ from core.baseline.entailment import (
     reader_folders,
     reader_in_use,
 )
-from core.config import SETTINGS
-from core.doctor import checks
-from core.errors import NotAllowed
+from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, Keys, key_names
+from core.pipeline.doctor import checks
 from core.review.people import change_person, rename_person
+from core.runtime.concurrency import Stop
+from core.runtime.config import SETTINGS
+from core.runtime.errors import NotAllowed, ReviewError
+from core.schema.records import Plan
+from core.schema.rosters import RosterSheet
 from core.store import Store
+from core.tools.web_search import PROVIDERS, WHO_IS_TOLD, WebChoice, save_web_choice, web_choice
+
+
+def draw_plan_keys(plan: Plan, page: str) -> None:
+    """A field for each key that the plan's roster needs and nobody has given."""
+    if plan.sheet is not None:
+        draw_keys_of([plan.sheet], page)
+
+
+def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
+    """The same for several rosters, each key once; `page` sets the fields' names apart."""
+    keys = state.keys()
+    missing: dict[str, None] = {}
+    typed: dict[str, None] = {}
+    for _, seat in (own for sheet in sheets for own in sheet.seats()):
+        if not seat.is_built_in:
+            missing |= dict.fromkeys(keys.missing_for(seat))
+            names = key_names(seat)
+            typed |= dict.fromkeys(n for n in names if keys.where(n) == "typed")
+    if missing:
+        st.info(
+            escaped(
+                f"{'This roster needs' if len(sheets) == 1 else 'These rosters need'} "
+                f"{', '.join(missing)}. Type it for this session (it is never "
+                "stored, logged or shown), or set it in the environment or in "
+                ".streamlit/secrets.toml and start again."
+            ),
+            icon=":material/key:",
+        )
+    for name in missing:
+        draw_key_field(name, page)
+    for name in typed:
+        draw_forget(name, page)
+
+
+def draw_forget(name: str, page: str) -> None:
+    """A button that lets go of a typed key, so that another can be typed in its place."""
+    button(
+        escaped(f"Forget {name}"),
+        f"{page}.forget.{name}",
+        _forget,
+        name,
+        icon="delete",
+        help="Typed in this session. Forget it to type another.",
+    )
+
+
+def _forget(name: str) -> None:
+    st.session_state.pop(f"{state.KEY_FIELD}{name}", None)
+
+
+def draw_key_field(name: str, page: str) -> None:
+    """A password field that is empty again as soon as something was typed."""
+    st.text_input(
+        _label(name),
+        type="password",
+        key=f"{page}.key.{name}",
+        on_change=_take,
+        args=(name, page),
+        placeholder="for this session only",
+        autocomplete="off",
+    )
+
+
+def _label(name: str) -> str:
+    """The name itself where Markdown has nothing to say to it: screen readers read it so."""
+    return name if NAME_OF_KEY.fullmatch(name.strip("_")) else escaped(name)
+
+
+def _take(name: str, page: str) -> None:
+    """Move what was typed out of its field."""
+    field = f"{page}.key.{name}"
+    typed = str(st.session_state.get(field) or "").strip()
+    st.session_state[field] = ""
+    if typed:
+        st.session_state[f"{state.KEY_FIELD}{name}"] = typed
+        st.toast(f"{escaped(name)} is at hand for this session.", icon=":material/key:")
+
+
+IN_A_ROW = 3
+WHERE = {
+    "typed": "✓ typed in this session",
+    "secrets": "✓ .streamlit/secrets.toml",
+    "environment": "✓ environment",
+}
+ALIAS = "✓ environment or secrets, under another usual name"
+MISSING = "– missing"
+ONLY_IF_ASKED = "– none; needed only where the address asks for one"
+KEPT = (
+    "A key typed here stays in this browser session's memory: it is never stored, logged or shown. "
+    "To keep one, set it in the environment or in .streamlit/secrets.toml and start again."
+)
+
+
+@dataclass(frozen=True)
+class KeyUse:
+    """One key's name, the rosters that use it, and what to say of where it is."""
+
+    name: str
+    rosters: tuple[str, ...]
+    words: str
+    is_missing: bool
+
+
+def draw_keys() -> None:
+    """Every key by name, never by value, and a field for each that nobody has set."""
+    st.subheader("Keys", anchor=False)
+    with state.open_store() as store:
+        uses = key_uses(sheets_of(store), state.keys())
+    if not uses:
+        st.caption("No roster needs a key.")
+        return
+    rows = [(use.name, use.words, ", ".join(use.rosters)) for use in uses]
+    show(table(("Name", "Where it is", "Rosters that use it"), rows))
+    missing = [use.name for use in uses if use.is_missing]
+    for start in range(0, len(missing), IN_A_ROW):  # row by row, so that a phone keeps the order
+        for name, column in zip(missing[start:], st.columns(IN_A_ROW), strict=False):
+            with column:
+                draw_key_field(name, "settings")
+    with st.container(horizontal=True):
+        for name in state.typed_keys():
+            draw_forget(name, "settings")
+    st.caption(KEPT)
+
+
+def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:
+    """The keys that these rosters use, by name."""
+    rosters: dict[str, list[str]] = {}
+    missing: set[str] = set()
+    optional: set[str] = set()
+    for sheet in sheets:
+        for _, seat in sheet.seats():
+            names = key_names(seat)
+            missing.update(keys.missing_for(seat))
+            if seat.api_base and not names:
+                names = (ADDRESS_KEY,)
+                optional.add(ADDRESS_KEY)
+            for name in names:
+                if sheet.name not in rosters.setdefault(name, []):
+                    rosters[name].append(sheet.name)
+    uses: list[KeyUse] = []
+    for name in sorted(rosters):
+        place = keys.where(name)
+        is_optional = name in optional and name not in missing
+        absent = ONLY_IF_ASKED if is_optional else MISSING if name in missing else ALIAS
+        words = WHERE[place] if place else absent
+        uses.append(KeyUse(name, tuple(rosters[name]), words, place is None and absent != ALIAS))
+    return uses
+
+
+API_KEYS_FIELD = "settings.web"
+API_KEYS_PROBLEM, TRIED = f"{API_KEYS_FIELD}.problem", f"{API_KEYS_FIELD}.tried"
+API_KEYS_ABOUT = (
+    "An audit's search looks through a project's own documents. Where these hardly speak of a "
+    "statement it can ask the web too, through one provider, for all projects. It reads the "
+    "provider's snippets, or how Wikipedia's articles begin; the pages that are found are never "
+    "fetched. How many searches a run may send, and how long results are kept, stands under Limits."
+)
+SENT = "Each search sends a statement's words, which may come from your documents, to {who}."
+INSIDE = (
+    "This one address may lie on this computer or in your own network; nothing else inside is ever "
+    "asked. Its settings.yml must list json under search.formats."
+)
+
+
+def draw_web_search() -> None:
+    """The choice as it stands, fields for another, and a button that tries it."""
+    st.subheader("Web search", anchor=False)
+    st.caption(API_KEYS_ABOUT)
+    stored = _stored()
+    names = list(PROVIDERS)
+    provider = st.selectbox(
+        "Provider",
+        names,
+        index=names.index(stored.provider),
+        format_func=lambda name: PROVIDERS[name],
+        key=f"{API_KEYS_FIELD}.provider",
+    )
+    if provider == "google":
+        _draw_google(stored)
+    if provider == "searxng":
+        st.text_input(
+            "The server's address",
+            value=stored.address,
+            key=f"{API_KEYS_FIELD}.address",
+            placeholder="https://search.example.org",
+            help=INSIDE,
+        )
+    if provider:
+        who = WHO_IS_TOLD[provider]
+        st.info(escaped(SENT.format(who=who)), icon=":material/outgoing_mail:")
+    with st.container(horizontal=True):
+        button("Save", f"{API_KEYS_FIELD}.save", _save, icon="save")
+        if stored.provider:
+            button(
+                "Test",
+                f"{API_KEYS_FIELD}.test",
+                _try,
+                icon="network_check",
+                help="One search for “Wikipedia” at the provider that is saved.",
+            )
+    _draw_outcome()
+
+
+def _draw_google(stored: WebChoice) -> None:
+    """The engine's cx, and a field for the key where nobody has set it."""
+    st.text_input(
+        "The engine's cx",
+        value=stored.cx,
+        key=f"{API_KEYS_FIELD}.cx",
+        help="From the engine's control panel at programmablesearchengine.google.com.",
+    )
+    place = state.keys().where(SEARCH_KEY)
+    if place is None:
+        draw_key_field(SEARCH_KEY, API_KEYS_FIELD)
+        return
+    st.caption(escaped(f"{SEARCH_KEY}: {WHERE[place]}"))
+    if place == "typed":
+        draw_forget(SEARCH_KEY, API_KEYS_FIELD)
+
+
+def _stored() -> WebChoice:
+    try:
+        with state.open_store() as store:
+            return web_choice(store)
+    except ReviewError as error:
+        st.error(escaped(str(error)))
+        return WebChoice()
+
+
+def _draw_outcome() -> None:
+    """What came of the last click."""
+    show_problem(API_KEYS_PROBLEM)
+    tried_words = st.session_state.pop(TRIED, None)
+    if tried_words is None:
+        return
+    works, words = tried_words
+    show = st.success if works else st.error
+    show(escaped(words))
+
+
+def _save() -> None:
+    typed = {
+        name: str(st.session_state.get(f"{API_KEYS_FIELD}.{name}") or "")
+        for name in ("provider", "address", "cx")
+    }
+    with problem_kept(API_KEYS_PROBLEM):
+        with state.open_store() as store, store.writing():
+            store.projects.require_for_all(state.person(store), "admin", "choose a web search")
+            save_web_choice(store, WebChoice(**typed))
+        st.toast("Saved.", icon=":material/check:")
+
+
+def _try() -> None:
+    """By a click alone: a rerun asks nobody."""
+    from core.tools.web_search import tried
+
+    with problem_kept(API_KEYS_PROBLEM):
+        with state.open_store() as store:
+            store.projects.require_for_all(state.person(store), "admin", "test the web search")
+            choice = web_choice(store)
+        st.session_state[TRIED] = tried(choice, state.keys(), Stop())
+
 
 FIELD = "settings.reader"
 PROBLEM = f"{FIELD}.problem"

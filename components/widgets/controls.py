@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.widgets.wording import escaped
-from core.errors import ReviewError
+from core.runtime.errors import ReviewError
 
 ASSETS = Path(__file__).parent.parent / "assets"
 

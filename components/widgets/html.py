@@ -22,9 +22,9 @@ from components.widgets.wording import clipped, percent
 from core.agents.llm_judge import ARROW, NOTHING, QUOTES
 from core.agents.reply_parser import CONFIDENCE, DOUBT, WORDS_LINE, without_marks
 from core.baseline.wording import listed
-from core.progress import Progress
-from core.records import Reply, Span, Stance
-from core.reviews import category_words
+from core.schema.progress import Progress
+from core.schema.records import Reply, Span, Stance
+from core.schema.reviews import category_words
 
 TOLD = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
 REPLIES: tuple[tuple[str, Reply], ...] = (("AGREE", "agree"), ("DENY", "deny"))

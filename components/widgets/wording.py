@@ -6,10 +6,10 @@ import re
 import time
 
 from core.agents.rosters import ROSTER_WORDS
-from core.events import StepsReused
-from core.progress import can_resume
-from core.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
-from core.seats import BUILT_IN
+from core.schema.events import StepsReused
+from core.schema.progress import can_resume
+from core.schema.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
+from core.schema.rosters import BUILT_IN
 
 PROMPT_WORDS = {
     "image_question": "Image: what to look for",

@@ -3,17 +3,42 @@
 An unusable reply costs only its role: the run says so and goes on with what is there; only the
 judge's leaves the verdict unclear. A service that failed is another thing: it ends the run, which
 can be resumed (`core/pipeline/review.py`).
+
+What every agent and tool that asks a language model does alike: fence, fill, fit, and ask.
+Untrusted text enters a prompt only through `PromptCall.fenced`. All calls go over the run's desk:
+they are reserved under its caps and counted. Slots name them and stay the same on Resume, so that
+what was paid for is found again in the ledger. Tools ask by `SeatAsker` (HaluAgent 2.2: the
+semantic checker asks a model).
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from core.concurrency import Stop
-from core.errors import ModelError, ReplyError
-from core.events import (
+import msgspec
+
+from core.llm.call import (
+    Asked,
+    Call,
+    Completion,
+    Desk,
+    Message,
+    Picture,
+    Shape,
+    ask_structured,
+    in_silence,
+)
+from core.llm.limits import beginning, fitting, window_of, words_tokens
+from core.llm.prompting import LANGUAGES, Fence, Prompt, PromptBook, filled
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError, ReplyError
+from core.schema.events import (
     ContextBuilt,
     Event,
     JudgementReached,
@@ -24,9 +49,298 @@ from core.events import (
     Stage,
     StatementFound,
 )
-from core.progress import total_cost
-from core.records import Case, Judgement, Statement
-from core.roles import Agent, CaseView, JudgeView, Roster
+from core.schema.progress import total_cost
+from core.schema.records import SHIPPED, Case, Judgement, LearnedMarks, Project, Statement
+from core.schema.roles import Agent, CaseView, JudgeView, Roster, Speak
+from core.schema.rosters import Seat
+from core.store.ledger import AGAIN
+
+if TYPE_CHECKING:
+    from core.baseline.assessment import Assessor
+
+SPARE_SHARE = 0.05
+# Some models think aloud before they answer; only the answer counts.
+THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
+
+
+class Notes:
+    """What agents want said in the trace that fits no record; safe between threads."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    def add(self, words: str) -> None:
+        """Keep one sentence."""
+        with self._lock:
+            self._said.append(words)
+
+    def once(self, words: str) -> None:
+        """Keep one sentence, unless it was kept before."""
+        with self._lock:
+            if words not in self._known:
+                self._known.add(words)
+                self._said.append(words)
+
+    def drain(self) -> tuple[str, ...]:
+        """All sentences since this was last asked, once each."""
+        with self._lock:
+            said, self._said = tuple(self._said), []
+        return said
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    """What the agents of one run share: desk, prompts in force, fence, files, learned marks.
+
+    `manners`, `judging` and `writing` name the prompts that the run's protocol has its debaters,
+    its judge and its context writer asked by: those rule them. Built-in agents beside the models
+    read by the `assessor`; by the shipped reader where there is none.
+    """
+
+    desk: Desk
+    book: PromptBook
+    fence: Fence
+    home: Path
+    notes: Notes = field(default_factory=Notes)
+    learned: LearnedMarks = SHIPPED
+    manners: tuple[str, ...] = ("debate",)
+    judging: tuple[str, ...] = ("judge",)
+    writing: tuple[str, ...] = ("context",)
+    assessor: Assessor | None = None
+
+
+class LlmAgent:
+    """The face of an agent with a language model: its name and the prompts that rule it."""
+
+    built_in = False
+    prompts: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        self._seat = seat
+        self._work = work
+
+    @property
+    def name(self) -> str:
+        """The model's name without its provider."""
+        return self._seat.model.split("/", 1)[-1]
+
+    @property
+    def rule(self) -> str:
+        """The prompts in force, in every language: the case's decides which one is sent."""
+        return self._prompts_words(*self._ruling)
+
+    @property
+    def _ruling(self) -> tuple[str, ...]:
+        """The names of the prompts that it is asked by."""
+        return self.prompts
+
+    def _prompts_words(self, *names: str) -> str:
+        book = self._work.book
+        found = [book.prompt(name, lang) for name in names for lang in LANGUAGES]
+        return "\n\n".join(f"{p.name} ({p.language}) {p.hash}\n{p.text.strip()}" for p in found)
+
+    def _asking(
+        self,
+        prompt: str,
+        case: Case,
+        stop: Stop,
+        *,
+        role: str,
+        slot: str,
+        schema: Mapping[str, Any] | None = None,
+    ) -> PromptCall:
+        chosen = self._work.book.prompt(prompt, case.language)
+        mend = self._work.book.prompt("mend", case.language)
+        return PromptCall(self._seat, self._work, role, slot, chosen, mend, stop, schema)
+
+
+@dataclass(frozen=True)
+class PromptCall:
+    """One question of one role, from its prompt to the reply."""
+
+    seat: Seat
+    work: AgentContext
+    role: str
+    slot: str
+    prompt: Prompt
+    mend_prompt: Prompt
+    stop: Stop
+    schema: Mapping[str, Any] | None = None
+    cut: str = ""
+    preface: str = ""  # stands before the last message's words
+
+    def fenced(self, kind: str, text: str) -> str:
+        """The text as material: fenced, and unable to end its fence."""
+        return self.work.fence.around(kind, text)
+
+    def whole(
+        self, fields: Mapping[str, str], pictures: tuple[Picture, ...] = ()
+    ) -> tuple[Message, ...]:
+        """The filled prompt, nothing of it cut; pictures go with its last message.
+
+        Raises:
+            ModelError: it does not fit the model's window.
+        """
+        *before, last = self._filled(fields)
+        messages = (*before, replace(last, pictures=pictures))
+        self._room_beside(messages)
+        return messages
+
+    def fitted(
+        self, parts: Sequence[str], fields: Mapping[str, str], key: str
+    ) -> tuple[PromptCall, tuple[Message, ...], int]:
+        """As many leading parts as the model's window takes, fenced in the field `key`.
+
+        (The asking, which says what was cut; the messages; how many parts are in them.)
+
+        Raises:
+            ModelError: even without any of them the question does not fit.
+        """
+        room = self._room_beside(self._filled({**fields, key: self.fenced(key, "")}))
+        kept = fitting(parts, int(room * (1 - SPARE_SHARE)))
+        messages = self._filled({**fields, key: self.fenced(key, "\n".join(parts[:kept]))})
+        if kept == len(parts):
+            return self, messages, kept
+        window = window_of(self.seat)
+        lost = f"{len(parts) - kept} of {len(parts)} passages"
+        cut = f"{self.cut} {lost} did not fit the model's {window:,} tokens.".strip()
+        return replace(self, cut=cut), messages, kept
+
+    def _filled(self, fields: Mapping[str, str]) -> tuple[Message, ...]:
+        *before, last = filled(self.prompt, fields)
+        words = f"{self.preface}\n\n{last.text}" if self.preface else last.text
+        return (*before, replace(last, text=words))
+
+    def room(self, fields: Mapping[str, str]) -> int:
+        """Tokens that the model's window has left beside the prompt filled so, and the answer.
+
+        Raises:
+            ModelError: they are less than none.
+        """
+        return self._room_beside(self._filled(fields))
+
+    def _room_beside(self, messages: tuple[Message, ...]) -> int:
+        needed = words_tokens(messages)
+        room = window_of(self.seat) - self.seat.max_tokens - needed
+        if room < 0:
+            raise self.too_small(needed)
+        return room
+
+    def too_small(self, needed: int) -> ModelError:
+        """That the model's window is too small for a question of so many tokens at the least."""
+        return ModelError(too_small(self.role, self.seat, needed))
+
+    def say(
+        self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence
+    ) -> Completion:
+        """The reply; the retry that shows the model its error has a slot of its own."""
+        if again:
+            messages = self._shortened(messages)
+        call = Call(self.seat, messages, self.schema, self.work.fence.token)
+        slot = self.slot + AGAIN if again else self.slot
+        name = f"{self.prompt.language}/{self.prompt.name}"
+        asked = Asked(self.role, slot, call, name, self.prompt.hash, self.cut)
+        said = self.work.desk.ask(asked, self.stop, speak)
+        return replace(said, text=THOUGHT.sub("", said.text, count=1))
+
+    def _shortened(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """A retry with no more of the reply before it than its seat allows, and the window takes.
+
+        A model that keeps to no limit would else use up the caps, and the run, for its role.
+        """
+        *before, reply, mend = messages
+        room = window_of(self.seat) - self.seat.max_tokens - words_tokens((*before, mend))
+        kept = beginning(reply.text, min(room, self.seat.max_tokens))
+        return (*before, replace(reply, text=kept or "…"), mend)
+
+    def mend(self, error: str) -> Message:
+        """The message that shows the model what was wrong with its reply."""
+        return filled(self.mend_prompt, {"error": error})[-1]
+
+
+def too_small(role: str, seat: Seat, needed: int) -> str:
+    """That a role's model takes no question of so many tokens beside its answer, and what to do."""
+    return (
+        f"The {role}'s model {seat.model} takes {window_of(seat):,} tokens; the question in its "
+        f"shortest form needs about {needed:,} and its answer up to {seat.max_tokens:,}. Seat a "
+        "model with a larger window, allow it a shorter answer, or shorten the text."
+    )
+
+
+def case_fields(asking: PromptCall, case: Case) -> dict[str, str]:
+    """The claim, its question, and the person's role and instruction (CEDA A.3.1)."""
+    return {
+        "role": asking.fenced("role", case.role or Project.role),
+        "instruction": asking.fenced("instruction", case.instruction or Project.instruction),
+        "claim": asking.fenced("claim", case.response),
+        "question": asking.fenced("question", case.question),
+    }
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """A name that stands outside fences: on one line, and short."""
+    return " ".join(text.split())[:limit]
+
+
+Given = TypeVar("Given", bound=msgspec.Struct)
+_shapes: dict[type, Shape[Any]] = {}
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class SeatAsker:
+    """The `Asker` of tools over one seat; used from several threads at once.
+
+    `language` (a BCP 47 tag or `und`) picks the prompt's language; `role` names who asks in the
+    ledger and in messages.
+    """
+
+    seat: Seat
+    work: AgentContext
+    language: str
+    stop: Stop
+    role: str = "tool"
+
+    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
+        """The reply to the prompt of that name; every field is fenced, an empty one too.
+
+        Raises:
+            ModelError: the service failed, or the question does not fit the model's window.
+            ReplyError: two replies could not be read.
+            ConfigError: there is no such prompt, or its fields are others.
+        """
+        form = _shape_of(shape)
+        book = self.work.book
+        chosen, mend = (book.prompt(name, self.language) for name in (prompt, "mend"))
+        slot = _slot(prompt, fields)
+        asking = PromptCall(
+            self.seat, self.work, self.role, slot, chosen, mend, self.stop, form.schema
+        )
+        fenced = {name: asking.fenced(_kind(name), text) for name, text in fields.items()}
+        reply: Given = ask_structured(asking.say, asking.whole(fenced), form, asking.mend)
+        return reply
+
+
+def _shape_of(kind: type[Given]) -> Shape[Given]:
+    """The form of a reply, made once: msgspec's first look at a type is not safe in two threads."""
+    with _one_at_a_time:
+        if kind not in _shapes:
+            _shapes[kind] = Shape(kind)
+        return _shapes[kind]
+
+
+def _slot(prompt: str, fields: Mapping[str, str]) -> str:
+    """The same for the same question, in whatever order a resumed run comes to it."""
+    body = msgspec.json.encode(sorted(fields.items()))
+    return f"{prompt} {hashlib.sha256(body).hexdigest()[:12]}"
+
+
+def _kind(name: str) -> str:
+    """A field's name as a fence says it."""
+    return name.replace("_", " ")
+
 
 Part = TypeVar("Part")
 UNREADABLE = "The judge gave no reply that could be used, so there is no verdict."

@@ -17,15 +17,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from core.agents.prompt_call import LlmAgent, PromptCall
-from core.agents.span_alignment import placed
-from core.concurrency import Stop
+from core.agents.agent_runner import LlmAgent, PromptCall
+from core.documents.quotes import placed
 from core.documents.segmentation import sentences
-from core.errors import InputError
-from core.events import Reach, Reconsidered, Remembered, ToolUse
-from core.llm.structured import Shape, Unusable, ask_structured
-from core.records import Case, Label, Statement
-from core.roles import AuditView, CaseView, Step
+from core.llm.call import Shape, Unusable, ask_structured
+from core.runtime.concurrency import Stop
+from core.runtime.errors import InputError
+from core.schema.events import Reach, Reconsidered, Remembered, ToolUse
+from core.schema.records import Case, Label, Statement
+from core.schema.roles import AuditView, CaseView, Step
 from core.tools.registry import Tool, describe_tools, read_input, tool_named, toolbox
 
 

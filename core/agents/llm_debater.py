@@ -1,7 +1,7 @@
 """A debater by a language model: one short turn of plain text in the manner that is asked for.
 
 Each manner has a prompt of its name; what it may show of the debate so far is one fenced text.
-Source: CEDA A.3.3 for the manner “debate”; core/roles.py says of the others what they are.
+Source: CEDA A.3.3 for the manner “debate”; core/schema/roles.py says of the others what they are.
 
 What a language model writes of a debate: a round in brief, and the response as it should read.
 Source: SC-MAKS 3.4 (context summarisation), 3.2 (the output O*).
@@ -24,8 +24,8 @@ from typing import Any
 import msgspec
 from PIL import Image
 
+from core.agents.agent_runner import LlmAgent, PromptCall, case_fields, one_line
 from core.agents.llm_judge import MARK, contested_in, marked_in, place_lines
-from core.agents.prompt_call import LlmAgent, PromptCall, case_fields, one_line
 from core.agents.reply_parser import (
     confidence_in,
     doubt_in,
@@ -50,18 +50,28 @@ from core.agents.transcript import (
     transcript,
 )
 from core.baseline.wording import SIDES, cited, counted, reply_to
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.images import open_picture
 from core.documents.library import file_bytes
-from core.errors import ModelRefused, ReplyError
-from core.llm.call import Completion, Picture
+from core.llm.call import Completion, Picture, Shape, Unusable, ask_readable, ask_structured
 from core.llm.limits import estimated_tokens, fitting, window_of
 from core.llm.prompting import FIELDS
-from core.llm.structured import Shape, Unusable, ask_readable, ask_structured
-from core.records import Case, Context, Fact, Judgement, Point, Reply, Share, Source, Stance, Turn
-from core.roles import CaseView, DebateView, Evidence, JudgeView, Speak
-from core.seats import ANSWERING, NAMING, turn_tokens
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import ModelRefused, ReplyError
+from core.schema.records import (
+    Case,
+    Context,
+    Fact,
+    Judgement,
+    Point,
+    Reply,
+    Share,
+    Source,
+    Stance,
+    Turn,
+)
+from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Speak
+from core.schema.rosters import ANSWERING, NAMING, turn_tokens
 
 LONGEST_SIDE = 1568  # what Claude takes without scaling down itself; others take less or as much
 MOST_BYTES = 3_500_000  # providers refuse images of 5 MB, which base64 makes of these

@@ -18,9 +18,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.prompt_call import LlmAgent, PromptCall, case_fields
+from core.agents.agent_runner import LlmAgent, PromptCall, case_fields
 from core.agents.reply_parser import WORDS_LINE, parted
-from core.agents.span_alignment import placed
 from core.agents.transcript import (
     conflict_lines,
     fact_lines,
@@ -31,14 +30,14 @@ from core.agents.transcript import (
 from core.baseline.wording import IN_WORDS as IN_WORDS
 from core.baseline.wording import capitalised, listed
 from core.baseline.wording import verdict_text as verdict_text
-from core.concurrency import Stop
-from core.errors import ModelError
-from core.llm.call import Completion, Message
+from core.documents.quotes import placed
+from core.llm.call import Completion, Message, Unusable, ask_readable
 from core.llm.prompting import FIELDS
-from core.llm.structured import Unusable, ask_readable
-from core.records import Case, Category, Cause, Judgement, Label, Point, Statement
-from core.roles import JudgeView
-from core.seats import judge_prompt
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError
+from core.schema.records import Case, Category, Cause, Judgement, Label, Point, Statement
+from core.schema.roles import JudgeView
+from core.schema.rosters import judge_prompt
 
 ARROW = re.compile(r"\s*(?:-+>|=+>|→|⇒|➔)\s*")
 # Quoted words end at their own mark: the response's may hold an arrow themselves.

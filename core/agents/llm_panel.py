@@ -17,17 +17,15 @@ from typing import Annotated, Any
 import msgspec
 from rapidfuzz.distance import JaroWinkler
 
-from core.agents.prompt_call import AgentContext, LlmAgent, PromptCall
-from core.agents.span_alignment import placed
+from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall
 from core.agents.transcript import fitted_debate, last_turns, passage_lines
-from core.concurrency import Stop
-from core.errors import ModelError
-from core.events import SpanVote
-from core.llm.call import Message
-from core.llm.injection import Fence
-from core.llm.prompting import filled
-from core.llm.structured import Shape, Unusable, ask_structured
-from core.records import (
+from core.documents.quotes import placed
+from core.llm.call import Message, Shape, Unusable, ask_structured
+from core.llm.prompting import Fence, filled
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError
+from core.schema.events import SpanVote
+from core.schema.records import (
     CATEGORY_WORDS,
     Case,
     Category,
@@ -37,9 +35,9 @@ from core.records import (
     SpanExample,
     base_of,
 )
-from core.reviews import category_words
-from core.roles import CaseView, JudgeView, SpanRuling
-from core.seats import PANEL, Seat
+from core.schema.reviews import category_words
+from core.schema.roles import CaseView, JudgeView, SpanRuling
+from core.schema.rosters import PANEL, Seat
 
 CATEGORIES = tuple(CATEGORY_WORDS)
 LIKE_FROM = 0.85

@@ -20,8 +20,8 @@ import unicodedata
 from dataclasses import dataclass
 
 from core.documents.segmentation import sentences
-from core.errors import ReplyError
-from core.records import Quote, Reply, Stance
+from core.runtime.errors import ReplyError
+from core.schema.records import Quote, Reply, Stance
 
 LONGEST = 400
 SORRY = (

@@ -1,16 +1,368 @@
-"""A roster as a file: readable JSON with a version, read strictly, with no key in it."""
+"""A roster as a file: readable JSON with a version, read strictly, with no key in it.
+
+Tests the language models of a roster with one tiny call each, and says in words what is wrong.
+The calls go over the ledger like any other: they are paid for, counted, and held under the caps.
+
+What a roster sheet must keep to before it is stored, seated or passed on: bounds, no keys.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from core.agents.sheet_rules import check_sheet, looks_like_a_key, wrong
-from core.errors import InputError
-from core.seats import PANEL, DebaterSeat, RosterSheet, Seat
+from core.llm.call import Asked, Call, Completion, Message, Picture
+from core.llm.client import LiteLlm
+from core.llm.failures import Patience
+from core.llm.keys import Keys
+from core.llm.limits import Caps
+from core.llm.metering import Account, LedgerDesk, who_of
+from core.runtime.concurrency import Stop, merged
+from core.runtime.errors import InputError, ModelRefused, ReplyError, ReviewError, Stopped
+from core.schema.records import ModelCall
+from core.schema.rosters import (
+    LONGEST_NAME,
+    PANEL,
+    PANEL_READERS,
+    READERS,
+    DebaterSeat,
+    RosterSheet,
+    Seat,
+)
+from core.store import open_store
+
+LONGEST = {"name": LONGEST_NAME, "words": 600, "model": 200, "api_base": 300, "key_name": 100}
+LONGEST_DEBATER = 40
+DEBATERS = PANELISTS = (2, 8)
+TEMPERATURE = (0.0, 2.0)
+WHOLE = {"max_tokens": (1, 200_000), "window": (0, 20_000_000), "seconds": (1, 3600)}
+LEAST_WINDOW = 512
+HIGHEST_PRICE = 10_000.0
+NAME_OF_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# How the keys of common providers begin, and a long run of mixed letters and digits.
+KEY = re.compile(
+    r"(?<![A-Za-z0-9])"
+    r"((sk|pk|rk|xai|nvapi|pplx|gsk|hf|r8|gh[opsur]|github_pat|glpat)[-_][A-Za-z0-9_-]{12,}"
+    r"|A[KS]IA[0-9A-Z]{12,}|AIza[0-9A-Za-z_-]{20,}|Bearer\s+\S{8,}|eyJ[A-Za-z0-9_-]{20,})"
+)
+LONG_WORD = re.compile(r"[A-Za-z0-9]{28,}")
+DIGEST = re.compile(r"[0-9a-f]{0,64}")
+
+
+def looks_like_a_key(text: str) -> bool:
+    """True for text that holds what providers' keys look like; a model's name does not."""
+    return bool(KEY.search(text)) or any(_is_random(word) for word in LONG_WORD.findall(text))
+
+
+def _is_random(word: str) -> bool:
+    """Mixed cases and digits, or letters and digits that change places again and again."""
+    kinds = (str.isdigit, str.isupper, str.islower)
+    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(word))
+    return all(any(kind(char) for char in word) for kind in kinds) or changes >= 6
+
+
+def check_sheet(sheet: RosterSheet) -> None:
+    """Refuse a sheet that cannot be kept or run as it is.
+
+    Raises:
+        InputError: it names the field, what was expected and what was found; never a key.
+    """
+    _check_text("name", sheet.name, LONGEST["name"])
+    if not sheet.name or sheet.name != sheet.name.strip():
+        raise wrong("name", "a name without spaces around it", f"“{sheet.name}”")
+    _check_text("words", sheet.words, LONGEST["words"])
+    if not DIGEST.fullmatch(sheet.prompts):
+        raise wrong("prompts", "a digest (0 to 9, a to f) or an empty text", "something else")
+    _debater_names(sheet)
+    if len(sheet.span_panel) not in (0, *range(PANELISTS[0], PANELISTS[1] + 1)):
+        low, high = PANELISTS
+        raise wrong("span_panel", f"no seat, or {low} to {high}", f"{len(sheet.span_panel)}")
+    for role, seat in sheet.seats():
+        _check_seat(role, seat)
+
+
+def wrong(field: str, expected: str, found: str) -> InputError:
+    """The error of a field of a roster."""
+    return InputError(f"Roster, {field}: expected {expected}, found {found}.")
+
+
+def _check_text(field: str, text: str, most: int) -> None:
+    if looks_like_a_key(text):
+        raise wrong(
+            field,
+            "no key anywhere in a roster (key_name says under which name one is looked for)",
+            "what looks like one; take it out",
+        )
+    if len(text) > most:
+        raise wrong(field, f"at most {most} characters", f"{len(text)}")
+    if not all(char.isprintable() for char in text):
+        raise wrong(field, "one line of plain text", "characters that cannot be shown")
+
+
+def _debater_names(sheet: RosterSheet) -> None:
+    low, high = DEBATERS
+    if not low <= len(sheet.debaters) <= high:
+        raise wrong("debaters", f"{low} to {high} debaters", f"{len(sheet.debaters)}")
+    seen: set[str] = set()
+    for number, debater in enumerate(sheet.debaters, 1):
+        field = f"debater {number}, name"
+        _check_text(field, debater.name, LONGEST_DEBATER)
+        if not debater.name.strip() or debater.name != debater.name.strip():
+            raise wrong(field, "a name without spaces around it", f"“{debater.name}”")
+        if debater.name.casefold() in seen:
+            raise wrong(field, "a name that no other debater has", f"“{debater.name}” again")
+        seen.add(debater.name.casefold())
+
+
+def _check_seat(role: str, seat: Seat) -> None:
+    is_open = role.startswith(PANEL) and not (seat.reader or seat.model)  # nobody would sit there
+    known = _readers(role)
+    if is_open or seat.reader not in ("", *known):
+        readers = f"one of {', '.join(known)}" if known else "none"
+        raise wrong(f"{role}, reader", readers, f"“{seat.reader[:40]}”")
+    if seat.reader and seat.model:
+        raise wrong(role, "either a model or a built-in reader", "both; leave one of them empty")
+    for name in ("model", "api_base", "key_name"):
+        _check_text(f"{role}, {name}", getattr(seat, name), LONGEST[name])
+    if seat.is_built_in:
+        if seat != Seat(reader=seat.reader):
+            raise wrong(f"{role}, model", "a model's name beside its settings", "none")
+        return
+    if any(char.isspace() for char in seat.model):
+        raise wrong(f"{role}, model", "a name like provider/model", f"“{seat.model}” with a space")
+    if seat.api_base:
+        check_address(f"Roster, {role}, api_base", seat.api_base)
+    if seat.key_name and not NAME_OF_KEY.fullmatch(seat.key_name):
+        found = "something else; never write the key itself"
+        raise wrong(f"{role}, key_name", "a variable's name such as OPENAI_API_KEY", found)
+    _numbers(role, seat)
+
+
+def _readers(role: str) -> tuple[str, ...]:
+    """The built-in readers that may sit there."""
+    if role.startswith(PANEL):
+        return PANEL_READERS
+    return READERS if role.startswith("debater ") else ()
+
+
+def _numbers(role: str, seat: Seat) -> None:
+    low, high = TEMPERATURE
+    if not low <= seat.temperature <= high:  # False for nan, too
+        raise wrong(f"{role}, temperature", f"{low:g} to {high:g}", f"{seat.temperature:g}")
+    for name, (least, most) in WHOLE.items():
+        value = getattr(seat, name)
+        if not least <= value <= most:
+            raise wrong(f"{role}, {name}", f"{least:,} to {most:,}", f"{value:,}")
+    if 0 < seat.window < LEAST_WINDOW:
+        expected = f"0 (as litellm knows it) or at least {LEAST_WINDOW}"
+        raise wrong(f"{role}, window", expected, f"{seat.window}")
+    if (seat.price_in is None) != (seat.price_out is None):
+        raise wrong(role, "both prices or none of price_in and price_out", "one of them")
+    for name in ("price_in", "price_out"):
+        price = getattr(seat, name)
+        if price is not None and not (math.isfinite(price) and 0 <= price <= HIGHEST_PRICE):
+            most_words = f"0 to {HIGHEST_PRICE:,.0f} US dollars for a million tokens"
+            raise wrong(f"{role}, {name}", most_words, f"{price:g}")
+
+
+def check_address(where: str, address: str) -> None:
+    """Refuse what is no http address, or one that carries a user, a password or a query.
+
+    Raises:
+        InputError: it is such a one; it begins with `where`.
+    """
+    expected = f"{where}: expected an address like http://127.0.0.1:8000/v1"
+    if looks_like_a_key(address):
+        raise InputError(f"{expected} without a key in it, found what looks like one; take it out.")
+    try:
+        parts = urlsplit(address)
+        is_good_port = parts.port is None or parts.port > 0
+    except ValueError:
+        raise InputError(f"{expected}, found a broken one.") from None
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise InputError(
+            f"{expected} without user, password or query (keys do not belong there), found one "
+            "with them."
+        )
+    is_web = parts.scheme in ("http", "https") and parts.hostname and is_good_port
+    is_plain = all(char.isprintable() and not char.isspace() for char in address)
+    if not (is_web and is_plain):
+        shown = "".join(char if char.isprintable() else "?" for char in address[:80])
+        raise InputError(f"{expected}, found “{shown}”.")
+
+
+Kind = Literal["speaks", "sees", "embeds"]
+
+WORD = "Reply with the single word OK and nothing else. (Test {nonce})"
+COLOUR = "Which colour is the square in the picture? Reply with one word. (Test {nonce})"
+RED = ("red", "红", "紅", "rouge", "rojo", "rosso", "vermelho", "赤")
+KINDS: dict[str, Kind] = {"retriever": "embeds", "image reader": "sees"}
+PICTURE_PIXELS = 64
+FEW_TOKENS = 32
+AT_ONCE = 8
+SHOWN = 40
+# Somebody is waiting: one more attempt after what may pass, and no long pauses.
+PATIENCE = Patience(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What became of one role's test.
+
+    Seats that share a model are asked once; `calls` stand with the first of their roles, so that
+    a sum over all probes counts each call once.
+    """
+
+    role: str
+    model: str
+    works: bool
+    words: str
+    seconds: float
+    calls: tuple[ModelCall, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Roles that one call answers for."""
+
+    kind: Kind
+    seat: Seat
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """What all tests of one click share."""
+
+    keys: Keys
+    home: Path
+    account: Account
+    caps: Caps
+    clock: Callable[[], float]
+    stop: Stop
+
+    def desk(self) -> LedgerDesk:
+        """A desk for one group alone, so that its calls are known from the others'."""
+        model = LiteLlm(self.keys, PATIENCE)
+        return LedgerDesk(model, self.home, self.account, self.caps, self.clock)
+
+
+def probe(
+    sheet: RosterSheet,
+    keys: Keys,
+    stop: Stop,
+    *,
+    home: Path,
+    account: Account,
+    clock: Callable[[], float],
+) -> Iterator[Probe]:
+    """One result for every role that a model plays, in order of arrival.
+
+    `account.run_id` must be new for each test: it goes into the prompts, so that no earlier reply
+    answers for a model that is away.
+
+    Raises:
+        Stopped: `stop` was set; what was under way is closed.
+    """
+    with open_store(home) as store:
+        caps = Caps.of(store.projects.settings())
+    bench = _Bench(keys, home, account, caps, clock, stop)
+    streams = [_results(bench, group) for group in _groups(sheet)]
+    if streams:
+        yield from merged(streams, workers=AT_ONCE)
+
+
+def _groups(sheet: RosterSheet) -> list[_Group]:
+    """Seats that share model, address, key and temperature are one; seeing is a test of its own."""
+    found: dict[tuple[object, ...], _Group] = {}
+    for role, seat in sheet.seats():
+        if seat.is_built_in:
+            continue
+        kind = KINDS.get(role, "speaks")
+        mark = (kind, seat.model, seat.api_base, seat.key_name, seat.temperature)
+        before = found.get(mark, _Group(kind, seat, ()))
+        found[mark] = replace(before, roles=(*before.roles, role))
+    return list(found.values())
+
+
+def _results(bench: _Bench, group: _Group) -> Callable[[], Iterator[Probe]]:
+    def results() -> Iterator[Probe]:
+        began = bench.clock()
+        desk = bench.desk()
+        try:
+            works, words = True, _tested(bench, group, desk)
+        except Stopped:
+            raise
+        except ReviewError as error:
+            who = who_of(_asked(bench, group, FEW_TOKENS))
+            works, words = False, str(error).removeprefix(who).lstrip(": ")  # the table names both
+        seconds = max(0.0, bench.clock() - began)
+        calls = desk.drain()
+        for number, role in enumerate(group.roles):
+            own = () if number else calls
+            yield Probe(role, group.seat.model, works, words, seconds, own)
+
+    return results
+
+
+def _tested(bench: _Bench, group: _Group, desk: LedgerDesk) -> str:
+    """What came back, in words."""
+    asked = _asked(bench, group, FEW_TOKENS)
+    if group.kind == "embeds":
+        found = desk.embed(group.seat, [asked.call.messages[0].text], bench.stop)
+        return f"Answered with {len(found.vectors[0])} numbers for a text."
+    try:
+        return _answer_words(group, desk.ask(asked, bench.stop))
+    except ModelRefused:
+        raise
+    except ReplyError as error:
+        # A model that thinks first may need the seat's whole token limit for one word.
+        if error.reply.strip() or group.seat.max_tokens <= FEW_TOKENS:
+            raise
+        asked = _asked(bench, group, group.seat.max_tokens)
+        return _answer_words(group, desk.ask(asked, bench.stop))
+
+
+def _asked(bench: _Bench, group: _Group, most: int) -> Asked:
+    seat = replace(group.seat, max_tokens=min(group.seat.max_tokens, most))
+    nonce = bench.account.run_id[:12]
+    sees = group.kind == "sees"
+    text = (COLOUR if sees else WORD).format(nonce=nonce)
+    pictures = (Picture("image/png", _red_square()),) if sees else ()
+    slot = f"test {group.roles[0]} {seat.max_tokens}"
+    return Asked(group.roles[0], slot, Call(seat, (Message("user", text, pictures),)))
+
+
+def _answer_words(group: _Group, found: Completion) -> str:
+    said = " ".join(found.text.split())
+    said = said if len(said) <= SHOWN else f"{said[: SHOWN - 1]}…"
+    if group.kind == "sees" and not any(word in found.text.casefold() for word in RED):
+        return (
+            f"Answered “{said}”, but the picture shows a red square: make sure that this model "
+            "takes images."
+        )
+    return f"Answered “{said}”."
+
+
+def _red_square() -> bytes:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (PICTURE_PIXELS, PICTURE_PIXELS), "white")
+    edge = PICTURE_PIXELS // 8
+    corner = PICTURE_PIXELS - edge
+    ImageDraw.Draw(image).rectangle((edge, edge, corner, corner), "#e00000")
+    encoded = io.BytesIO()
+    image.save(encoded, "PNG")
+    return encoded.getvalue()
+
 
 VERSION = 1
 MARK = "counterpoint_roster"
@@ -35,7 +387,7 @@ NEEDED = tuple(name for name in TOP if name not in LATER)
 PANEL_FIELDS = ("span_panel", "panel_sees_evidence")  # in files of rosters that have a panel
 TEXTS = ("model", "api_base", "key_name", "reader")
 NUMBERS = ("temperature", "price_in", "price_out")
-WHOLE = ("max_tokens", "window", "seconds")
+WHOLE_FIELDS = ("max_tokens", "window", "seconds")
 # Words in a field's name that say that its value is a secret.
 SECRET = ("key", "token", "secret", "password", "credential", "authorization", "header")
 ALWAYS_SAID = ("model", "temperature", "max_tokens")
@@ -177,13 +529,13 @@ def _seat(where: str, value: object) -> Seat:
         return Seat()
     if not isinstance(value, dict):
         raise wrong(where, f"“{BUILT_IN_SEAT}” or an object with a model", _kind(value))
-    body = _object(where, value, (*TEXTS, *NUMBERS, *WHOLE), ())
+    body = _object(where, value, (*TEXTS, *NUMBERS, *WHOLE_FIELDS), ())
     given: dict[str, Any] = {}
     for name, item in body.items():
         field = f"{where}, {name}"
         if name in TEXTS:
             given[name] = _text(field, item)
-        elif name in WHOLE:
+        elif name in WHOLE_FIELDS:
             given[name] = _whole(field, item)
         elif item is not None or name == "temperature":
             given[name] = _number(field, item)

@@ -14,13 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from core.agents.roster_files import MOST_BYTES, ReadRoster, read_roster
-from core.agents.sheet_rules import check_address, check_sheet, looks_like_a_key
-from core.errors import InputError
+from core.agents.roster_files import (
+    MOST_BYTES,
+    ReadRoster,
+    check_address,
+    check_sheet,
+    looks_like_a_key,
+    read_roster,
+)
 from core.llm.call import provider_of
-from core.records import PanelRule, SpanThreshold
-from core.roles import Debater, Roster, SpanPanelist
-from core.seats import (
+from core.runtime.errors import InputError
+from core.schema.records import PanelRule, SpanThreshold
+from core.schema.roles import Debater, Roster, SpanPanelist
+from core.schema.rosters import (
     BUILT_IN,
     LONGEST_NAME,
     PANEL_READERS,
@@ -32,7 +38,7 @@ from core.seats import (
 from core.store import Store, open_store
 
 if TYPE_CHECKING:
-    from core.agents.prompt_call import AgentContext
+    from core.agents.agent_runner import AgentContext
     from core.baseline.assessment import Assessor
 
 TURN_TOKENS = 100
@@ -268,8 +274,7 @@ def roster_named(
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
     from core.baseline.audit_agents import BuiltInSegmenter
-    from core.baseline.context_writer import BuiltInContextWriter, OcrImageReader
-    from core.baseline.debaters import KINDS, BuiltInDebater
+    from core.baseline.debaters import KINDS, BuiltInContextWriter, BuiltInDebater, OcrImageReader
     from core.baseline.entailment import shared_assessor
     from core.baseline.judge import BuiltInJudge
     from core.baseline.panel import PointSpanExtractor, ThresholdSpanAdjudicator

@@ -24,16 +24,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
-from core.agents.prompt_call import SPARE_SHARE, PromptCall, one_line
+from core.agents.agent_runner import SPARE_SHARE, PromptCall, one_line
 from core.agents.reply_parser import whole_sentences, without_marks
 from core.baseline.wording import SIDES, cited, counted, place_of
-from core.errors import ModelError
 from core.llm.call import Message
-from core.llm.injection import steering
 from core.llm.limits import beginning, estimated_tokens, window_of
-from core.records import Context, Passage, Quote, Turn
-from core.roles import CaseView, DebateView, Evidence, JudgeView
-from core.seats import Seat
+from core.llm.prompting import steering
+from core.runtime.errors import ModelError
+from core.schema.records import Context, Passage, Quote, Turn
+from core.schema.roles import CaseView, DebateView, Evidence, JudgeView
+from core.schema.rosters import Seat
 
 LEAST_TOKENS = 32  # of words that are shortened; a turn begins with its stance
 NEARLY = 0.9  # of a length that did not fit: marks take some room too

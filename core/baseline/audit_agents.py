@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import regex
 
-from core.concurrency import Stop
-from core.documents.language import UNKNOWN
-from core.documents.segmentation import sentences
-from core.documents.terms import FUNCTION_WORDS, WORD, fold
-from core.records import Case, Statement
+from core.documents.segmentation import FUNCTION_WORDS, UNKNOWN, WORD, fold, sentences
+from core.runtime.concurrency import Stop
+from core.schema.records import Case, Statement
 from core.tools.code import code_blocks, is_code
 
 # Sentencex takes a full-width stop before a digit for none; in Chinese it ends a sentence.

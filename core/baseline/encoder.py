@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from core.baseline.export import ENCODER, open_session, read_card
 from core.baseline.tokens import BEGIN, END, MAX_TOKENS, load_vocabulary
-from core.concurrency import Stop, loaded_once
-from core.config import E5_DIR
+from core.runtime.concurrency import Stop, loaded_once
+from core.runtime.config import E5_DIR
 
 PREFIX = "query: "
 MOST_WORKERS = 4

@@ -32,10 +32,10 @@ import numpy.typing as npt
 from core.baseline.export import open_session, read_card, write_card
 from core.baseline.export import open_session as open_onnx
 from core.baseline.tokens import encode_pair, load_vocabulary
-from core.concurrency import Stop, loaded_once
-from core.config import E5_DIR
-from core.documents.language import KNOWN_LANGUAGES, UNKNOWN, language_of
-from core.errors import ConfigError, InputError
+from core.documents.segmentation import KNOWN_LANGUAGES, UNKNOWN, language_of
+from core.runtime.concurrency import Stop, loaded_once
+from core.runtime.config import E5_DIR
+from core.runtime.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from core.baseline.assessment import Assessor

@@ -14,11 +14,16 @@ from functools import lru_cache
 
 from core.baseline.entailment import PairReading, Reader, WordDoubt
 from core.baseline.values import is_row
-from core.concurrency import Stop
-from core.documents.language import UNKNOWN, language_of
-from core.documents.segmentation import sentences
-from core.documents.terms import IS_UNSPACED, query_terms, terms
-from core.records import Case, Passage, Statement
+from core.documents.segmentation import (
+    IS_UNSPACED,
+    UNKNOWN,
+    language_of,
+    query_terms,
+    sentences,
+    terms,
+)
+from core.runtime.concurrency import Stop
+from core.schema.records import Case, Passage, Statement
 
 WIDEST = 350
 """Characters of a window, some 80 tokens; a third of it in scripts without blanks.

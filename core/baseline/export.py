@@ -18,11 +18,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.baseline.e5_weights import SHA256, PackedModel, open_packed, weights_file
-from core.baseline.tokens import LONGEST, PAD, TOKENIZER, build_tokenizer
-from core.config import E5_DIR
-from core.errors import ConfigError, ReviewError
+from core.baseline.tokens import (
+    LONGEST,
+    PAD,
+    SHA256,
+    TOKENIZER,
+    PackedModel,
+    build_tokenizer,
+    open_packed,
+    weights_file,
+)
 from core.llm.export import packages, sha256_of
+from core.runtime.config import E5_DIR
+from core.runtime.errors import ConfigError, ReviewError
 
 CARD = "card.json"
 ENCODER = "encoder.onnx"

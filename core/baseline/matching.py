@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from core.baseline.debaters import ENTAILMENT, VALUES
-from core.concurrency import Stop
-from core.records import Case, Judgement, Passage, Statement
-from core.roles import CaseView, Evidence, EvidenceReader
+from core.runtime.concurrency import Stop
+from core.schema.records import Case, Judgement, Passage, Statement
+from core.schema.roles import CaseView, Evidence, EvidenceReader
 from core.tools.registry import Answer
 
 # What these call hallucinated they saw denied; the overlap reader only misses it.

@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from core.baseline.assessment import Assessment, Assessor
-from core.baseline.explanation import category_of, place_in_response
+from core.baseline.assessment import Assessment, Assessor, category_of, place_in_response
 from core.baseline.span_reader import Stretch, stretches, word_scorer
-from core.concurrency import Stop
-from core.documents.terms import WORD, query_terms, terms
-from core.errors import ConfigError
-from core.events import SpanVote
-from core.records import (
+from core.documents.segmentation import WORD, query_terms, terms
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError
+from core.schema.events import SpanVote
+from core.schema.records import (
     Judgement,
     Label,
     Levels,
@@ -35,7 +34,7 @@ from core.records import (
     Statement,
     WordScore,
 )
-from core.roles import CaseView, JudgeView, SpanRuling
+from core.schema.roles import CaseView, JudgeView, SpanRuling
 
 READER = "Span reader"
 KEPT_FROM = 0.5

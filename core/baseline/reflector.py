@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.baseline.assessment import Assessor
-from core.baseline.explanation import NAME
+from core.baseline.assessment import NAME, Assessor
 from core.baseline.tool_picker import concludes
-from core.concurrency import Stop
-from core.documents.terms import fold, query_terms
-from core.events import Reach, Reconsidered, Remembered, ToolUse
-from core.records import Case, Label, Passage, Statement
-from core.roles import CaseView
+from core.documents.segmentation import fold, query_terms
+from core.runtime.concurrency import Stop
+from core.schema.events import Reach, Reconsidered, Remembered, ToolUse
+from core.schema.records import Case, Label, Passage, Statement
+from core.schema.roles import CaseView
 
 RULE = """Local: a label that nothing stands behind, neither a tool that found something nor a
 reason of the one who picked the tools, becomes unclear. A statement called hallucinated that stands

@@ -14,8 +14,8 @@ from core.baseline.entailment import (
     PairwiseReader,
     load_multilingual_reader,
 )
-from core.concurrency import loaded_once
-from core.documents.language import UNKNOWN, language_of
+from core.documents.segmentation import UNKNOWN, language_of
+from core.runtime.concurrency import loaded_once
 
 ENGLISH_DIR = Path(__file__).parent / "weights" / "english"
 

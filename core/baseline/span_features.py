@@ -22,7 +22,7 @@ import numpy.typing as npt
 import regex
 
 from core.baseline.entailment import WordDoubt
-from core.documents.terms import IS_UNSPACED, WORD, fold, number_term, stem
+from core.documents.segmentation import IS_UNSPACED, WORD, fold, number_term, stem
 
 FOLDER = Path(__file__).parent / "weights" / "span"
 TERMS = "common_terms.json"

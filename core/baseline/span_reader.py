@@ -33,8 +33,8 @@ from core.baseline.span_features import (
     word_features,
     words_of,
 )
-from core.errors import ConfigError
-from core.records import WordScore
+from core.runtime.errors import ConfigError
+from core.schema.records import WordScore
 
 LEAST, MOST = 0.005, 0.995
 RESPONSES_KEPT = 64

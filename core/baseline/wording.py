@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from core.records import Label, Passage, Point, Quote, Reply, Span, Stance, Turn
+from core.schema.records import Label, Passage, Point, Quote, Reply, Span, Stance, Turn
 
 IN_WORDS: dict[Label, str] = {
     "supported": "The judge agrees that the statement is correct. "

@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 
 from core.agents.agent_runner import judged
 from core.baseline.wording import SIDES, listed_plainly
-from core.concurrency import merged
 from core.debate.state import (
     Calls,
     DebateProtocol,
@@ -41,8 +40,9 @@ from core.debate.state import (
     spoken,
 )
 from core.debate.votes import drawing, unheard
-from core.events import Event, JudgementReached, JudgementSampled
-from core.records import Judgement, Plan, Stance, Turn
+from core.runtime.concurrency import merged
+from core.schema.events import Event, JudgementReached, JudgementSampled
+from core.schema.records import Judgement, Plan, Stance, Turn
 
 PAIR = 2
 TOO_FEW = "opposing sides need two debaters, and the roster seats fewer"

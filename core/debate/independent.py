@@ -55,9 +55,9 @@ from core.debate.votes import (
     vote_of,
     without_majority,
 )
-from core.events import DebateDecided, Event, JudgementReached
-from core.records import Case, Judgement, Label, Plan, Turn
-from core.roles import EvidenceReader, JudgeView
+from core.schema.events import DebateDecided, Event, JudgementReached
+from core.schema.records import Case, Judgement, Label, Plan, Turn
+from core.schema.roles import EvidenceReader, JudgeView
 
 AGENT = "Ensemble"
 

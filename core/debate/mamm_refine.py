@@ -35,11 +35,11 @@ from core.debate.state import (
     taken,
 )
 from core.debate.votes import barred, by_majority, last_answers, tally
-from core.errors import ReplyError
-from core.events import Event, JudgementReached, ProblemMet, ResponseRevised
-from core.records import Judgement, Label, Plan, Point, Turn
-from core.roles import Ranker
-from core.seats import Manner
+from core.runtime.errors import ReplyError
+from core.schema.events import Event, JudgementReached, ProblemMet, ResponseRevised
+from core.schema.records import Judgement, Label, Plan, Point, Turn
+from core.schema.roles import Ranker
+from core.schema.rosters import Manner
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 Place = tuple[int, int]

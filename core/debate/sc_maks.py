@@ -31,7 +31,6 @@ from dataclasses import dataclass, replace
 from core.agents.agent_runner import part_played
 from core.agents.reply_parser import reason_in
 from core.baseline.wording import capitalised, counted, listed_plainly, shortened, verdict_text
-from core.concurrency import merged
 from core.debate.state import (
     AT_ONCE,
     Calls,
@@ -44,8 +43,9 @@ from core.debate.state import (
     taken,
 )
 from core.debate.votes import MOST_SAID, barred, last_reason, nobody_voted
-from core.errors import ReplyError
-from core.events import (
+from core.runtime.concurrency import merged
+from core.runtime.errors import ReplyError
+from core.schema.events import (
     ConsensusReached,
     ConsensusWeighed,
     Event,
@@ -55,9 +55,9 @@ from core.events import (
     ResponseRevised,
     RoundSummarised,
 )
-from core.records import Cause, Judgement, Label, Plan, Turn
-from core.roles import UNIFORM, JudgeView, Reviser, Roster, Summariser, Weigher
-from core.seats import Manner, Part
+from core.schema.records import Cause, Judgement, Label, Plan, Turn
+from core.schema.roles import UNIFORM, JudgeView, Reviser, Roster, Summariser, Weigher
+from core.schema.rosters import Manner, Part
 
 NAME = "Consensus"
 LABELS: tuple[Label, ...] = ("hallucinated", "supported", "unclear")

@@ -16,9 +16,9 @@ from typing import Literal
 from core.agents.reply_parser import CONFIDENCE, DOUBT, QUOTED, is_stance_said
 from core.baseline.wording import SIDES, counted, shortened
 from core.documents.quotes import folded_with_map
-from core.documents.terms import IS_UNSPACED, query_terms
-from core.progress import Progress
-from core.records import Quote, Turn
+from core.documents.segmentation import IS_UNSPACED, query_terms
+from core.schema.progress import Progress
+from core.schema.records import Quote, Turn
 
 SignalKind = Literal["quote_not_found", "overconfident", "task_misread", "unmoved"]
 SURE = 0.95  # what words of certainty stand for

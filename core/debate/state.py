@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.agents.agent_runner import RunContext, context_built, notes_of
-from core.concurrency import merged, streamed
 from core.documents.quotes import verify_quote
-from core.errors import ModelError, ReplyError
-from core.events import (
+from core.runtime.concurrency import merged, streamed
+from core.runtime.errors import ModelError, ReplyError
+from core.schema.events import (
     DebateNoted,
     Event,
     ModelCalled,
@@ -25,10 +25,10 @@ from core.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.progress import Progress, total_cost
-from core.records import Context, ModelCall, Plan, Stance, Turn
-from core.roles import CaseView, DebateView, JudgeView, Speak
-from core.seats import JudgeManner, Manner, Option
+from core.schema.progress import Progress, total_cost
+from core.schema.records import Context, ModelCall, Plan, Stance, Turn
+from core.schema.roles import CaseView, DebateView, JudgeView, Speak
+from core.schema.rosters import JudgeManner, Manner, Option
 from core.store.ledger import AGAIN
 
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from core.agents.agent_runner import sampled
 from core.agents.reply_parser import argument_in
 from core.baseline.wording import capitalised, counted, listed, shortened, verdict_text
-from core.concurrency import merged
 from core.debate.state import AT_ONCE, DebateState
-from core.events import Event, ModelCalled, ProblemMet
-from core.progress import total_cost
-from core.records import Cause, Judgement, Label, Turn
-from core.roles import CaseView, JudgeView
+from core.runtime.concurrency import merged
+from core.schema.events import Event, ModelCalled, ProblemMet
+from core.schema.progress import total_cost
+from core.schema.records import Cause, Judgement, Label, Turn
+from core.schema.roles import CaseView, JudgeView
 
 
 def unheard(state: DebateState, words: str) -> Judgement:

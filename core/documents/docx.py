@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
 
-from core.config import MEGABYTE
 from core.documents.draft import Content, Draft, ReadRequest, content
 from core.documents.tables import table_contents
-from core.errors import InputError
-from core.records import Source
+from core.runtime.config import MEGABYTE
+from core.runtime.errors import InputError
+from core.schema.records import Source
 
 NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
 LETTER = re.compile(r"[^\W\d_]{2}")

@@ -15,9 +15,9 @@ from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
-from core.config import Settings
-from core.errors import InputError
-from core.records import Block, BlockKind, Box, BoxedText, Page, Reading, Source, SourceKind
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.records import Block, BlockKind, Box, BoxedText, Page, Reading, Source, SourceKind
 
 LONGEST_NAME = 120
 # SQLite ends text at NUL in length() and substr(), and UTF-8 has no place for half a surrogate

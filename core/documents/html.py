@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from core.documents.draft import Content, Draft, ReadRequest, content
 from core.documents.readers import decoded, decoded_page
 from core.documents.tables import clean, table_contents
-from core.records import BlockKind, Source
+from core.schema.records import BlockKind, Source
 
 UNSEEN = frozenset(
     "script style template noscript head svg math-annotation object iframe canvas audio video "

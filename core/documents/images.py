@@ -25,8 +25,8 @@ from typing import Any
 from PIL import Image, ImageOps, ImageStat, UnidentifiedImageError
 
 from core.documents.draft import Draft, PictureText, ReadRequest, TextBox, shown
-from core.errors import InputError
-from core.records import Source
+from core.runtime.errors import InputError
+from core.schema.records import Source
 
 Quad = tuple[tuple[float, float], ...]  # Clockwise from the top left corner of the upright text.
 

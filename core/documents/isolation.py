@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
-from core.concurrency import Stop
-from core.config import MEGABYTE, PROJECT_ROOT, Settings
 from core.documents.draft import ReadRequest, Report, shown
 from core.documents.readers import file_type, read
-from core.errors import InputError, Stopped
-from core.records import Source, SourceKind
+from core.runtime.concurrency import Stop
+from core.runtime.config import MEGABYTE, PROJECT_ROOT, Settings
+from core.runtime.errors import InputError, Stopped
+from core.schema.records import Source, SourceKind
 
 LOGGER = logging.getLogger(__name__)
 # Measured: OCR of pages and charts takes 1.2 to 1.7 GB of address space (0.5 to 0.8 GB in use), the
@@ -69,7 +69,7 @@ def read_source(
         InputError: the file cannot be read within the limits; one sentence says why.
         Stopped: `stop` was set meanwhile; the child is gone then.
     """
-    from core.documents.language import language_note, language_of
+    from core.documents.segmentation import language_note, language_of
     from core.store.sqlite import from_plain
 
     stop.check()

@@ -24,7 +24,7 @@ from core.documents.draft import (
     rows_of,
     usual_height,
 )
-from core.documents.segmentation import UNSPACED, is_cut, is_ended, joined_lines, words_in
+from core.documents.segmentation import UNSPACED_CHARACTER, is_cut, is_ended, joined_lines, words_in
 from core.documents.tables import header_rows, is_number, table_contents
 
 CAPTION = regex.compile(
@@ -255,7 +255,7 @@ def _mirrored(line: TextBox) -> TextBox:
 def _first_word(line: TextBox) -> float:
     """The width of the line's first word and the blank before it."""
     word = line.text.split(None, 1)[0] if line.text.strip() else ""
-    letters = 1 if UNSPACED.match(word) else len(word) + 1
+    letters = 1 if UNSPACED_CHARACTER.match(word) else len(word) + 1
     return line.width * letters / max(1, len(line.text))
 
 

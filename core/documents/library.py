@@ -17,17 +17,17 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.concurrency import Stop, merged, streamed
-from core.config import MEGABYTE, Settings
 from core.documents.draft import Report, shown
 from core.documents.isolation import read_source
 from core.documents.readers import READER_VERSION, kind_of
 from core.documents.retrieval import ensure_index
-from core.errors import InputError, ReplyError, Stopped
-from core.events import DocumentRead, Event, ImageDescribed, ProblemMet, ProgressMade
 from core.llm.encoder import Embedder
-from core.records import Case, Cause, LibraryEntry, Source
-from core.roles import ImageReader
+from core.runtime.concurrency import Stop, merged, streamed
+from core.runtime.config import MEGABYTE, Settings
+from core.runtime.errors import InputError, ReplyError, Stopped
+from core.schema.events import DocumentRead, Event, ImageDescribed, ProblemMet, ProgressMade
+from core.schema.records import Case, Cause, LibraryEntry, Source
+from core.schema.roles import ImageReader
 from core.store import Store, open_store
 
 LOGGER = logging.getLogger(__name__)

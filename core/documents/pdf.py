@@ -26,8 +26,8 @@ from core.documents.pdf_text import (
 )
 from core.documents.readers import plain_blocks
 from core.documents.segmentation import is_ended, joined_lines, words_in
-from core.errors import InputError
-from core.records import Source
+from core.runtime.errors import InputError
+from core.schema.records import Source
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -23,7 +23,7 @@ import pypdfium2.raw as pdfium
 import regex
 
 from core.documents.draft import PictureText, TextBox, around
-from core.records import Box
+from core.schema.records import Box
 
 RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
 LTR = regex.compile(r"[\p{L}\p{N}]")

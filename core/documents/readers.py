@@ -18,8 +18,8 @@ import regex
 
 from core.documents.draft import Content, Draft, ReadRequest, content, shown
 from core.documents.segmentation import BLANK_LINE, FINAL, ITEM, ROW, joined_lines, text_units
-from core.errors import InputError, ReviewError
-from core.records import Block, Source, SourceKind
+from core.runtime.errors import InputError, ReviewError
+from core.schema.records import Block, Source, SourceKind
 
 AS_UTF8 = "save it as UTF-8 (“Encoding: UTF-8” when saving) and add it again"
 WIDE = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))

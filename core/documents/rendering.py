@@ -17,14 +17,14 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.draft import silent
 from core.documents.images import open_picture
 from core.documents.isolation import Task, run_alone
 from core.documents.quotes import folded_with_map
-from core.errors import InputError
-from core.records import Box, Source, SourceKind
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.records import Box, Source, SourceKind
 from core.store.sqlite import from_plain, to_plain
 
 SECONDS = 20.0

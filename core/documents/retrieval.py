@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import regex
 
-from core.concurrency import Stop
-from core.documents.segmentation import is_ended, sentences
-from core.documents.terms import query_terms, terms
-from core.events import ImageDescribed
+from core.documents.segmentation import is_ended, query_terms, sentences, terms
 from core.llm.encoder import Embedder, Matrix
-from core.records import Block, Passage, Source
+from core.runtime.concurrency import Stop
+from core.schema.events import ImageDescribed
+from core.schema.records import Block, Passage, Source
 from core.store import Store
 from core.store.cases import IndexedPassage, Vectors
 

@@ -18,8 +18,8 @@ from itertools import pairwise
 
 from core.documents.draft import Content, Draft, Piece, ReadRequest, TextBox, around, content
 from core.documents.readers import decoded
-from core.errors import InputError, shown
-from core.records import BlockKind, Source
+from core.runtime.errors import InputError, shown
+from core.schema.records import BlockKind, Source
 
 CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
 QUESTION_NAMES = ("question", "prompt", "query")

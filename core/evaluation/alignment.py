@@ -28,23 +28,22 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from core.agents.prompt_call import AgentContext, SeatAsker
+from core.agents.agent_runner import AgentContext, SeatAsker
 from core.agents.rosters import chosen_roster
-from core.concurrency import Stop
-from core.config import PROJECT_ROOT, home_from
-from core.errors import BudgetReached, InputError, ModelError, ReplyError, ReviewError
 from core.evaluation.metrics import figures
 from core.evaluation.outcomes import Numbers
 from core.learning.metrics import numbered
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
-from core.llm.injection import Fence
 from core.llm.keys import keys_here
 from core.llm.limits import Caps
 from core.llm.metering import Account, LedgerDesk
-from core.llm.prompting import PromptBook
-from core.pipeline.checking import calls_used
-from core.records import ModelCall, Project, new_id
-from core.seats import Seat
+from core.llm.prompting import Fence, PromptBook
+from core.pipeline.streaming_input import calls_used
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT, home_from
+from core.runtime.errors import BudgetReached, InputError, ModelError, ReplyError, ReviewError
+from core.schema.records import ModelCall, Project, new_id
+from core.schema.rosters import Seat
 from core.store import Store, open_store
 
 SEED = 11

@@ -30,8 +30,6 @@ from core.baseline.entailment import (
     reader_in_use,
     require_reader,
 )
-from core.concurrency import Stop
-from core.errors import ConfigError, InputError, ModelError
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import WEIGHTS, Tell, engine_digest, engine_of, require_weighed
 from core.evaluation.evaluate import (
@@ -43,7 +41,7 @@ from core.evaluation.evaluate import (
     sampled,
 )
 from core.evaluation.evaluate import labelled_rows as rows_of
-from core.evaluation.gold import GoldRow, GoldSpan, part_of
+from core.evaluation.files import GoldRow, GoldSpan, part_of
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
 from core.evaluation.recorded import Wanted, evaluate_recorded
 from core.learning.evidence_calibration import (
@@ -63,8 +61,10 @@ from core.learning.evidence_calibration import (
 )
 from core.learning.training_set import taught
 from core.llm.keys import Keys
-from core.pipeline.checking import Request, planned
-from core.records import Case, Plan
+from core.pipeline.streaming_input import Request, planned
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError, InputError, ModelError
+from core.schema.records import Case, Plan
 from core.store import Store, open_store
 from core.tools.registry import Bench, Tool, tool_named, use
 

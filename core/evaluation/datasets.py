@@ -14,17 +14,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import InputError
-from core.evaluation.gold import PARTS, GoldRow, Loader, part_of
-from core.evaluation.sets import entailment, facts, haluagent, marked_answers, pictures, realmistake
+from core.evaluation.files import PARTS, GoldRow, Loader, part_of
+from core.evaluation.sets.answers import ANSWERS, HALUAGENT
+from core.evaluation.sets.claims import CLAIMS, PICTURES
+from core.evaluation.sets.marked_texts import MARKED_TEXTS, REALMISTAKE
+from core.runtime.errors import InputError
 
 LOADERS: Mapping[str, Loader] = {  # by set, or by set/task
-    **entailment.LOADERS,
-    **facts.LOADERS,
-    **haluagent.LOADERS,
-    **marked_answers.LOADERS,
-    **pictures.LOADERS,
-    **realmistake.LOADERS,
+    **CLAIMS,
+    **ANSWERS,
+    **HALUAGENT,
+    **MARKED_TEXTS,
+    **PICTURES,
+    **REALMISTAKE,
 }
 COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped", "note")
 

@@ -35,24 +35,24 @@ from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.entailment import assessor_of, reader_in_use
 from core.baseline.span_reader import between, stretches
 from core.baseline.wording import listed_plainly
-from core.concurrency import Stop
-from core.config import PROJECT_ROOT
 from core.debate.protocols import is_weighed, may_be_learned
-from core.errors import InputError, ModelError
-from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.outcomes import FAILED, REFUSED, Kept, Numbers, Outcomes, Prediction, digest_of
 from core.learning.bench import BY, Bench, Material, opened_bench
 from core.llm.keys import Keys
 from core.pipeline.jobs import warm_up
 from core.pipeline.run_factory import Payer, Staff, staffed
-from core.pipeline.span_voting import hard_places
-from core.progress import RESUMABLE, Progress
-from core.records import CONSENSUS, Label, Plan, Run, Stance
-from core.roles import Weigher
+from core.pipeline.span_stage import hard_places
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT
+from core.runtime.errors import InputError, ModelError
+from core.schema.progress import RESUMABLE, Progress
+from core.schema.records import CONSENSUS, Label, Plan, Run, Stance
+from core.schema.roles import Weigher
 from core.store import Store, open_store
 from core.store.sqlite import to_json
 from core.store.versions import NONE, Learned, read_body
-from core.verdict.weigher import LearnedWeigher, learned_in, with_weigher
+from core.verdict.consensus_weights import LearnedWeigher, learned_in, with_weigher
 
 
 def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:

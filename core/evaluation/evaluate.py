@@ -22,13 +22,13 @@ from types import MappingProxyType
 from typing import Any
 
 from core.debate.protocols import PROTOCOLS
-from core.errors import InputError
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import Engine, Tell, opened_runs
-from core.evaluation.gold import GoldRow, normalised
+from core.evaluation.files import GoldRow, normalised
 from core.evaluation.metrics import Figure, calibrated_null, figures, measures, risk_coverage
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
-from core.seats import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
+from core.runtime.errors import InputError
+from core.schema.rosters import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 
 NUMBERS = ("rounds", "samples", "seed")
 WORDS: Mapping[str, tuple[str, ...]] = {

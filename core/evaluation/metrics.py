@@ -48,7 +48,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.evaluation.engine_runs import agent_rows, openings
-from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.outcomes import PRIOR, Flags, Numbers, Outcomes, Places, Prediction
 
 # To which the official scorer rounds before it calls a text's shares constant.

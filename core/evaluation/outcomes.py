@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.errors import ConfigError, InputError
-from core.evaluation.gold import GoldRow, GoldSpan
-from core.records import Label
+from core.evaluation.files import GoldRow, GoldSpan
+from core.runtime.errors import ConfigError, InputError
+from core.schema.records import Label
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]

@@ -21,9 +21,7 @@ from statistics import median
 from typing import Any
 
 from core.agents.rosters import SHIPPED
-from core.config import PROJECT_ROOT, home_from
 from core.debate.protocols import PROTOCOLS
-from core.errors import InputError, ModelError, ReviewError
 from core.evaluation.datasets import rule_of
 from core.evaluation.engine_runs import (
     Engine,
@@ -34,13 +32,15 @@ from core.evaluation.engine_runs import (
     require_weighed,
 )
 from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, sampled, ways_of
-from core.evaluation.gold import GoldRow
+from core.evaluation.files import GoldRow
 from core.evaluation.metrics import Figure, Measure, figures, measures
 from core.evaluation.outcomes import Numbers, Outcomes, always
 from core.llm.keys import Keys, keys_here
-from core.pipeline.checking import Request, planned
-from core.records import Plan
-from core.seats import BUILT_IN, FOR_READERS
+from core.pipeline.streaming_input import Request, planned
+from core.runtime.config import PROJECT_ROOT, home_from
+from core.runtime.errors import InputError, ModelError, ReviewError
+from core.schema.records import Plan
+from core.schema.rosters import BUILT_IN, FOR_READERS
 
 COMPARED = ("balanced_accuracy", "auroc")
 BESIDE = ("f1", "fcr", "hr")  # what ablations are expected to move (SC-MAKS table 4)

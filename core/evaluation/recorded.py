@@ -17,16 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import InputError
 from core.evaluation.evaluate import Measured, Order, answers, figures_of, result_of, sampled
-from core.evaluation.gold import PARTS, part_of
+from core.evaluation.files import PARTS, part_of
 from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places, Prediction, numbered
-from core.evaluation.sets.realmistake import Detector, RecordedCase, load_cases
-from core.learning.calibration import Scorer, cross_fitted, fit_stack
+from core.evaluation.sets.marked_texts import Detector, RecordedCase, load_cases
 from core.learning.consensus import Votes, Weighting
 from core.learning.consensus import fit as fit_weights
-from core.learning.head_fit import CountedWords, Reading, counted, fit_words
+from core.learning.head_fit import (
+    CountedWords,
+    Reading,
+    Scorer,
+    counted,
+    cross_fitted,
+    fit_stack,
+    fit_words,
+)
 from core.learning.metrics import grouped_folds
+from core.runtime.errors import InputError
 
 
 def detectors_of(

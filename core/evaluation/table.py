@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.config import PROJECT_ROOT
-from core.errors import InputError, ReviewError
+from core.runtime.config import PROJECT_ROOT
+from core.runtime.errors import InputError, ReviewError
 
 RESULTS = PROJECT_ROOT / "docs" / "measurements"
 PAGE = PROJECT_ROOT / "docs" / "researchers.md"

@@ -54,8 +54,8 @@ from core.exchange.rows import (
     placed,
     unit_of,
 )
-from core.records import Label, Span
-from core.reviews import Correction, Gold, Suggestion
+from core.schema.records import Label, Span
+from core.schema.reviews import Correction, Gold, Suggestion
 
 NAMES = uuid.UUID("6f1d1a0e-5f0b-4b53-9a35-0c6a5e1f7b21")
 ARGILLA_TEXTS = ("response", "text", "answer", "claim")

@@ -20,17 +20,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from core.config import MEGABYTE
 from core.debate.protocols import require_options
 from core.documents.library import file_bytes, store_file
-from core.documents.terms import terms
-from core.errors import ConflictError, InputError
+from core.documents.segmentation import terms
 from core.exchange.fields import LONGEST_ID
 from core.exchange.packed import json_lines
 from core.exchange.rows import Problem
-from core.records import Case, LibraryEntry, Member, Plan, Project, Run, new_id
-from core.review.selective_prediction import require_rate
-from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
+from core.review.queue_ranking import require_rate
+from core.runtime.config import MEGABYTE
+from core.runtime.errors import ConflictError, InputError
+from core.schema.records import Case, LibraryEntry, Member, Plan, Project, Run, new_id
+from core.schema.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 from core.store.projects import PromptEdit

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from core.errors import InputError, shown
 from core.exchange.packed import MOST_ROWS
 from core.exchange.rows import (
     OTHER_JSON,
@@ -28,8 +27,9 @@ from core.exchange.rows import (
     placed,
     unit_of,
 )
-from core.records import Label, Span, WordScore
-from core.reviews import Suggestion
+from core.runtime.errors import InputError, shown
+from core.schema.records import Label, Span, WordScore
+from core.schema.reviews import Suggestion
 
 WRITTEN = ("jsonl", "csv", "label-studio", "argilla", "mu-shroom", "ragtruth")
 ONLY_READ = ("faithbench", "haluquestqa", "xsum", "mad")  # public sets as they lie

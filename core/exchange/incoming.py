@@ -20,8 +20,6 @@ from typing import Literal
 from core.baseline.wording import counted
 from core.documents.library import store_file
 from core.documents.readers import called
-from core.errors import InputError, ReviewError
-from core.events import Event, RunFinished, RunStarted
 from core.exchange.outgoing import stored_row
 from core.exchange.rows import (
     IMPORTED,
@@ -35,11 +33,13 @@ from core.exchange.rows import (
     imported_row,
     standing,
 )
-from core.pipeline.checking import Draft, store_case
-from core.records import Case, LibraryEntry, Plan, Project, Run, Span, WordScore
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.adjudication import differ
 from core.review.queue_ranking import imported_item
-from core.reviews import Correction, Gold, Handling, Suggestion
+from core.runtime.errors import InputError, ReviewError
+from core.schema.events import Event, RunFinished, RunStarted
+from core.schema.records import Case, LibraryEntry, Plan, Project, Run, Span, WordScore
+from core.schema.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store
 from core.store.corrections import counting
 from core.store.sqlite import to_json

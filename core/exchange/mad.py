@@ -15,8 +15,11 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.errors import shown
-from core.events import (
+from core.exchange.fields import others_of, rows_of
+from core.exchange.packed import is_tar, json_items, tarred, text_of
+from core.exchange.rows import ExchangeRow, Problem, Read, Record, RecordedRun
+from core.runtime.errors import shown
+from core.schema.events import (
     Event,
     JudgementReached,
     JudgementSampled,
@@ -24,10 +27,7 @@ from core.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.exchange.fields import others_of, rows_of
-from core.exchange.packed import is_tar, json_items, tarred, text_of
-from core.exchange.rows import ExchangeRow, Problem, Read, Record, RecordedRun
-from core.records import Judgement, Reply, RoleUsed, Turn, Verdict
+from core.schema.records import Judgement, Reply, RoleUsed, Turn, Verdict
 
 FIRST, SECOND, MODERATOR, JUDGE = "Affirmative side", "Negative side", "Moderator", "Judge"
 INSTRUCTION = "Say whether the response is a right translation of the sentence in the question."

@@ -31,7 +31,6 @@ from core.documents.tables import (
     folded,
     masked,
 )
-from core.errors import InputError, shown
 from core.exchange.fields import (
     case_id,
     label_of,
@@ -63,8 +62,9 @@ from core.exchange.rows import (
     gold_of,
     imported_row,
 )
-from core.records import Label, Span
-from core.reviews import Correction, Gold, Handling, Suggestion
+from core.runtime.errors import InputError, shown
+from core.schema.records import Label, Span
+from core.schema.reviews import Correction, Gold, Handling, Suggestion
 from core.store.sqlite import from_plain, to_plain
 
 SHA256 = re.compile(r"[0-9a-f]{64}")

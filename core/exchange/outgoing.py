@@ -17,8 +17,6 @@ from typing import Any
 
 from core.documents.library import file_bytes
 from core.documents.readers import FILE_TYPES
-from core.errors import InputError
-from core.events import AUDIT
 from core.exchange.fields import lines
 from core.exchange.rows import Document, ExchangeRow, MachineVerdict
 from core.exchange.trajectory import (
@@ -32,8 +30,10 @@ from core.exchange.trajectory import (
     trajectory_of,
 )
 from core.llm.prompting import PromptBook
-from core.progress import folded
-from core.records import Case, Project
+from core.runtime.errors import InputError
+from core.schema.events import AUDIT
+from core.schema.progress import folded
+from core.schema.records import Case, Project
 from core.store import Store
 from core.store.queries import Judged, events_of, newest_verdicts
 

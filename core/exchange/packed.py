@@ -15,10 +15,10 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from core.config import MEGABYTE
 from core.documents.readers import decoded
-from core.errors import InputError, shown
 from core.exchange.rows import Problem
+from core.runtime.config import MEGABYTE
+from core.runtime.errors import InputError, shown
 
 MOST_MEGABYTES = 256  # of a file, unpacked
 MOST_ROW = 16 * MEGABYTE  # characters

@@ -27,7 +27,6 @@ from dataclasses import replace
 from typing import Any
 
 from core.documents.tables import require_columns
-from core.errors import InputError
 from core.exchange.fields import (
     OWN,
     case_id,
@@ -65,7 +64,8 @@ from core.exchange.rows import (
     unit_of,
     word,
 )
-from core.records import Label, Span, WordScore
+from core.runtime.errors import InputError
+from core.schema.records import Label, Span, WordScore
 
 MUSHROOM = ("id", "model_input", "model_output_text", "hard_labels", "soft_labels", OWN)
 

@@ -7,7 +7,6 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from core.errors import InputError
 from core.exchange.annotation_tools import (
     read_argilla,
     read_label_studio,
@@ -31,6 +30,7 @@ from core.exchange.public_sets import (
     write_ragtruth,
 )
 from core.exchange.rows import ExchangeRow, Problem, Read
+from core.runtime.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, TypeVar, cast
 
-from core.errors import InputError, shown
-from core.events import Event
-from core.records import Cause, Label, RoleUsed, Span, Verdict, WordScore
-from core.reviews import Correction, Gold, Handling, Suggestion
+from core.runtime.errors import InputError, shown
+from core.schema.events import Event
+from core.schema.records import Cause, Label, RoleUsed, Span, Verdict, WordScore
+from core.schema.reviews import Correction, Gold, Handling, Suggestion
 from core.store.corrections import counting
 
 Unit = Literal["code points", "utf-16"]

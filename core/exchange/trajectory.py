@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from core.errors import InputError
-from core.events import Event, Reconsidered, Remembered, ToolOutcome, ToolUse
-from core.llm.injection import Fence
-from core.llm.prompting import PromptBook, filled, prompt_language
-from core.progress import Progress, folded
-from core.records import Case, Label, Statement
-from core.reviews import Correction, Gold
+from core.llm.prompting import Fence, PromptBook, filled, prompt_language
+from core.runtime.errors import InputError
+from core.schema.events import Event, Reconsidered, Remembered, ToolOutcome, ToolUse
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Label, Statement
+from core.schema.reviews import Correction, Gold
 from core.tools.registry import describe_tools, read_input, tool_named, toolbox
 
 

@@ -33,10 +33,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.errors import ConfigError, InputError
 from core.learning.answers import STRANGER, Answers, past_of, read_of, shares, weights_for
-from core.learning.calibration import Stack, fit_stack
 from core.learning.consensus import held_out, measures
+from core.learning.head_fit import Stack, fit_stack
 from core.learning.metrics import (
     UNCLEAR,
     Figure,
@@ -51,8 +50,9 @@ from core.learning.metrics import (
     numbered,
     subset,
 )
-from core.verdict.head import sigmoid
-from core.verdict.weigher import (
+from core.runtime.errors import ConfigError, InputError
+from core.verdict.classifier import sigmoid
+from core.verdict.consensus_weights import (
     DRAWN,
     METHODS,
     READ,

@@ -21,15 +21,16 @@ from core.learning.metrics import (
     subset,
 )
 from core.learning.reasoning import Agent, Row
-from core.records import Stance
-from core.verdict.debate_features import NAMES, vector
-from core.verdict.weigher import (
+from core.schema.records import Stance
+from core.verdict.consensus_weights import (
+    NAMES,
     NOTHING,
     STANCES,
     Answerer,
     LearnedWeights,
     PastAnswers,
     softmax,
+    vector,
     with_the_mean,
 )
 

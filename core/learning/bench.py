@@ -22,20 +22,19 @@ from pathlib import Path
 
 from core.agents.rosters import roster_named
 from core.baseline.encoder import load_multilingual_encoder
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.library import remove_file, store_file
-from core.errors import InputError
 from core.llm.encoder import Embedder
-from core.pipeline.checking import Draft, read_whole, store_case
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
-from core.progress import Progress, folded
-from core.records import Case, Judgement, Label, Plan, Project
+from core.pipeline.streaming_input import Draft, read_whole, store_case
 from core.review.people import first_project
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Judgement, Label, Plan, Project
 from core.store import Store, open_store
-from core.verdict.classifier import Classifier
-from core.verdict.head import Head
+from core.verdict.classifier import Classifier, Head
 
 BY = "bench"
 PREFIX = "counterpoint-bench-"

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.learning.model_card import difference_words, figure_words, is_lower
+from core.learning.metrics import difference_words, figure_words, is_lower
 from core.learning.options import BOUNDS, Options
 from core.learning.retrain import activate, begin_training, rescore
 from core.learning.train import be_modest, carry_out
 from core.review.people import first_project, person_here
+from core.runtime.errors import InputError
 from core.store import Store, open_store
 
 RETRAIN_WORDS = """\

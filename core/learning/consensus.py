@@ -25,7 +25,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from core.errors import ConfigError, InputError
 from core.learning.metrics import (
     HALLUCINATED,
     SUPPORTED,
@@ -47,8 +46,9 @@ from core.learning.metrics import (
     ranking,
     subset,
 )
-from core.verdict.head import sigmoid
-from core.verdict.weigher import converted
+from core.runtime.errors import ConfigError, InputError
+from core.verdict.classifier import sigmoid
+from core.verdict.consensus_weights import converted
 
 Weighting = Literal["uniform", "history", "stack"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)  # the simplest first

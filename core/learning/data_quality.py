@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.errors import NotEnoughLabels
 from core.learning.metrics import (
     MIDDLE,
     Flags,
@@ -39,8 +38,9 @@ from core.learning.metrics import (
 )
 from core.learning.training_set import LABELS, Row, Taught
 from core.llm.encoder import Embedder, Matrix
-from core.records import Label
-from core.verdict.head import logit_of
+from core.runtime.errors import NotEnoughLabels
+from core.schema.records import Label
+from core.verdict.classifier import logit_of
 
 MOST_KEPT = 20_000  # texts, some 30 MB
 STRENGTH = 1.0  # of what is fitted against the wish for small weights (scikit-learn's C)

@@ -42,7 +42,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from core.learning.calibration import fit_stack
+from core.learning.head_fit import fit_stack
 from core.learning.metrics import (
     FOLDS,
     UNCLEAR,
@@ -56,7 +56,7 @@ from core.learning.metrics import (
     numbered,
 )
 from core.learning.reasoning import CLASSIFIER, DEBATER, JUDGE, READER, Agent, Heard, Row
-from core.learning.reliability import Share, posterior
+from core.learning.reliability import Posterior, posterior
 
 SEED = 11
 FEWEST_DEBATED = 30  # cases
@@ -172,7 +172,7 @@ class Step:
     """
 
     step: str
-    accuracy: Share
+    accuracy: Posterior
     unclear: int
     lead: float | None
     low: float | None

@@ -21,21 +21,19 @@ import numpy.typing as npt
 from core.agents.rosters import roster_named
 from core.baseline.assessment import Assessor
 from core.baseline.encoder import load_multilingual_encoder
-from core.baseline.evidence_model import MATERIALS, EvidenceModel, as_rows, material_of
-from core.baseline.features import FEATURES
-from core.concurrency import Stop
-from core.config import ENCODER_DIR, PROJECT_ROOT, Settings
-from core.errors import InputError
+from core.baseline.evidence_model import FEATURES, MATERIALS, EvidenceModel, as_rows, material_of
 from core.learning.bench import Bench, Material, opened_bench
 from core.learning.metrics import auroc, balanced_accuracy, confidence_bands, ece, fold_of, subset
 from core.llm.encoder import load_encoder
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
-from core.records import Judgement, Label, MaterialKind, Plan, Span, Turn
-from core.roles import DebateView, Judge, JudgeView, SpanRuling, Speak
-from core.seats import BUILT_IN
-from core.verdict.classifier import Classifier
-from core.verdict.head import Head, sigmoid
+from core.runtime.concurrency import Stop
+from core.runtime.config import ENCODER_DIR, PROJECT_ROOT, Settings
+from core.runtime.errors import InputError
+from core.schema.records import Judgement, Label, MaterialKind, Plan, Span, Turn
+from core.schema.roles import DebateView, Judge, JudgeView, SpanRuling, Speak
+from core.schema.rosters import BUILT_IN
+from core.verdict.classifier import Classifier, Head, sigmoid
 
 KEPT_FEATURES = "features.jsonl"
 MEASURED_BY = ("baseline", "documents", "tools")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ConfigError, InputError
 from core.learning.answer_weights import (
     MISSING,
     Fitted,
@@ -30,14 +29,22 @@ from core.learning.answers import Answers, answers_of, past_of, read_of, weights
 from core.learning.consensus import Votes, Weighting, Weights, compare, fit, held_out, weights_from
 from core.learning.metrics import Numbers, auroc, numbered
 from core.learning.reasoning import Agent, Row, form_of, said_in
-from core.progress import Progress
-from core.records import CONSENSUS
+from core.runtime.errors import ConfigError, InputError
+from core.schema.progress import Progress
+from core.schema.records import CONSENSUS
 from core.store import Store
 from core.store.versions import NONE, Choice, Learned, read_body
-from core.verdict.debate_features import DEBATE_NAMES as NAMES
-from core.verdict.debate_features import SCHEMA, features_of
-from core.verdict.weigher import METHODS, NOTHING, LearnedWeights, Method, learned_in
-from core.verdict.weigher import weights_from as answer_weights_from
+from core.verdict.consensus_weights import (
+    DEBATE_NAMES,
+    FEATURES_SCHEMA,
+    METHODS,
+    NOTHING,
+    LearnedWeights,
+    Method,
+    features_of,
+    learned_in,
+)
+from core.verdict.consensus_weights import weights_from as answer_weights_from
 
 KIND = CONSENSUS
 FEWEST = 40  # cases, or groups of debates
@@ -80,7 +87,7 @@ def votes_of(rows: Sequence[Row]) -> tuple[Votes, tuple[Agent, ...]]:
         groups=tuple(row.decision.group for row in rows),
         labels=np.array([float(row.is_wrong) for row in rows]),
         features=np.array([astuple(row.heard.features) for row in rows]),
-        names=NAMES,
+        names=DEBATE_NAMES,
     )
     return votes, agents
 
@@ -136,7 +143,7 @@ def learn(
         "weights": fit(votes, compared.proposed).to_plain(),
         "agents": [asdict(agent) for agent in agents],
         "compared": asdict(compared),
-        "features_schema": SCHEMA,
+        "features_schema": FEATURES_SCHEMA,
         "decisions": sorted({row.decision.id for row in rows}),
         "runs": len(rows),
         "seed": SEED,
@@ -196,7 +203,9 @@ def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
     """
     weights = weights_from(learned.body.get("weights"))
     agents = read_body(learned, lambda body: tuple(Agent(**own) for own in body["agents"]))
-    is_known = learned.body.get("features_schema") == SCHEMA and set(weights.names) <= set(NAMES)
+    is_known = learned.body.get("features_schema") == FEATURES_SCHEMA and set(weights.names) <= set(
+        DEBATE_NAMES
+    )
     if not is_known or tuple(agent.key for agent in agents) != weights.agents:
         raise ConfigError("Expected weights of this version's agents; learn them anew.")
     return weights, agents

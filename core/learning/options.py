@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from core.errors import ConfigError, InputError
 from core.llm.encoder import MAX_TOKENS
 from core.llm.export import wheel_folder
+from core.runtime.errors import ConfigError, InputError
 
 EMBEDDED = "embedded"
 LONGEST_NAME = 1000

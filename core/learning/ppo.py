@@ -18,7 +18,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
 from core.learning.metrics import Flags, Numbers
-from core.verdict.weigher import AnswerNetwork, softmax
+from core.verdict.consensus_weights import AnswerNetwork, softmax
 
 HIDDEN = 8
 AT_ONCE = 256  # debates drawn for a step

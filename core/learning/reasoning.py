@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.debate.protocols import seated_for
-from core.events import AUDIT
-from core.progress import Progress, folded
-from core.records import Case, Label, Quote, Turn
 from core.review.queue_ranking import stances
-from core.reviews import EvidenceMark
+from core.schema.events import AUDIT
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Label, Quote, Turn
+from core.schema.reviews import EvidenceMark
 from core.store import Store
 from core.store.queries import (
     Decision,
@@ -30,7 +30,7 @@ from core.store.queries import (
     graded_by,
     used_by,
 )
-from core.verdict.debate_features import (
+from core.verdict.consensus_weights import (
     AnswerFeatures,
     DebateFeatures,
     answer_features,

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.config import PROJECT_ROOT
-from core.errors import ConflictError, InputError
-from core.events import LabelPredicted
-from core.learning.model_card import compare, difference_words, is_lower
+from core.learning.metrics import compare, difference_words, is_lower
 from core.learning.options import Options, options_of
 from core.learning.track_record import fit_all
 from core.learning.training_set import grow_holdout
-from core.records import new_id
 from core.review.queue_ranking import enqueue
+from core.runtime.config import PROJECT_ROOT
+from core.runtime.errors import ConflictError, InputError
+from core.schema.events import LabelPredicted
+from core.schema.records import new_id
 from core.store import Store, open_store
 from core.store.queries import present_classifiers, scorable
 from core.store.versions import SEED_VERSION, Learned, Training

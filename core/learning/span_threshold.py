@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.learning.metrics import FOLDS, Figure, Numbers, bootstrap, fold_numbers, mean_of, numbered
-from core.records import Levels
+from core.schema.records import Levels
 
 Kind = Literal["reader", "votes", "panel", "weighted"]
 GRID: Numbers = np.round(np.arange(0.05, 0.951, 0.01), 2)

@@ -26,7 +26,6 @@ from rapidfuzz.fuzz import ratio
 
 from core.baseline.panel import READER, free_words, shipped_rule
 from core.baseline.span_reader import load_span_reader
-from core.errors import InputError
 from core.learning.metrics import FOLDS, Figure, Numbers, fold_numbers
 from core.learning.span_threshold import (
     FEWEST_CASES,
@@ -38,12 +37,12 @@ from core.learning.span_threshold import (
     mean_figures,
 )
 from core.llm.limits import estimated_tokens
-from core.pipeline.span_stage import runs_of
-from core.pipeline.span_voting import KEPT_FROM, hard_places, soft_labels
-from core.progress import Progress, folded
-from core.records import EXAMPLES, MOST_TOKENS, Case, Span, WordScore, base_of
-from core.reviews import Correction, Gold, category_words
-from core.seats import PANEL, PANEL_READERS
+from core.pipeline.span_stage import KEPT_FROM, hard_places, runs_of, soft_labels
+from core.runtime.errors import InputError
+from core.schema.progress import Progress, folded
+from core.schema.records import EXAMPLES, MOST_TOKENS, Case, Span, WordScore, base_of
+from core.schema.reviews import Correction, Gold, category_words
+from core.schema.rosters import PANEL, PANEL_READERS
 from core.store import Store
 from core.store.cases import fingerprint
 from core.store.queries import events_of, newest_finished

@@ -24,9 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from core.errors import ReviewError
-from core.records import Label, Project
-from core.review.selective_prediction import (
+from core.review.queue_ranking import (
     ASSURANCE,
     KIND,
     Limit,
@@ -36,6 +34,8 @@ from core.review.selective_prediction import (
     reorder,
     require_rate,
 )
+from core.runtime.errors import ReviewError
+from core.schema.records import Label, Project
 from core.store import Store
 from core.store.answered import Answered, Key
 from core.store.versions import NONE, Choice, Learned

@@ -29,8 +29,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.config import ENCODER_DIR
-from core.errors import ConfigError, ReviewError, Stopped
 from core.learning.bench import LabelledClaim, judged
 from core.learning.head_fit import (
     encoded,
@@ -38,7 +36,7 @@ from core.learning.head_fit import (
     fitted_head,
     weighed,
 )
-from core.learning.model_card import card_text, learned_from, limits_of, side_by_side
+from core.learning.metrics import card_text, learned_from, limits_of, side_by_side
 from core.learning.options import (
     EMBEDDED,
     TOKENIZER,
@@ -52,8 +50,10 @@ from core.learning.retrain import beating
 from core.learning.training_set import Lesson, Row, TrainingSet, training_set
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
-from core.pipeline.reuse import code_digest
-from core.records import Label
+from core.pipeline.run_factory import code_digest
+from core.runtime.config import ENCODER_DIR
+from core.runtime.errors import ConfigError, ReviewError, Stopped
+from core.schema.records import Label
 from core.store import Store, open_store
 from core.store.versions import Version
 from core.verdict.classifier import ENCODER, Classifier, json_digest, load_classifier, save_head

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from core.errors import NotEnoughLabels
 from core.exchange.rows import IMPORTED
-from core.records import Label
-from core.reviews import Correction, Gold
+from core.runtime.errors import NotEnoughLabels
+from core.schema.records import Label
+from core.schema.reviews import Correction, Gold
 from core.store import Store
 from core.store.cases import fingerprint
 from core.store.queue import ItemFilter

@@ -24,8 +24,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from core.config import MEGABYTE
-from core.errors import InputError, ReviewError
+from core.runtime.config import MEGABYTE
+from core.runtime.errors import InputError, ReviewError
 
 IGNORED = -100  # the target that torch's cross entropy leaves out
 Place = tuple[int, int]

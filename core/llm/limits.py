@@ -18,10 +18,10 @@ from io import BytesIO
 from math import ceil
 from typing import Any
 
-from core.config import SETTINGS, Settings
-from core.errors import BudgetReached, ConfigError
 from core.llm.call import LOCAL, PRICE_LIST, Call, Message, Picture, bundled, provider_of
-from core.seats import DEFAULT_WINDOW, Seat
+from core.runtime.config import SETTINGS, Settings
+from core.runtime.errors import BudgetReached, ConfigError
+from core.schema.rosters import DEFAULT_WINDOW, Seat
 from core.store.ledger import Amount, Spent
 
 MILLION = 1_000_000

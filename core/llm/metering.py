@@ -23,9 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from core.concurrency import Stop
-from core.config import shown_safely
-from core.errors import ConfigError, KeyMissing, ModelError, ReplyError, ReviewError, Stopped
 from core.llm.call import Asked, Call, Completion, Model, Speak, in_silence
 from core.llm.limits import (
     MOST_TOKENS,
@@ -37,8 +34,18 @@ from core.llm.limits import (
     worst_case,
     worst_of_texts,
 )
-from core.records import ModelCall
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import shown_safely
+from core.runtime.errors import (
+    ConfigError,
+    KeyMissing,
+    ModelError,
+    ReplyError,
+    ReviewError,
+    Stopped,
+)
+from core.schema.records import ModelCall
+from core.schema.rosters import Seat
 from core.store import Store, open_store
 from core.store.ledger import LedgerRow
 

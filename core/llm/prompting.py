@@ -2,22 +2,252 @@
 
 One Markdown file per role and step under `prompts/<language>/`: a comment that names the paper's
 section, then a system and a user part with `string.Template` fields. Untrusted fields arrive
-already fenced (`core/llm/injection.py`). Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2.
+already fenced (`core/llm/prompting.py`). Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2.
+
+Prompt injection: fence untrusted text in prompts, and name what openly addresses a model.
+`Fence.around` is what every piece of a case, a source, a file's name or a model's reply goes
+through on its way into a prompt: it can neither end its fence nor pose as anyone else, and stays
+readable. `steering` is a hint for people, never a filter. Patterns look at a skeleton of the text
+in small letters without accents; invisible characters and look-alikes are undone first. Offsets
+never refer to what `skeleton` and `visible` return.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
 
-from core.errors import ConfigError, InputError, ReviewError
 from core.llm.call import Message
+from core.runtime.errors import ConfigError, InputError, ReviewError
 from core.store.projects import LONGEST_PROMPT
+
+# Zero-width and filler characters, direction marks and overrides, which carry no words; the tags
+# at U+E0000 spell invisible ASCII.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+# Joiners shape Indic and Persian words and emoji; next to ASCII they only hide something.
+_JOINER = re.compile(
+    "(?<![^\x00-\x7f\u200c\u200d])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\x7f]|$)"
+    "|(?<=[\u200c\u200d])[\u200c\u200d]+"
+)
+# One selector after a character picks its form; after a letter or in a row they spell bytes.
+_SELECTOR = re.compile(
+    "(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
+    "|(?<![^A-Za-z\\s])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
+)
+_LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = {code: 0x2400 + code for code in range(0x20) if code not in (9, 10)} | {0x7F: 0x2421}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TAG_LETTERS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
+# The letters of other scripts that pass for Latin ones.
+_LOOKALIKES = dict(
+    zip(
+        "аеорсухіјѕԁһԛԝвнкмтгпзαορνικτυχеɑɡıʟᴀᴇɪᴏʀѵո",
+        "aeopcyxijsdhqwbhkmtrn3aopviktuxeagilaeiorvn",
+        strict=True,
+    )
+)
+
+
+def visible(text: str) -> str:
+    """The text without characters that nobody sees; control characters become their pictures."""
+    text = _SURROGATE.sub("\ufffd", text)
+    text = _LINE_END.sub("\n", text).translate(_CONTROL)
+    while (seen := _SELECTOR.sub("", _JOINER.sub("", _UNSEEN.sub("", text)))) != text:
+        text = seen
+    return text
+
+
+def skeleton(text: str) -> str:
+    """What the text looks like, in small Latin letters where it can; of the same length.
+
+    A character stays what it is where its plain form has another length than one.
+    """
+    return text.translate(_SKELETON)
+
+
+class _Skeleton(dict[int, str]):
+    """Works a character out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        plain = unicodedata.normalize("NFKC", character).casefold()
+        # Accented letters lose their accent; the mark itself is a character that stays.
+        base = unicodedata.normalize("NFD", plain)[:1] if len(plain) == 1 else character
+        found = base if len(plain) == 1 and base.isascii() else plain
+        found = _LOOKALIKES.get(found, found)
+        self[code] = found if len(found) == 1 else character
+        return self[code]
+
+
+_SKELETON = _Skeleton()
+
+
+_SALT = "counterpoint fence 1:"
+_KIND = re.compile(r"[\w.-]+(?: [\w.-]+)*")
+_ROUNDS = 8
+
+# Ours are ⟦ and ⟧; the others look like them.
+_BRACKETS = str.maketrans(dict.fromkeys("⟦〚⟬⦋⦍⦏⦗⁅⟅", "[") | dict.fromkeys("⟧〛⟭⦌⦎⦐⦘⁆⟆", "]"))
+_OPENING, _CLOSING = r"[\[<{(【〔《«‹「]", r"[\]>})】〕》»›」]"
+
+# All patterns below are matched on the skeleton: small letters, plain forms.
+_FENCE_LIKE = re.compile(
+    rf"{_OPENING}{{1,3}}\s*[/\\]?[\w .:#-]{{0,40}}?[ :#]?(?<![0-9a-z])[0-9a-f]{{12,64}}\s*"
+    rf"[/\\]?\s*{_CLOSING}{{1,3}}"
+)
+_ROLES = (
+    "system|developer|user|human|assistant|ai|bot|model|tool|function|judge|debater|moderator|"
+    "instructions?|prompt|系统|用户|助手|裁判|法官|systeme?|sistema|usuario|asistente|juez|richter|juge"
+)
+_CHAT_MARKUP = re.compile(
+    r"<\s?\|[^|<>\n]{1,40}\|\s?>"
+    r"|<{1,2}\s?[/\\]?\s?sys\s?>{1,2}|\[\s?[/\\]?\s?inst\s?\]|</?s>|</?(?:start|end)_of_turn>"
+    rf"|[<\[]\s?[/\\]?\s?(?:{_ROLES}|im_start|im_end|think|thinking|verdict|evidence|claim|"
+    rf"document|"
+    r"documents|transcript|context|conversation|facts|conflicts|material|tool_calls?|"
+    r"function_calls?|untrusted)\b[^<>\[\]\n]{0,80}[>\]]"
+)
+_PLAIN_MARKUP = str.maketrans(
+    {"<": "‹", ">": "›", "|": "¦", "[": "(", "]": ")", "＜": "‹", "＞": "›", "｜": "¦"}
+    | {"［": "(", "］": ")", "﹤": "‹", "﹥": "›"}
+)
+_LEAD = r"(?m:^)[ \t>*_#\-|\"'“(\[`]*"
+_POSING_LINE = re.compile(
+    rf"{_LEAD}(?:"
+    rf"(?:{_ROLES})(?: (?:prompt|message|note|override))?[ \t*_\]]*[:：]"
+    r"|(?:final |the )?(?:verdict|裁决|判决|裁定|veredicto|urteil)"
+    r"[ \t*_\"']*[:：=]?[ \t*_\"'(]*[01](?![0-9])"
+    r")"
+    rf"|(?m:^)[ \t>]*#{{1,6}}[ \t]*(?:{_ROLES}|response|task|role|verdict|output|任务|指令|角色|"
+    rf"回答)"
+    r"(?![a-z])"
+    r"|(?m:^)[ \t]*[-=*#_~+]{3,}[ \t]*(?:begin|end|start|stop|结束|开始|fin|ende)(?![a-z])"
+)
+_TICKS = "✓✔☑✅√≈✗✘❌☒"
+_VERIFIED = (
+    r"(?:(?:quotes?|quotation|citation|source|status|fact|引文|引用|原文)[ :-]*)?"
+    r"(?:(?:is |are )?(?:verified|confirmed by code|code-verified|verifie|verificad[oa]|"
+    r"verifiziert|"
+    r"gepruft|проверено|已核实|已验证|已证实|已核验|经核实|確認済み|検証済み|확인됨))"
+    r"(?:[ :-]*(?:quotes?|quotation|citation|source|fact|by [a-z ]{1,30}|100 ?%?|引文|引用|原文))?"
+)
+_GAP, _TICK = r"[ \t]{0,3}", rf"[{_TICKS}]{{1,9}}"
+_FORGED = re.compile(
+    rf"{_GAP}{_TICK}{_GAP}{_VERIFIED}(?![a-z]){_GAP}[{_TICKS}]{{0,9}}"
+    rf"|{_GAP}(?<![a-z]){_VERIFIED}{_GAP}{_TICK}"
+    rf"|{_GAP}{_OPENING}{{1,3}}{_GAP}[/\\]?[{_TICKS}]{{0,9}}{_GAP}{_VERIFIED}"
+    rf"{_GAP}[{_TICKS}]{{0,9}}{_GAP}{_CLOSING}{{1,3}}"
+    rf"|(?<=[\"”’'»」』›]){_GAP}{_OPENING}?{_TICK}\ufe0f?{_CLOSING}?"
+)
+_ANY_MARK = re.compile(rf"{_VERIFIED}|[{_TICKS}]")
+_POSED = "· "
+
+
+@dataclass(frozen=True)
+class Fence:
+    """The random delimiters of one run; the token is the same in all its prompts."""
+
+    token: str
+
+    @classmethod
+    def of_run(cls, run_id: str) -> Fence:
+        """The fence of a run: whoever wrote a document did not know the run's id."""
+        return cls(hashlib.sha256(f"{_SALT}{run_id}".encode()).hexdigest()[:16])
+
+    def around(self, kind: str, text: str) -> str:
+        """The text, made harmless, between delimiters that say of which kind it is."""
+        return self.enclosed(kind, self.harmless(text))
+
+    def enclosed(self, kind: str, text: str) -> str:
+        """The delimiters around a text that was put together from harmless pieces.
+
+        For the transcript: each turn is made harmless, then our own ✓ ≈ ✗ are put behind its
+        quotes; `around` would strip them as forged.
+        """
+        if not _KIND.fullmatch(kind):
+            raise ValueError(f"a fence's kind is made of plain words of our own, found {kind!r}")
+        return f"⟦{kind} {self.token}⟧\n{text}\n⟦/{kind} {self.token}⟧"
+
+    def harmless(self, text: str) -> str:
+        """The text without anything that could be taken for a fence, a role or a mark of ours."""
+        return _harmless(self.token, text)
+
+
+# A run's prompts show the same evidence and response again and again.
+@lru_cache(maxsize=64)
+def _harmless(token: str, text: str) -> str:
+    for _ in range(_ROUNDS):
+        before, text = text, _once(token, text)
+        if text == before:
+            return text
+    # Marks within marks within marks are no honest text: not one of their words is kept.
+    return _once(token, _changed(text, _ANY_MARK, lambda _: "…"))
+
+
+def _once(token: str, text: str) -> str:
+    text = visible(text).translate(_BRACKETS)
+    text = _changed(text, _FORGED, lambda _: "")
+    text = _changed(text, re.compile(re.escape(token.casefold())), lambda _: "…")
+    text = _changed(text, _FENCE_LIKE, _in_parentheses)
+    text = _changed(text, _CHAT_MARKUP, lambda found: found.translate(_PLAIN_MARKUP))
+    return _changed(text, _POSING_LINE, lambda found: _POSED + found)
+
+
+def _changed(text: str, pattern: re.Pattern[str], change: Callable[[str], str]) -> str:
+    """The text with every place changed at which its skeleton matches."""
+    pieces, end = [], 0
+    for match in pattern.finditer(skeleton(text)):
+        pieces += [text[end : match.start()], change(text[match.start() : match.end()])]
+        end = match.end()
+    return "".join([*pieces, text[end:]])
+
+
+def _in_parentheses(found: str) -> str:
+    """A mark that imitates ours, with its words in parentheses and no closing stroke."""
+    words = re.sub(r"[^\w .:#-]", "", found).strip()
+    return f"({words.lstrip()})" if found[0] != "(" or words != found[1:-1] else found
+
+
+_ORDER = re.compile(
+    r"(?:\A|[.!?:;,|\n\"“(]\s?|\bplease )(?:ignore|disregard|forget|override) "
+    r"(?:(?:all|any|the|of|your|these) ){0,4}(?:previous|prior|above|earlier|preceding) "
+    r"(?:instructions?|prompts?|rules?|directions?|orders?)\b[^.!?\n|]{0,60}"
+)
+# Three or more in a row spell something, but for those behind the flag of a region.
+_TAGS = "\U000e0020-\U000e007e"
+_HIDDEN = re.compile(f"(?<![\U0001f3f4{_TAGS}])[{_TAGS}]{{3,}}")
+_LONGEST = 160
+
+
+def steering(text: str) -> str | None:
+    """The words with which a text openly speaks to a model instead of to its reader, or None.
+
+    These are words in letters that nobody sees, the markup of a chat or of a prompt, and the order
+    to ignore instructions. All other wordings pass unnoticed; the fence holds them just the same.
+    """
+    if hidden := _HIDDEN.search(text):
+        return _shortened(hidden.group().translate(_TAG_LETTERS))
+    seen = visible(text)
+    plain = skeleton(seen)
+    for pattern in (_ORDER, _CHAT_MARKUP):
+        if found := pattern.search(plain):
+            return _shortened(seen[found.start() : found.end()])
+    return None
+
+
+def _shortened(found: str) -> str:
+    words = " ".join(found.split()).strip(' .!?:;,|"“(')
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+
 
 LANGUAGES = ("en", "zh")
 NAMES = tuple(

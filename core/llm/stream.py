@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

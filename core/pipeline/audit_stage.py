@@ -16,11 +16,29 @@ from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played
 from core.baseline.evidence_model import load_evidence_model
 from core.baseline.matching import answer_of
 from core.baseline.wording import DEGREES, capitalised, counted, listed, shortened
-from core.concurrency import Stop, merged
-from core.debate.ceda import debate_ceda as debate
+from core.debate.sequential import debate_ceda as debate
 from core.debate.state import DebateState, warned
-from core.errors import ReplyError
-from core.events import (
+from core.pipeline.audit_steps import (
+    CONDITIONS,
+    READING,
+    SEARCH,
+    Auditing,
+    Reading,
+    checked,
+    closed,
+    confirming,
+    cut_alike,
+    cut_down,
+    is_cut_from,
+    labels_told,
+    refuting,
+    settled,
+    told_by,
+    waves,
+)
+from core.runtime.concurrency import Stop, merged
+from core.runtime.errors import ReplyError
+from core.schema.events import (
     Event,
     JudgementReached,
     MemoryUpdated,
@@ -31,22 +49,8 @@ from core.events import (
     Remembered,
     ToolUse,
 )
-from core.pipeline.audit_memory import READING, SEARCH, cut_alike, is_cut_from, told_by
-from core.pipeline.audit_steps import (
-    CONDITIONS,
-    Auditing,
-    Reading,
-    checked,
-    closed,
-    confirming,
-    cut_down,
-    labels_told,
-    refuting,
-    settled,
-    waves,
-)
-from core.progress import Progress, total_cost
-from core.records import (
+from core.schema.progress import Progress, total_cost
+from core.schema.records import (
     CATEGORY_WORDS,
     Case,
     Category,
@@ -60,7 +64,7 @@ from core.records import (
     Point,
     Statement,
 )
-from core.roles import CaseView, Evidence, EvidenceReader, JudgeView
+from core.schema.roles import CaseView, Evidence, EvidenceReader, JudgeView
 from core.tools.registry import Answer, Bench, toolbox
 
 

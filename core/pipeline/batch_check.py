@@ -16,11 +16,11 @@ from typing import Any
 
 from core.documents.readers import decoded
 from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, delimiter_of, safe_cell
-from core.errors import InputError, ReviewError
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import NOTHING_TYPED, Jobs
-from core.progress import can_resume
-from core.records import LibraryEntry, Plan, Project, Run, new_id
+from core.pipeline.streaming_input import Draft, store_case
+from core.runtime.errors import InputError, ReviewError
+from core.schema.progress import can_resume
+from core.schema.records import LibraryEntry, Plan, Project, Run, new_id
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 

@@ -18,17 +18,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.config import Settings
 from core.debate.protocols import require_protocol
 from core.documents.tables import safe_cell
-from core.errors import InputError, KeyMissing
 from core.llm.keys import Keys
 from core.llm.limits import NANO_PER_CENT, money
 from core.pipeline.cost_estimate import Expected
 from core.pipeline.jobs import NOTHING_TYPED, Jobs
 from core.pipeline.run_factory import require_keys
-from core.progress import Progress, folded
-from core.records import Case, Label, Plan, Run, Stance
+from core.runtime.config import Settings
+from core.runtime.errors import InputError, KeyMissing
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Label, Plan, Run, Stance
 from core.store import Store
 
 

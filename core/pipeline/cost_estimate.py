@@ -18,13 +18,13 @@ from statistics import median
 
 from core.debate.protocols import protocol_of, seated_for, then_of
 from core.debate.state import DebateProtocol
-from core.documents.language import language_of
-from core.events import AUDIT, MOST_STEPS
+from core.documents.segmentation import language_of
 from core.llm.keys import Keys
 from core.llm.limits import dollars_words, estimated_tokens, price_of, window_of
 from core.llm.prompting import prompt_language, shipped
-from core.records import LibraryEntry, Plan
-from core.seats import AS_IS, DebateOptions, RosterSheet, Seat, judge_prompt, turn_tokens
+from core.schema.events import AUDIT, MOST_STEPS
+from core.schema.records import LibraryEntry, Plan
+from core.schema.rosters import AS_IS, DebateOptions, RosterSheet, Seat, judge_prompt, turn_tokens
 from core.store import Store
 
 AT_ONCE = 8

@@ -13,14 +13,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.agents.agent_runner import RunContext, calls_of, segmented
-from core.concurrency import Stop
-from core.config import Settings
 from core.debate.protocols import protocol_named
 from core.debate.state import DebateState, judge_view, warned
 from core.documents.library import Gathering, gather_sources, missed, sources_of
 from core.documents.retrieval import Retriever, described_passages, described_texts
-from core.errors import BudgetReached, ModelError, ReviewError, Stopped
-from core.events import (
+from core.llm.encoder import Embedder
+from core.pipeline.audit_stage import AuditRun, audited, bare_bench, seen_after, statements_checked
+from core.pipeline.run_factory import Earlier, code_digest, copies, reusable
+from core.pipeline.span_stage import marked
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import BudgetReached, ModelError, ReviewError, Stopped
+from core.schema.events import (
     AUDIT,
     Event,
     LabelPredicted,
@@ -34,13 +38,9 @@ from core.events import (
     RunStopped,
     StepsReused,
 )
-from core.llm.encoder import Embedder
-from core.pipeline.audit_stage import AuditRun, audited, bare_bench, seen_after, statements_checked
-from core.pipeline.reuse import Earlier, code_digest, copies, reusable
-from core.pipeline.span_stage import marked
-from core.progress import Progress, folded
-from core.records import Case, Cause, Passage, Plan, Source, Verdict, rule_digest
-from core.roles import CaseView, Evidence, JudgeView, Roster
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Cause, Passage, Plan, Source, Verdict, rule_digest
+from core.schema.roles import CaseView, Evidence, JudgeView, Roster
 from core.store import Store, open_store
 from core.tools.registry import Bench
 from core.verdict.classifier import Classifier

@@ -1,15 +1,26 @@
-"""Marks the words that do not hold: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3)."""
+"""Marks the words that do not hold: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3).
+
+A panel that marks words: each member extracts once, all others vote (MSA 3.3). In one run p of a
+span is the mean over the adjudicators that answered; whoever failed or gave no vote is absent
+from it. Over the runs the mean of each character is its soft label, and words are wrong where
+most of the runs give them p of the threshold or more (0.7 in the paper). Where a rule has
+weights, the weighted sum of the votes decides; where it names one member, that member's run alone
+does (table 5). All spans of an extractor go to an adjudicator in one call, so n members make n²
+calls at most, in a chain of two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played
 from core.baseline.span_reader import between
-from core.concurrency import Stop, merged
-from core.errors import ModelError
-from core.events import (
+from core.runtime.concurrency import Stop, merged
+from core.runtime.errors import ModelError, ReplyError, ReviewError, Stopped
+from core.schema.events import (
     Event,
     ProblemMet,
     SoftLabel,
@@ -17,21 +28,263 @@ from core.events import (
     SpanAdjudicated,
     SpanProposed,
     SpanRuling,
+    SpanVote,
+    SpanVoted,
     WordsScored,
 )
-from core.pipeline.span_voting import (
-    KEPT_FROM,
-    VotedRun,
-    VotedSpan,
-    counted,
-    hard_places,
-    lies_in_any,
-    rotate,
-    soft_labels,
+from core.schema.progress import Progress
+from core.schema.records import (
+    Judgement,
+    Label,
+    PanelRule,
+    Span,
+    Statement,
+    Verdict,
+    WordScore,
+    base_of,
 )
-from core.progress import Progress
-from core.records import Judgement, Label, PanelRule, Span, Statement, Verdict, base_of
-from core.roles import CaseView, JudgeView, SpanPanelist, WordScorer
+from core.schema.roles import CaseView, JudgeView, SpanPanelist, WordScorer
+
+KEPT_FROM = 0.7
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class VotedSpan:
+    """A span with the votes on it; `votes` are (adjudicator, p) of those that gave one."""
+
+    span: Span
+    votes: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def p(self) -> float | None:
+        """The mean of the votes; None where nobody voted."""
+        return sum(p for _, p in self.votes) / len(self.votes) if self.votes else None
+
+    def vote_of(self, adjudicator: str) -> float | None:
+        """That adjudicator's p; who is absent counts as the others do."""
+        return dict(self.votes).get(adjudicator, self.p)
+
+
+@dataclass(frozen=True)
+class VotedRun:
+    """One member's spans, as all others voted on them.
+
+    `scores` are what a member that scores every word says of them and of the blanks between.
+    """
+
+    extractor: str
+    spans: tuple[VotedSpan, ...]
+    scores: tuple[WordScore, ...] = ()
+
+    def over(self, place: int) -> list[VotedSpan]:
+        """The spans over a character."""
+        return [s for s in self.spans if s.span.start <= place < s.span.end]
+
+    def own(self, place: int) -> float:
+        """The member's own p of a character: its word's score, else that of its surest span."""
+        if not self.scores:
+            return max((s.span.p for s in self.over(place)), default=0.0)
+        last = bisect_right(self.scores, place, key=lambda score: score.start) - 1
+        is_scored = last >= 0 and place < self.scores[last].end
+        return self.scores[last].p if is_scored else 0.0
+
+    def by(self, adjudicator: str, place: int) -> float:
+        """What that member gives a character of this run; 0 where nothing is marked."""
+        if adjudicator == self.extractor:
+            return self.own(place)
+        given = [s.vote_of(adjudicator) for s in self.over(place)]
+        return max((p for p in given if p is not None), default=0.0)
+
+
+def counted(runs: Sequence[VotedRun], rule: PanelRule, language: str) -> tuple[VotedRun, ...]:
+    """The runs that decide: that of the member named for the language if it spoke, else all."""
+    named = dict(rule.alone).get(language, "")
+    return tuple(run for run in runs if run.extractor == named) or tuple(runs)
+
+
+def soft_labels(
+    runs: Sequence[VotedRun], weights: Sequence[tuple[str, str, float]] = ()
+) -> tuple[SoftLabel, ...]:
+    """The stretches that any run marks, in order; their offsets are in the response.
+
+    A run that marked a stretch on which nobody voted says nothing of it. `level` is where most of
+    all runs, that one included, would mark the stretch: silence makes no majority.
+    """
+    parts = [(s.span.start, s.span.end) for run in runs for s in run.spans]
+    if weights:
+        parts += [(score.start, score.end) for run in runs for score in run.scores]
+    cuts = sorted({cut for part in parts for cut in part})
+    labels = []
+    for start, end in pairwise(cuts):
+        if weights:
+            p, level = _weighted(runs, start, weights)
+        else:
+            p, level = _alike([run.over(start) for run in runs])
+        if p > 0 or any(run.over(start) for run in runs):
+            labels.append(SoftLabel(start, end, round(p, DIGITS), round(level, DIGITS)))
+    return tuple(labels)
+
+
+def _alike(over: Sequence[Sequence[VotedSpan]]) -> tuple[float, float]:
+    """The mean over the runs, and the highest threshold at which more than half of them mark it."""
+    given = [[s.p for s in spans if s.p is not None] for spans in over]
+    said = [max(ps, default=0.0) for ps, spans in zip(given, over, strict=True) if ps or not spans]
+    ranked = sorted((max(ps, default=0.0) for ps in given), reverse=True)
+    return (sum(said) / len(said) if said else 0.0), ranked[len(ranked) // 2]
+
+
+def _weighted(
+    runs: Sequence[VotedRun], place: int, weights: Sequence[tuple[str, str, float]]
+) -> tuple[float, float]:
+    """The weighted sum of the votes, within 0 and 1, which is its own level."""
+    by_name = {run.extractor: run for run in runs}
+    total = sum(
+        weight * by_name[extractor].by(adjudicator, place)
+        for extractor, adjudicator, weight in weights
+        if extractor in by_name
+    )
+    p = min(1.0, max(0.0, total))
+    return p, p
+
+
+def hard_places(
+    labels: Sequence[SoftLabel], threshold: float, response: str
+) -> tuple[tuple[int, int], ...]:
+    """Stretches whose level is the threshold or more, neighbours as one, without outer blanks."""
+    whole: list[tuple[int, int]] = []
+    for label in labels:
+        if label.level < threshold:
+            continue
+        if whole and whole[-1][1] == label.start:
+            whole[-1] = (whole[-1][0], label.end)
+        else:
+            whole.append((label.start, label.end))
+    stripped = (_without_blanks(start, end, response) for start, end in whole)
+    return tuple((start, end) for start, end in stripped if start < end)
+
+
+def _without_blanks(start: int, end: int, response: str) -> tuple[int, int]:
+    text = response[start:end]
+    return end - len(text.lstrip()), start + len(text.rstrip())
+
+
+NO_VOTE = "It gave no vote."
+
+
+def named(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
+    """Each member's name; who has the name of an earlier one has a number behind it."""
+    names: list[str] = []
+    for member in panel:
+        times = sum(other.name == member.name for other in panel[: len(names)])
+        names.append(f"{member.name} ({times + 1})" if times else member.name)
+    return tuple(names)
+
+
+def lies_in_any(span: Span, statements: Sequence[Statement]) -> bool:
+    """True for a span within one of the statements."""
+    return any(s.start <= span.start and span.end <= s.end for s in statements)
+
+
+def rotate(
+    panel: Sequence[SpanPanelist],
+    view: CaseView,
+    stop: Stop,
+    now: Callable[[], float],
+    *,
+    aside: Sequence[Statement] = (),
+) -> Generator[Event, None, tuple[VotedRun, ...]]:
+    """The events of all runs as they come; then the runs of those members that could extract.
+
+    Whoever fails is absent, and said to be; the others go on. Spans in statements that are put
+    `aside` are nobody's.
+
+    Raises:
+        Stopped: somebody stopped the run.
+    """
+    names = named(panel)
+    rounds = [_Round(i, panel, names, view, stop, now, aside) for i in range(len(panel))]
+    yield from merged([one.events for one in rounds], workers=len(panel))
+    return tuple(one.run for one in rounds if one.has_spoken)
+
+
+@dataclass
+class _Round:
+    """One member extracts, all others vote; `votes` are by span's place and adjudicator."""
+
+    number: int
+    panel: Sequence[SpanPanelist]
+    names: Sequence[str]
+    view: CaseView
+    stop: Stop
+    now: Callable[[], float]
+    aside: Sequence[Statement] = ()
+    has_spoken: bool = False
+    spans: tuple[Span, ...] = ()
+    scores: tuple[WordScore, ...] = ()
+    votes: dict[tuple[int, int], SpanVote] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.names[self.number]
+
+    @property
+    def run(self) -> VotedRun:
+        """The spans with the votes that were given, in the panel's order."""
+        voters = [i for i in range(len(self.panel)) if i != self.number]
+        found = []
+        for place, span in enumerate(self.spans):
+            given = ((i, self.votes.get((place, i))) for i in voters)
+            votes = tuple((self.names[i], v.p) for i, v in given if v and v.p is not None)
+            found.append(VotedSpan(span, votes))
+        return VotedRun(self.name, tuple(found), between(self.scores))
+
+    def events(self) -> Iterator[Event]:
+        self.stop.check()
+        member = self.panel[self.number]
+        try:
+            if isinstance(member, WordScorer):
+                self.scores = member.score_words(self.view, self.stop)
+            spans = member.extract(self.view, self.stop)
+        except Stopped:
+            raise
+        except ReviewError as error:
+            yield self._problem(self.name, "marked nothing", error)
+            return
+        self.has_spoken = True
+        open_ones = (span for span in spans if not lies_in_any(span, self.aside))
+        self.spans = tuple(replace(span, source=self.name) for span in open_ones)
+        if isinstance(member, WordScorer) and self.scores:
+            threshold = member.threshold(self.view.case.language)
+            yield WordsScored(self.now(), self.name, self.scores, threshold)
+        for span in self.spans:
+            yield SpanProposed(self.now(), span)
+        if self.spans:
+            voters = [i for i in range(len(self.panel)) if i != self.number]
+            streams = [self._voting(i) for i in voters]
+            yield from merged(streams, workers=len(streams))
+
+    def _voting(self, voter: int) -> Callable[[], Iterator[Event]]:
+        def events() -> Iterator[Event]:
+            self.stop.check()
+            name = self.names[voter]
+            try:
+                votes = self.panel[voter].vote(self.view, self.spans, self.stop)
+            except Stopped:
+                raise
+            except ReviewError as error:
+                yield self._problem(name, "did not vote", error)
+                votes = (SpanVote(None, NO_VOTE),) * len(self.spans)
+            for place, (span, vote) in enumerate(zip(self.spans, votes, strict=True)):
+                self.votes[place, voter] = vote
+                yield SpanVoted(self.now(), self.name, name, span, vote.p, vote.reason)
+
+        return events
+
+    def _problem(self, name: str, what: str, error: ReviewError) -> Event:
+        reply = error.reply if isinstance(error, ReplyError) else ""
+        words = f"{name} {what} and is left out of the count: {error}"
+        return ProblemMet(self.now(), "marking", words, reply=reply)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ Each statement is checked once it is whole, and what is cut once stays cut so. W
 the run is stored with what was found and goes on from it, as if it had been interrupted: reflection
 over the whole confirms or changes what was said before, and what is contested is debated.
 Source: CEDA 6, HaluAgent 2.3.
+
+What a person gives becomes a stored case; a run of it becomes one JSON object. The command line
+and the pages share this; `check_once` is the whole way for one claim.
 """
 
 from __future__ import annotations
@@ -16,21 +19,395 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from core.agents.rosters import SHIPPED, chosen_roster
 from core.baseline.audit_agents import BuiltInSegmenter, Cutter
-from core.concurrency import Stop
-from core.config import MEGABYTE
-from core.documents.language import language_of
-from core.errors import InputError
-from core.events import AUDIT, ENDINGS, TRANSIENT, Event, Remembered
+from core.baseline.entailment import brought, calibration_notice
+from core.debate import NAMES
+from core.debate.protocols import require_options, require_protocol
+from core.documents.library import ensure_read, store_file
+from core.documents.segmentation import language_of, terms
 from core.llm.keys import Keys
+from core.llm.prompting import PromptBook
 from core.pipeline.audit_steps import decoded, no_longer, whole_so_far
-from core.pipeline.checking import Draft, Request, case_of, ended, planned, store_case, submitted
 from core.pipeline.jobs import Jobs
-from core.pipeline.run_factory import Staff, as_learned, staffed
-from core.progress import RESUMABLE
-from core.records import Case, Plan, Project, Run, Statement, new_id
-from core.seats import Seat
-from core.store import open_store
+from core.pipeline.run_factory import Staff, as_learned, require_keys, staffed
+from core.review.people import first_project, person_here
+from core.review.queue_ranking import policy_of
+from core.runtime.concurrency import Stop
+from core.runtime.config import MEGABYTE, shown_safely
+from core.runtime.errors import NOT_STORED, InputError
+from core.schema.events import AUDIT, ENDINGS, TRANSIENT, Event, Remembered
+from core.schema.progress import RESUMABLE, Progress, folded, total_cost
+from core.schema.records import (
+    Case,
+    LibraryEntry,
+    ModelCall,
+    Passage,
+    Plan,
+    Project,
+    Run,
+    Statement,
+    Turn,
+    new_id,
+)
+from core.schema.rosters import AS_IS, BUILT_IN, DebateOptions, Seat
+from core.store import Store, open_store
+
+SPAN = "start end text p category source instead in_evidence"
+NANO_DIGITS = 9  # of a US dollar: the ledger's own
+
+
+def outcome(run: Run, progress: Progress) -> dict[str, Any]:
+    """The object of `python -m core check --json`.
+
+    Offsets of statements and spans count code points of the response, those of evidence and
+    quotes of the source's text. A run that did not finish has `label: null`. `cost` is in US
+    dollars, null where a part of it is not known; built-in agents call nothing and cost nothing.
+    What stands in a span's `instead` was read in a source where `in_evidence` is true, and worked
+    out otherwise. `options` are those that were chosen of the protocol. `models` has an entry for
+    each language model that was called.
+    """
+    verdict = progress.verdict if run.status == "finished" else None
+    return {
+        "run_id": run.id,
+        "status": run.status,
+        "label": verdict.label if verdict else None,
+        "cause": verdict.cause if verdict else None,
+        "cause_words": verdict.cause_words if verdict else _ending_words(progress),
+        "p_hallucinated": verdict.p_hallucinated if verdict else None,
+        "confidence": verdict.confidence if verdict else None,
+        "rationale": verdict.rationale if verdict else "",
+        "statements": _statements(progress),
+        "spans": [_fields(span, SPAN) for span in progress.spans],
+        "evidence": [_passage(passage) for passage in progress.evidence.values()],
+        "turns": [_turn(turn) for turn in sorted(progress.turns, key=lambda t: t.number)],
+        "remarks": [{"by": said.by, "text": said.text} for said in progress.remarks],
+        "corrected": progress.revised.text if progress.revised else None,
+        "notes": list(progress.notes),
+        "problems": [problem.message for problem in progress.problems],
+        "classifier": verdict.classifier if verdict else run.plan.classifier,
+        "roster": run.plan.roster,
+        "protocol": run.plan.protocol,
+        "options": run.plan.options.chosen,
+        "debate": _decided(progress),
+        "consensus": _weighed(progress),
+        "seconds": round(progress.seconds(), 3),
+        "cost": None if progress.cost is None else round(progress.cost, NANO_DIGITS),
+        "models": _models(progress),
+    }
+
+
+def _decided(progress: Progress) -> dict[str, Any] | None:
+    """Whether an adaptive check held a debate, and why; None of all others."""
+    found = progress.decided
+    return {"is_held": found.is_needed, "then": found.then, "why": found.why} if found else None
+
+
+def _weighed(progress: Progress) -> dict[str, Any] | None:
+    """How much each debater's answer counted, by which weights; None where nobody weighed them."""
+    found = progress.weighed
+    return {"method": found.method, "weights": dict(found.weights), "p": found.p} if found else None
+
+
+def _models(progress: Progress) -> dict[str, dict[str, Any]]:
+    """What each model did for this run; replies taken from other runs were paid for there."""
+    by_model: dict[str, list[ModelCall]] = {}
+    for call in progress.calls.values():
+        by_model.setdefault(call.model, []).append(call)
+    return {model: calls_used(calls) for model, calls in sorted(by_model.items())}
+
+
+def calls_used(calls: Sequence[ModelCall]) -> dict[str, Any]:
+    """What calls came to; those that another run had paid for cost nothing."""
+    sent = [call for call in calls if call.origin != "reused"]
+    cost = total_cost(sent)
+    return {
+        "calls": len(sent),
+        "reused": len(calls) - len(sent),
+        "tokens_in": sum(call.tokens_in for call in sent),
+        "tokens_out": sum(call.tokens_out for call in sent),
+        "cost": None if cost is None else round(cost, NANO_DIGITS),
+    }
+
+
+def _ending_words(progress: Progress) -> str:
+    ending = progress.ending
+    return ending.message if ending is not None and ending.kind == "run_failed" else ""
+
+
+def _statements(progress: Progress) -> list[dict[str, Any]]:
+    labels = progress.judgement.statement_labels if progress.judgement else ()
+    return [
+        _fields(item, "start end text rewrite")
+        | {"label": labels[index] if index < len(labels) else None}
+        for index, item in sorted(progress.statements.items())
+    ]
+
+
+def _fields(record: object, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}
+
+
+def _passage(passage: Passage) -> dict[str, Any]:
+    similarity = None if passage.similarity is None else round(passage.similarity, 4)
+    score = {"score": round(passage.score, 5), "similarity": similarity}
+    return _fields(passage, "source page start end text") | score
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    names = "number debater agent round manner about assigned reply stance confidence doubt text"
+    quote = "text status score source page start end"
+    return _fields(turn, names) | {"quotes": [_fields(q, quote) for q in turn.quotes]}
+
+
+PROTOCOLS = (*NAMES, AUDIT)
+NO_KEYS = Keys({})
+
+
+@dataclass(frozen=True)
+class Request:
+    """One claim with its files, as the command line takes it.
+
+    `roster` is a name or a file; `model` goes before it and gets every speaking role. `reader` is
+    the name of a reader, or a model that is imported as one; empty is what Settings chose.
+    """
+
+    response: str
+    question: str = ""
+    documents: Sequence[Path] = ()
+    images: Sequence[Path] = ()
+    role: str | None = None
+    instruction: str | None = None
+    roster: str = BUILT_IN
+    protocol: str = "ceda"
+    model: str = ""
+    api_base: str = ""
+    token_cap: int = 0
+    options: DebateOptions = AS_IS
+    reader: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a case is made of before it is stored; None takes the project's role or instruction.
+
+    Without an `id` it gets a new one; without a `language` its words tell it.
+    """
+
+    response: str
+    question: str = ""
+    documents: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    role: str | None = None
+    instruction: str | None = None
+    id: str = ""
+    language: str = ""
+    others: tuple[tuple[str, str], ...] = ()
+
+
+def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
+    """Keep a case, findable by its words; the one that is there where all of it is the same.
+
+    Then one text checked in several ways is one case with several runs, and people judge it once.
+
+    Raises:
+        InputError: there is no text to check, or too much of it.
+    """
+    limit = store.projects.settings().response_characters
+    if not draft.response.strip():
+        raise InputError("Enter a text to check.")
+    if len(draft.response) > limit:
+        raise InputError(
+            f"Expected at most {limit:,} characters to check, found {len(draft.response):,}; "
+            "check a part of it, or raise the limit on Settings."
+        )
+    case = case_of(draft, project, draft.response, author, now)
+    with store.writing():
+        known = None if draft.id else store.cases.like(case)
+        if known is None:
+            words = terms(f"{case.question} {case.response}", case.language)
+            store.cases.add(case, list(words))
+    return known or case
+
+
+def case_of(draft: Draft, project: Project, response: str, author: str, now: float) -> Case:
+    """The draft as a case of that response; nothing is stored."""
+    return Case(
+        id=draft.id or new_id(),
+        project_id=project.id,
+        response=response,
+        question=draft.question,
+        documents=draft.documents,
+        images=draft.images,
+        role=project.role if draft.role is None else draft.role,
+        instruction=project.instruction if draft.instruction is None else draft.instruction,
+        language=draft.language or language_of(f"{draft.question} {response}"),
+        author=author,
+        created_at=now,
+        others=draft.others,
+    )
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Who asks for a check where, their draft, and complaints about files that were left out."""
+
+    person: str
+    project: Project
+    draft: Draft
+    complaints: list[str]
+
+
+def submitted(store: Store, home: Path, request: Request, clock: Callable[[], float]) -> Submission:
+    """Take the request's files into the library of whoever works here.
+
+    Raises:
+        InputError: no file could be used.
+    """
+    person = person_here(store)
+    project = first_project(store, person, clock())
+    paths = [*request.documents, *request.images]
+    entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
+    if complaints and not entries:
+        raise InputError(" ".join(complaints))
+    draft = Draft(
+        request.response,
+        request.question,
+        tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
+        tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
+        request.role,
+        request.instruction,
+    )
+    return Submission(person, project, draft, complaints)
+
+
+def add_files(
+    store: Store,
+    home: Path,
+    project: Project,
+    paths: Sequence[Path],
+    *,
+    by: str,
+    clock: Callable[[], float],
+) -> tuple[list[LibraryEntry], list[str]]:
+    """Files from disk into the library, read at once; (entries, complaints about the others).
+
+    Raises:
+        InputError: a file is not there at all: that is a mistake in the command.
+    """
+    entries: list[LibraryEntry] = []
+    complaints: list[str] = []
+    settings = store.projects.settings()
+    for path in paths:
+        data = read_whole(path, settings.file_megabytes)
+        try:
+            entry = store_file(
+                store, home, project.id, shown_safely(path.name), data, by, clock(), settings
+            )
+            ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
+        except InputError as error:
+            complaints.append(str(error))
+        else:
+            entries.append(entry)
+    return entries, complaints
+
+
+def read_whole(path: Path, most_megabytes: int) -> bytes:
+    """The file's bytes, one more than is allowed at most: what is too large is refused later.
+
+    Raises:
+        InputError: there is no ordinary file there, or it may not be read.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"Expected a file at {path}, found a folder or a device.")
+        with path.open("rb") as stream:
+            return stream.read(most_megabytes * MEGABYTE + 1)
+    except OSError as error:
+        raise InputError(f"Expected a file at {path}, found: {error.strerror}.") from error
+    except ValueError as error:
+        raise InputError(f"Expected a file's path, found something else: {error}.") from error
+
+
+def check_once(
+    home: Path, request: Request, clock: Callable[[], float], keys: Keys = NO_KEYS
+) -> tuple[dict[str, Any], list[str]]:
+    """Check one claim here and now; (the outcome, complaints about files left out).
+
+    Raises:
+        InputError: nothing to check, an unknown roster or protocol, or no file could be used.
+        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
+    """
+    plan, notices = planned(home, request, keys)
+    with open_store(home) as store:
+        if not request.response.strip():
+            raise InputError("Expected a claim to check, found an empty text; give one.")
+        given = submitted(store, home, request, clock)
+        case = store_case(store, given.project, given.draft, given.person, clock())
+        settings = store.projects.settings()
+    plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
+    jobs = Jobs(home, keys=keys)
+    found = ended(home, jobs, jobs.start(case, plan, by=given.person), given.person, clock)
+    return found, [*notices, *given.complaints]
+
+
+def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
+    """Who is to check, before anything is read or stored; (the plan, what to tell of it).
+
+    Raises:
+        InputError: an unknown roster or protocol.
+        KeyMissing: the roster needs a key that is not at hand.
+    """
+    if request.protocol not in PROTOCOLS:
+        raise InputError(
+            f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
+        )
+    found = chosen_roster(
+        home, request.roster, request.model, request.api_base, PromptBook().digest()
+    )
+    sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
+    plan = Plan(
+        request.protocol,
+        found.sheet.name,
+        sheet=sheet,
+        token_cap=request.token_cap,
+        options=request.options,
+        reader=brought(home, request.reader),
+    )
+    require_protocol(plan)
+    require_options(plan)
+    require_keys(plan, keys)
+    told = (found.notice, calibration_notice(home, plan.reader))
+    return plan, [notice for notice in told if notice]
+
+
+def ended(
+    home: Path, jobs: Jobs, run_id: str, person: str, clock: Callable[[], float]
+) -> dict[str, Any]:
+    """The outcome of a run of this process once it has ended; by Ctrl-C the person stops it.
+
+    `for_people` is added: whether the verdict is below what its project answers by itself; null
+    where the project has not said what it wants, or there is no probability.
+    """
+    try:
+        jobs.wait(run_id)
+    except KeyboardInterrupt:
+        jobs.stop(run_id, person)
+        jobs.wait(run_id)
+    with open_store(home) as store:
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(run_id, clock(), lease)
+        if run is None:
+            raise InputError(f"Run {run_id} is not stored any more.")
+        progress = folded(event for _, event in store.runs.events(run_id))
+        policy = policy_of(store, store.projects.get(run.project_id))
+    found = outcome(run, progress)
+    is_told = policy is not None and run.status == "finished" and run.confidence is not None
+    found["for_people"] = policy.is_for_people(run) if policy and is_told else None
+    if run.status in ("queued", "running"):  # nobody carries it out any more
+        found |= {"status": "interrupted", "cause_words": NOT_STORED}
+    return found
+
 
 MOST_MEGABYTES = 16
 Tell = Callable[[Statement, Remembered], None]

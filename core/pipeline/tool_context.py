@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.concurrency import Stop
-from core.config import Settings
-from core.documents.language import UNKNOWN, language_of
+from core.documents.segmentation import UNKNOWN, language_of
 from core.llm.keys import Keys
-from core.records import Case, Passage, new_id
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.schema.records import Case, Passage, new_id
+from core.schema.rosters import Seat
 from core.store import Store, open_store
 from core.store.database import DATABASE
 from core.tools.registry import Answer, Asker, Bench
 from core.tools.web_search import Account, web_choice, web_search
 
 if TYPE_CHECKING:
-    from core.agents.prompt_call import AgentContext
+    from core.agents.agent_runner import AgentContext
     from core.baseline.judge import BuiltInJudge
-    from core.seats import Seat
+    from core.schema.rosters import Seat
 
 log = logging.getLogger(__name__)
 Library = Callable[[str, int], Sequence[Passage]]
@@ -103,7 +103,7 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
     """Searches all that can be read of the project's library; what is new is read first."""
 
     def search(query: str, most: int) -> Sequence[Passage]:
-        from core.baseline.context_writer import OcrImageReader
+        from core.baseline.debaters import OcrImageReader
         from core.baseline.encoder import load_multilingual_encoder
         from core.documents.library import Gathering, gather_sources, sources_of
         from core.documents.retrieval import Retriever
@@ -126,12 +126,11 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
 
 def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> Asker:
     """A language model on the home's ledger, within its caps."""
-    from core.agents.prompt_call import AgentContext, SeatAsker
+    from core.agents.agent_runner import AgentContext, SeatAsker
     from core.llm.client import LiteLlm
-    from core.llm.injection import Fence
     from core.llm.limits import Caps
     from core.llm.metering import Account, LedgerDesk
-    from core.llm.prompting import PromptBook
+    from core.llm.prompting import Fence, PromptBook
 
     account = Account(place.run_id, place.by, project_id)
     caps = Caps.of(settings, place.token_cap)
@@ -183,6 +182,6 @@ def asker_of(seat: Seat, work: AgentContext) -> MakeAsker | None:
     """Lets tools ask the model in that seat; None where it is a built-in agent's."""
     if seat.is_built_in:
         return None
-    from core.agents.prompt_call import SeatAsker
+    from core.agents.agent_runner import SeatAsker
 
     return lambda case, stop: SeatAsker(seat, work, case.language, stop)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from core.errors import ConfigError, NotAllowed
-from core.records import Member, Project, new_id
+from core.runtime.errors import ConfigError, NotAllowed
+from core.schema.records import Member, Project, new_id
 from core.store import Store
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.records import Label
-from core.store.active_learning import FIRST
-from core.store.queue import AT_RANDOM
+from core.schema.records import Label
+from core.store.queue import AT_RANDOM, FIRST
 from core.store.sqlite import Changes, Database, from_json
 from core.store.versions import SEED_VERSION, Versions
 

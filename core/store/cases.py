@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
+from core.schema.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
 from core.store.sqlite import Database, first_row, from_json, insert, records, to_json
 
 

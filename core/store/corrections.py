@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import ConflictError, InputError
-from core.records import Case, Span
-from core.reviews import Correction, EvidenceMark, Gold, Suggestion
+from core.runtime.errors import ConflictError, InputError
+from core.schema.records import Case, Span
+from core.schema.reviews import Correction, EvidenceMark, Gold, Suggestion
 from core.store.sqlite import Database, first_row, insert, records, to_json
 
 LONGEST_COMMENT = 4_000  # characters

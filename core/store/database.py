@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
-from core.errors import ConfigError
+from core.runtime.errors import ConfigError
 from core.store.answered import AnsweredVerdicts, QueueLists
 from core.store.cases import Batches, Cases, Library, Readings
 from core.store.corrections import Corrections, Golds

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.config import Settings
-from core.errors import ConfigError, ConflictError, InputError, NotAllowed
-from core.records import Member, PersonRole, Project
-from core.seats import BUILT_IN, LONGEST_NAME, RosterSheet
+from core.runtime.config import Settings
+from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
+from core.schema.records import Member, PersonRole, Project
+from core.schema.rosters import BUILT_IN, LONGEST_NAME, RosterSheet
 from core.store.sqlite import Database, first_row, from_json, records, to_json
 
 LONGEST_PROMPT = 20_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.events import Event
-from core.records import Label, Verdict
-from core.reviews import Gold
+from core.schema.events import Event
+from core.schema.records import Label, Verdict
+from core.schema.reviews import Gold
 from core.store.database import Store
 from core.store.sqlite import event_from_json, first_row, records
 

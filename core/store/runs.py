@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from core.errors import ConflictError
-from core.events import ENDINGS, TRANSIENT, Event, JudgementReached
-from core.progress import RESUMABLE
-from core.records import Judgement, Label, Plan, Run, RunStatus, Verdict
+from core.runtime.errors import ConflictError
+from core.schema.events import ENDINGS, TRANSIENT, Event, JudgementReached
+from core.schema.progress import RESUMABLE
+from core.schema.records import Judgement, Label, Plan, Run, RunStatus, Verdict
 from core.store.sqlite import (
     Database,
     event_from_json,

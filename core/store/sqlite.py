@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from core.concurrency import without
-from core.errors import InputError
-from core.events import EVENT_TYPES, Event
-from core.records import (
+from core.runtime.concurrency import without
+from core.runtime.errors import InputError
+from core.schema.events import EVENT_TYPES, Event
+from core.schema.records import (
     Block,
     BoxedText,
     Case,
@@ -27,8 +27,8 @@ from core.records import (
     Run,
     Source,
 )
-from core.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
-from core.seats import RosterSheet
+from core.schema.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
+from core.schema.rosters import RosterSheet
 
 Record = TypeVar("Record")
 KINDS: tuple[Any, ...] = (

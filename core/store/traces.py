@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from core.errors import InputError
-from core.events import (
+from core.runtime.errors import InputError
+from core.schema.events import (
     ENDINGS,
     LONGEST_REMARK,
     ConsensusWeighed,
@@ -27,8 +27,8 @@ from core.events import (
     SoftLabel,
     ToolUse,
 )
-from core.records import Case, Passage, Plan, Point, Quote, Run, Span, Turn, WordScore
-from core.seats import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
+from core.schema.records import Case, Passage, Plan, Point, Quote, Run, Span, Turn, WordScore
+from core.schema.rosters import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
 from core.store.database import Store
 from core.store.sqlite import event_from_json, from_plain, to_plain
 

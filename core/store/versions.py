@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from core.errors import ConfigError, InputError
+from core.runtime.errors import ConfigError, InputError
 from core.store.sqlite import Database, first_row, insert
 
 Read = TypeVar("Read")

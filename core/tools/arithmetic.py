@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from core.errors import InputError
+from core.runtime.errors import InputError
 from core.tools.numbers import HAN, find_numbers
 from core.tools.vocabulary import Phrases, lower, plain, read_words, unit_at, unit_base, vocabulary
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from core.errors import InputError
-from core.records import Case, Statement
+from core.runtime.errors import InputError
+from core.schema.records import Case, Statement
 from core.tools.arithmetic import (
     MOST_TOKENS,
     ONE_DECIMAL_SHARE,

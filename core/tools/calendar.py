@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from core.documents.segmentation import sentences
-from core.errors import InputError
-from core.records import Case, Statement
+from core.runtime.errors import InputError
+from core.schema.records import Case, Statement
 from core.tools.date_claims import (
     BESIDE,
     DAYS,

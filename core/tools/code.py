@@ -26,8 +26,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import regex
 
-from core.concurrency import Stop
-from core.records import Case, Label, Statement
+from core.runtime.concurrency import Stop
+from core.schema.records import Case, Label, Statement
 from core.tools import sandbox
 from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.sandbox import CPU_SECONDS, Ran, run_python

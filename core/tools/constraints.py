@@ -19,10 +19,9 @@ from typing import Any, Literal
 import msgspec
 import regex
 
-from core.documents.language import UNKNOWN, language_of
-from core.documents.segmentation import sentences
-from core.errors import InputError
-from core.records import Case, Label, Statement
+from core.documents.segmentation import UNKNOWN, language_of, sentences
+from core.runtime.errors import InputError
+from core.schema.records import Case, Label, Statement
 from core.tools.lengths import ASKED, Length, LengthUnit, asked_lengths, both_ends
 from core.tools.numbers import value_of
 from core.tools.quantities import find_quantities

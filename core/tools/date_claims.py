@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Literal
 
-from core.documents.language import UNKNOWN, language_of
+from core.documents.segmentation import UNKNOWN, language_of
 from core.tools.date_values import DateValue
 from core.tools.dates import find_dates, find_weekdays
 from core.tools.numbers import value_of

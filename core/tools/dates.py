@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from core.documents.terms import FUNCTION_WORDS
+from core.documents.segmentation import FUNCTION_WORDS
 from core.tools.date_values import DateKind, DateValue, Era
 from core.tools.numbers import value_of
 from core.tools.quantities import PLURALS

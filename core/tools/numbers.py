@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core.documents.terms import FUNCTION_WORDS
+from core.documents.segmentation import FUNCTION_WORDS
 from core.tools.vocabulary import WORD, Vocabulary, is_unspaced, number_words
 
 LONGEST = 18  # digits

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Literal
 
-from core.documents.terms import FUNCTION_WORDS, stem
+from core.documents.segmentation import FUNCTION_WORDS, stem
 from core.tools.numbers import MEASURES, Number, find_numbers
 from core.tools.vocabulary import (
     PER,

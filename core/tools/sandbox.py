@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 
 PYTHON = "/usr/bin/python3"  # readable by every user, unlike one in somebody's home
 NOBODY = "65534"

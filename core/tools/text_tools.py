@@ -13,10 +13,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from core.documents.segmentation import sentences
-from core.documents.terms import fold
-from core.errors import InputError
-from core.records import Case, Label, Passage, Statement
+from core.documents.segmentation import fold, sentences
+from core.runtime.errors import InputError
+from core.schema.records import Case, Label, Passage, Statement
 from core.tools.registry import Answer, Asker, Bench, Tool, read_examples
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]

@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from core.concurrency import Stop
-from core.documents.terms import FUNCTION_WORDS, WORD
-from core.errors import ConfigError, ModelError, ModelTimeout
+from core.documents.segmentation import FUNCTION_WORDS, WORD
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError, ModelError, ModelTimeout
 from core.tools.registry import Found
 
 if TYPE_CHECKING:

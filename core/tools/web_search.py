@@ -18,12 +18,18 @@ from typing import Literal
 
 import msgspec
 
-from core.concurrency import Stop
-from core.documents.language import UNKNOWN, language_of
-from core.documents.terms import query_terms, terms
-from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError, ReviewError
+from core.documents.segmentation import UNKNOWN, language_of, query_terms, terms
 from core.llm.keys import SEARCH_KEY, Keys
-from core.records import Case, Passage, Statement
+from core.runtime.concurrency import Stop
+from core.runtime.errors import (
+    BudgetReached,
+    ConfigError,
+    InputError,
+    KeyMissing,
+    ModelError,
+    ReviewError,
+)
+from core.schema.records import Case, Passage, Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, KeptSearch, WebQuery
 from core.tools.registry import Answer, Bench, Found, Tool, read_examples

@@ -4,10 +4,11 @@ import streamlit as st
 
 from components.app.frame import page_title
 from components.check.history import draw_checked_before
-from components.check.inputs import draw_sources, draw_uploader
 from components.check.new_check import (
     draw_plan,
     draw_prepared,
+    draw_sources,
+    draw_uploader,
     expected_words,
     keep_draft,
     library_choice,

@@ -5,8 +5,16 @@ import streamlit as st
 from components.app.frame import page_title
 from components.check.batch import draw_neighbours
 from components.check.new_check import draw_again
-from components.run.live import draw_speaking, draw_unsaid, follow, notice
-from components.run.run_view import draw_downloads, draw_header, draw_run, load_run
+from components.run.run_view import (
+    draw_downloads,
+    draw_header,
+    draw_run,
+    draw_speaking,
+    draw_unsaid,
+    follow,
+    load_run,
+    notice,
+)
 from components.widgets.controls import link
 
 run_id = st.query_params.get("run", "")

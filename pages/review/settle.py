@@ -3,7 +3,7 @@
 import streamlit as st
 
 from components.app.frame import page_title
-from components.review.adjudication import draw_settlement
+from components.review.review_item import draw_settlement
 
 page_title("Adjudicate a case")
 draw_settlement(st.query_params.get("case", ""))

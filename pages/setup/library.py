@@ -1,8 +1,8 @@
 """Library: files that are uploaded once and used in many checks."""
 
 from components.app.frame import page_title
-from components.check.inputs import draw_sources, draw_uploader
-from components.setup.library import draw_library
+from components.check.new_check import draw_sources, draw_uploader
+from components.setup.project import draw_library
 
 page_title("Library", "Upload once, use in many checks. Identical files are read and indexed once.")
 added = draw_uploader("library.upload", "Add documents and images")

@@ -1,9 +1,15 @@
 """Settings: your name, keys, rosters, reader, web search, the limits, and what works here."""
 
 from components.app.frame import page_title
-from components.setup.api_keys import draw_keys, draw_web_search
 from components.setup.rosters import draw_rosters
-from components.setup.settings import draw_health, draw_limits, draw_person, draw_readers
+from components.setup.settings import (
+    draw_health,
+    draw_keys,
+    draw_limits,
+    draw_person,
+    draw_readers,
+    draw_web_search,
+)
 
 page_title("Settings")
 draw_person()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.agents.prompt_call import AgentContext
+from core.agents.agent_runner import AgentContext
 from core.llm.call import Call
-from core.llm.injection import Fence
-from core.llm.prompting import PromptBook
-from core.records import Case, Context, Passage, Turn
-from core.roles import CaseView, DebateView, Evidence, JudgeView
-from core.seats import Seat
+from core.llm.prompting import Fence, PromptBook
+from core.schema.records import Case, Context, Passage, Turn
+from core.schema.roles import CaseView, DebateView, Evidence, JudgeView
+from core.schema.rosters import Seat
 from tests.fakes import FakeDesk, Script, ScriptedModel, make_passage, make_view
 
 SEAT = Seat("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)

@@ -9,10 +9,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from core.agents.prompt_call import SeatAsker
-from core.concurrency import Stop
-from core.errors import ConfigError, ModelError, ReplyError
+from core.agents.agent_runner import SeatAsker
 from core.llm.limits import estimated_tokens
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError, ModelError, ReplyError
 from tests.agents.seats import FENCE, SEAT, Workplace, workplace
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import contested_in, marked_in, place_lines
-from core.concurrency import Stop
-from core.errors import ReplyError
 from core.llm.call import in_silence
-from core.records import Case, Point, Stance, Statement, Turn
-from core.roles import DebateView
-from core.seats import LINES_TOKENS, Manner
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReplyError
+from core.schema.records import Case, Point, Stance, Statement, Turn
+from core.schema.roles import DebateView
+from core.schema.rosters import LINES_TOKENS, Manner
 from tests.agents.seats import SEAT, Workplace, debate_view, workplace
 from tests.fakes import Said, make_case, make_passage, make_view
 

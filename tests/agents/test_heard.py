@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.reply_parser import quotes_in, reply_of, stance_of, whole_sentences, without_name
-from core.errors import ReplyError
-from core.records import Reply, Stance
+from core.runtime.errors import ReplyError
+from core.schema.records import Reply, Stance
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from core.agents.llm_audit import LlmSegmenter
 from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor
-from core.concurrency import Stop
 from core.llm.call import in_silence
-from core.records import Context, Fact, Judgement, Quote, Span, Turn
+from core.runtime.concurrency import Stop
+from core.schema.records import Context, Fact, Judgement, Quote, Span, Turn
 from tests.agents.seats import FENCE, SEAT, debate_view, judge_view, text_of, workplace
 from tests.fakes import make_case, make_passage, make_view
 from tests.llm.hostile import HOSTILE

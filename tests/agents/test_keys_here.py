@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError
 from core.llm.keys import keys_here
+from core.runtime.errors import ConfigError
 
 
 def written(root: Path, text: str | bytes) -> Path:

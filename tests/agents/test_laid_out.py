@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.agents.transcript import ids_of, notices, numbers, passage_lines, ranked
-from core.records import Turn
+from core.schema.records import Turn
 from tests.agents.seats import view_by_statement
 from tests.fakes import make_case, make_passage, make_view
 

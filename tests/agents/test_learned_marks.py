@@ -9,9 +9,17 @@ import pytest
 
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, example_shown
 from core.baseline.panel import READER, PointSpanExtractor, ThresholdSpanAdjudicator
-from core.concurrency import Stop
-from core.llm.injection import Fence
-from core.records import Case, Judgement, LearnedMarks, Levels, Span, SpanExample, SpanThreshold
+from core.llm.prompting import Fence
+from core.runtime.concurrency import Stop
+from core.schema.records import (
+    Case,
+    Judgement,
+    LearnedMarks,
+    Levels,
+    Span,
+    SpanExample,
+    SpanThreshold,
+)
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
 from tests.llm.hostile import FENCE_BREAKING, FORGED_MARKS

@@ -8,10 +8,10 @@ import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.baseline.wording import cited
-from core.concurrency import Stop
-from core.errors import ModelError, ReplyError
 from core.llm.call import in_silence
-from core.records import Turn
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError, ReplyError
+from core.schema.records import Turn
 from tests.agents.seats import (
     FENCE,
     SEAT,

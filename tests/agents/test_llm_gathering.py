@@ -12,13 +12,13 @@ from PIL import Image
 
 from core.agents.llm_audit import LlmSegmenter
 from core.agents.llm_debater import LONGEST_SIDE, LlmContextWriter, LlmImageReader, picture_of
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.library import store_file
-from core.errors import ModelRefused, ReplyError
 from core.llm.call import Picture
-from core.records import Fact, Share, Source, Statement
 from core.review.people import first_project
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import ModelRefused, ReplyError
+from core.schema.records import Fact, Share, Source, Statement
 from core.store import open_store
 from tests.agents.seats import FENCE, SEAT, workplace
 from tests.fakes import Said, make_case, make_passage, make_view

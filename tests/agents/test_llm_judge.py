@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.llm_judge import IN_WORDS, LlmJudge, verdict_of, verdict_text
-from core.concurrency import Stop
-from core.errors import ReplyError
-from core.llm.call import Completion
-from core.llm.structured import Unusable
-from core.records import Context, Fact, Judgement, Label, Quote, Turn
-from core.roles import JudgeView
+from core.llm.call import Completion, Unusable
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReplyError
+from core.schema.records import Context, Fact, Judgement, Label, Quote, Turn
+from core.schema.roles import JudgeView
 from core.verdict.classifier import load_classifier
 from tests.agents.seats import FENCE, SEAT, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_panel import NOT_VOTED, LlmPanelist
-from core.concurrency import Stop
-from core.errors import ReplyError
-from core.events import SpanVote
-from core.records import LearnedMarks, Span, SpanExample
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReplyError
+from core.schema.events import SpanVote
+from core.schema.records import LearnedMarks, Span, SpanExample
 from tests.agents.seats import FENCE, SEAT, Workplace, workplace
 from tests.fakes import make_case, make_passage, make_view
 

@@ -11,23 +11,22 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from core.agents.prompt_call import AgentContext
+from core.agents.agent_runner import AgentContext
 from core.agents.rosters import seated
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.library import store_file
-from core.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
-from core.events import TRANSIENT, Event, RunResumed
 from core.llm.call import Asked
-from core.llm.injection import Fence
-from core.llm.prompting import PromptBook
-from core.pipeline.checking import Draft, store_case
+from core.llm.prompting import Fence, PromptBook
 from core.pipeline.review import Resources
-from core.progress import Progress, folded
-from core.records import Case, Label, Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.roles import Roster
-from core.seats import DebaterSeat, RosterSheet, Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import ModelError, ModelRefused, ModelTimeout, ReviewError
+from core.schema.events import TRANSIENT, Event, RunResumed
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Label, Plan
+from core.schema.roles import Roster
+from core.schema.rosters import DebaterSeat, RosterSheet, Seat
 from core.store import open_store
 from tests.fakes import FakeDesk, Said, Scripted, review
 from tests.readers import word_assessor

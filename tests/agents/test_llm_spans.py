@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor, category_of
-from core.concurrency import Stop
-from core.errors import ReplyError
-from core.records import Category, Judgement, Span, Turn
-from core.roles import SpanRuling
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReplyError
+from core.schema.records import Category, Judgement, Span, Turn
+from core.schema.roles import SpanRuling
 from tests.agents.seats import FENCE, SEAT, Workplace, judge_view, workplace
 from tests.fakes import make_case, make_passage, make_view
 

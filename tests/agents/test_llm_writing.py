@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.agents.agent_runner import AgentContext
 from core.agents.llm_debater import LlmContextWriter, LlmDebater, revised_in
-from core.agents.prompt_call import AgentContext
-from core.concurrency import Stop
-from core.errors import ModelError, ReplyError
-from core.llm.call import Completion, in_silence
-from core.llm.structured import Unusable
-from core.records import Judgement, Quote, Turn
-from core.roles import Reviser, Summariser
+from core.llm.call import Completion, Unusable, in_silence
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError, ReplyError
+from core.schema.records import Judgement, Quote, Turn
+from core.schema.roles import Reviser, Summariser
 from tests.agents.seats import FENCE, SEAT, debate_view, judge_view, workplace
 from tests.fakes import Said, make_case, make_passage, make_view
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from core.agents.span_alignment import LIKE_FROM, placed
+from core.documents.quotes import LIKE_FROM, placed
 
 TEXTS = (
     "The Orne bridge opened in 1931, and Otto Falk, who built it, died in 1957.",

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.roster_test import Probe, probe
+from core.agents.roster_files import Probe, probe
 from core.agents.rosters import SHIPPED, one_model
-from core.concurrency import Stop
-from core.errors import Stopped
 from core.llm.keys import Keys
 from core.llm.metering import Account
-from core.seats import RosterSheet, Seat
+from core.runtime.concurrency import Stop
+from core.runtime.errors import Stopped
+from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 

@@ -13,11 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.roster_files import MOST_BYTES, read_roster, roster_file
+from core.agents.roster_files import (
+    MOST_BYTES,
+    check_sheet,
+    looks_like_a_key,
+    read_roster,
+    roster_file,
+)
 from core.agents.rosters import SHIPPED, chosen_roster, one_model
-from core.agents.sheet_rules import check_sheet, looks_like_a_key
-from core.errors import InputError
-from core.seats import PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
+from core.runtime.errors import InputError
+from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
 
 Body = dict[str, Any]
 PLAIN = string.ascii_letters + "äöü中文, .-"

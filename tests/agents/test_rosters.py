@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.prompt_call import AgentContext
+from core.agents.agent_runner import AgentContext
 from core.agents.rosters import (
     GEMINI,
     HAIKU,
@@ -28,10 +28,9 @@ from core.agents.rosters import (
     sheet_named,
     sheets_of,
 )
-from core.errors import InputError
-from core.llm.injection import Fence
-from core.llm.prompting import PromptBook
-from core.seats import READERS, DebaterSeat, RosterSheet, Seat
+from core.llm.prompting import Fence, PromptBook
+from core.runtime.errors import InputError
+from core.schema.rosters import READERS, DebaterSeat, RosterSheet, Seat
 from core.store import Store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.readers import word_assessor

@@ -7,10 +7,10 @@ from typing import get_args
 import pytest
 
 from core.agents.reply_parser import confidence_in, reply_of, stance_of, stated_in
-from core.errors import ReplyError
 from core.llm.prompting import FIELDS, shipped
-from core.records import Stance
-from core.seats import Manner
+from core.runtime.errors import ReplyError
+from core.schema.records import Stance
+from core.schema.rosters import Manner
 
 
 @pytest.mark.parametrize(

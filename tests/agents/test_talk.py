@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from core.agents.llm_debater import LlmContextWriter, LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.agents.transcript import Line, Talk
-from core.concurrency import Stop
-from core.errors import ModelError
 from core.llm.call import in_silence
 from core.llm.limits import estimated_tokens, words_tokens
-from core.records import Judgement, Point, Quote, Turn
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError
+from core.schema.records import Judgement, Point, Quote, Turn
 from tests.agents.seats import SEAT, debate_view, judge_view, many_passages, workplace
 from tests.fakes import make_case, make_passage, make_view
 

@@ -19,18 +19,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.baseline.audit_agents import Cutter
-from core.concurrency import Stop
-from core.config import PROJECT_ROOT
 from core.documents.segmentation import sentences
-from core.errors import InputError
-from core.events import Event, MemoryUpdated, ProblemMet, Remembered, RunFinished, StatementFound
 from core.llm.keys import Keys
 from core.pipeline.audit_steps import decoded, whole_so_far
-from core.pipeline.checking import Request
-from core.pipeline.streaming_input import Arriving, check_arriving, check_stream
-from core.progress import folded
-from core.records import Plan, Statement, Verdict
-from core.seats import RosterSheet, Seat
+from core.pipeline.streaming_input import Arriving, Request, check_arriving, check_stream
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT
+from core.runtime.errors import InputError
+from core.schema.events import (
+    Event,
+    MemoryUpdated,
+    ProblemMet,
+    Remembered,
+    RunFinished,
+    StatementFound,
+)
+from core.schema.progress import folded
+from core.schema.records import Plan, Statement, Verdict
+from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from tests.fakes import make_case
 from tests.llm.cast import Cast, as_json

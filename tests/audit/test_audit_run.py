@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from core.agents.rosters import roster_named
-from core.concurrency import Stop
-from core.errors import BudgetReached, ModelError, ReplyError
-from core.events import TRANSIENT, Event, Reconsidered, Remembered, RunResumed, ToolUse
 from core.pipeline.review import Resources
-from core.progress import Progress, can_resume, folded
-from core.records import Case, Context, Plan, Run
-from core.roles import AuditView, CaseView, Roster, Step
+from core.runtime.concurrency import Stop
+from core.runtime.errors import BudgetReached, ModelError, ReplyError
+from core.schema.events import TRANSIENT, Event, Reconsidered, Remembered, RunResumed, ToolUse
+from core.schema.progress import Progress, can_resume, folded
+from core.schema.records import Case, Context, Plan, Run
+from core.schema.roles import AuditView, CaseView, Roster, Step
 from core.tools.registry import Bench, Found
 from tests.fakes import review
 from tests.readers import SUPPORTS, ScriptedReader, assessor_with

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import one_model
-from core.concurrency import Stop
 from core.llm.call import Call, Message, in_silence
 from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.progress import Progress, folded
-from core.records import Plan, Run
-from core.seats import RosterSheet, Seat
+from core.runtime.concurrency import Stop
+from core.schema.progress import Progress, folded
+from core.schema.records import Plan, Run
+from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback

@@ -7,11 +7,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from core.events import Remembered, ToolUse
 from core.pipeline.audit_stage import Found, judgement_of
 from core.pipeline.audit_steps import settled
-from core.records import ReaderView, Statement
-from core.roles import CaseView, Evidence
+from core.schema.events import Remembered, ToolUse
+from core.schema.records import ReaderView, Statement
+from core.schema.roles import CaseView, Evidence
 from tests.fakes import make_case
 
 RESPONSE = "It was a mild winter. There are 104 days."

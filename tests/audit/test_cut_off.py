@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import roster_named
-from core.concurrency import Stop
-from core.config import PROJECT_ROOT
-from core.events import Event
 from core.pipeline.jobs import Jobs
-from core.progress import Progress, folded
-from core.records import Case, Plan
-from core.roles import AuditView, Roster, Step, ToolPicker
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT
+from core.schema.events import Event
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Plan
+from core.schema.roles import AuditView, Roster, Step, ToolPicker
 from core.store import open_store
 from core.store.database import DATABASE
 from tests.readers import word_assessor
@@ -116,7 +116,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from core.pipeline.jobs import Jobs
-from core.records import Plan
+from core.schema.records import Plan
 from core.store import open_store
 from tests.audit.test_cut_off import slowly
 home, case_id = Path(sys.argv[1]), sys.argv[2]

@@ -13,13 +13,21 @@ from hypothesis import strategies as st
 from core.baseline.audit_agents import BuiltInSegmenter
 from core.baseline.entailment import Reader
 from core.baseline.reflector import BuiltInReflector
-from core.concurrency import Stop
-from core.events import Reconsidered, Remembered, ToolUse
-from core.pipeline.audit_memory import about_statement, concluded, placed
 from core.pipeline.audit_stage import Found, applied, judgement_of
-from core.pipeline.audit_steps import closed, cut_down, labels_told, settled, waves
-from core.records import Judgement, Label, Statement
-from core.roles import CaseView, Evidence, Step
+from core.pipeline.audit_steps import (
+    about_statement,
+    closed,
+    concluded,
+    cut_down,
+    labels_told,
+    placed,
+    settled,
+    waves,
+)
+from core.runtime.concurrency import Stop
+from core.schema.events import Reconsidered, Remembered, ToolUse
+from core.schema.records import Judgement, Label, Statement
+from core.schema.roles import CaseView, Evidence, Step
 from tests.fakes import make_case, make_passage
 from tests.readers import CONTRADICTS, ScriptedReader, assessor_with, word_assessor
 

@@ -6,9 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.events import ToolUse
-from core.pipeline.audit_memory import cut_alike, is_cut_from, placed
-from core.records import Statement
+from core.pipeline.audit_steps import cut_alike, is_cut_from, placed
+from core.schema.events import ToolUse
+from core.schema.records import Statement
 from core.tools.registry import toolbox
 from core.tools.text_tools import Match
 from tests.fakes import make_case

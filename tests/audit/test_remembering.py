@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.events import ToolUse
-from core.pipeline.audit_memory import concluded
 from core.pipeline.audit_stage import Found, judgement_of
-from core.records import Label, Statement
-from core.roles import CaseView, Evidence, Step
+from core.pipeline.audit_steps import concluded
+from core.schema.events import ToolUse
+from core.schema.records import Label, Statement
+from core.schema.roles import CaseView, Evidence, Step
 from tests.fakes import make_case
 
 END = Step("Done.")

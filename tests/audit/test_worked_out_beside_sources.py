@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from core.concurrency import Stop
 from core.pipeline.review import Resources
-from core.progress import Progress, folded
-from core.records import Plan
-from core.roles import AuditView, Roster, Step
+from core.runtime.concurrency import Stop
+from core.schema.progress import Progress, folded
+from core.schema.records import Plan
+from core.schema.roles import AuditView, Roster, Step
 from tests.fakes import review
 from tests.test_engine import case_of
 

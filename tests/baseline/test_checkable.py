@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.baseline.tool_picker import why_not_checkable
-from core.records import Statement
+from core.schema.records import Statement
 from tests.fakes import make_case
 
 

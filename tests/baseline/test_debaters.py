@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from core.baseline.debaters import KINDS, BuiltInDebater
-from core.concurrency import Stop
 from core.debate.protocols import protocol_of
 from core.llm.call import in_silence
-from core.records import Plan, Turn
-from core.roles import DebateView
+from core.runtime.concurrency import Stop
+from core.schema.records import Plan, Turn
+from core.schema.roles import DebateView
 from tests.debates import arguing, built_in, turns
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import CONTRADICTS, SUPPORTS, Odds, ScriptedReader, assessor_with

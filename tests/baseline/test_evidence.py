@@ -17,9 +17,9 @@ from core.baseline.evidence import (
     read_statement,
     windows_of,
 )
-from core.concurrency import Stop
-from core.errors import Stopped
-from core.records import Passage, Statement
+from core.runtime.concurrency import Stop
+from core.runtime.errors import Stopped
+from core.schema.records import Passage, Statement
 from tests.fakes import make_case
 from tests.readers import CONTRADICTS, SUPPORTS, ScriptedReader
 

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from core.baseline.evidence import StatementReading
 from core.baseline.evidence_model import (
+    FEATURES,
     FOLDER,
     LEAST,
     MATERIALS,
     MOST,
     EvidenceModel,
+    StatementFeatures,
     Trees,
     as_rows,
     load_evidence_model,
@@ -27,9 +29,8 @@ from core.baseline.evidence_model import (
     material_of,
     trees_of,
 )
-from core.baseline.features import FEATURES, StatementFeatures
-from core.errors import ConfigError
-from core.records import Statement
+from core.runtime.errors import ConfigError
+from core.schema.records import Statement
 from tests.readers import small_model
 
 ROWS = st.lists(st.floats(-50, 50, width=32), min_size=len(FEATURES), max_size=len(FEATURES))

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.baseline.assessment import Assessment
+from core.baseline.assessment import (
+    Assessment,
+    place_in_response,
+    points_of,
+    reason_of,
+    wrong_words,
+)
 from core.baseline.entailment import Pair, PairReading, Reader
-from core.baseline.explanation import place_in_response, points_of, reason_of, wrong_words
-from core.concurrency import Stop
-from core.records import Point, Statement
+from core.runtime.concurrency import Stop
+from core.schema.records import Point, Statement
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import (
     CONTRADICTS,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.baseline.evidence import read_statement
-from core.baseline.features import FARTHEST, FEATURES, StatementFeatures, log_odds, measure
-from core.records import Statement
+from core.baseline.evidence_model import FARTHEST, FEATURES, StatementFeatures, log_odds, measure
+from core.schema.records import Statement
 from tests.fakes import make_case, make_passage
 from tests.readers import (
     CONTRADICTS,

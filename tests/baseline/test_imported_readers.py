@@ -19,7 +19,7 @@ from core.baseline.entailment import (
     reader_folders,
     reader_in_use,
 )
-from core.errors import InputError
+from core.runtime.errors import InputError
 from core.store import open_store
 from tests.baseline.small_models import CONSISTENCY, INFERENCE, TURNED, written
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from core.baseline.entailment import Reader
 from core.baseline.judge import BuiltInJudge
-from core.concurrency import Stop
-from core.records import Context, Judgement, Passage, ReaderView, Stance, Statement, Turn
-from core.roles import CaseView, Evidence, JudgeView
-from core.verdict.classifier import Classifier, load_classifier
-from core.verdict.head import Head
+from core.runtime.concurrency import Stop
+from core.schema.records import Context, Judgement, Passage, ReaderView, Stance, Statement, Turn
+from core.schema.roles import CaseView, Evidence, JudgeView
+from core.verdict.classifier import Classifier, Head, load_classifier
 from tests.fakes import FakeEmbedder, make_case, make_passage, make_view
 from tests.readers import (
     CONTRADICTS,

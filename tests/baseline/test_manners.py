@@ -8,9 +8,9 @@ import pytest
 
 from core.agents.reply_parser import stated_in
 from core.baseline.debaters import KINDS, BuiltInDebater
-from core.concurrency import Stop
-from core.records import Stance, Turn
-from core.roles import CaseView, Debater, DebateView
+from core.runtime.concurrency import Stop
+from core.schema.records import Stance, Turn
+from core.schema.roles import CaseView, Debater, DebateView
 from tests.debates import built_in
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import UNKNOWN_SCRIPT, word_assessor

@@ -9,10 +9,10 @@ import pytest
 from core.baseline.entailment import Reader
 from core.baseline.judge import BuiltInJudge
 from core.baseline.matching import BuiltInMatcher, answer_of
-from core.concurrency import Stop
-from core.errors import Stopped
-from core.records import Label, Statement
-from core.roles import CaseView, Evidence
+from core.runtime.concurrency import Stop
+from core.runtime.errors import Stopped
+from core.schema.records import Label, Statement
+from core.schema.roles import CaseView, Evidence
 from core.tools.registry import use
 from core.tools.text_tools import MATCH as TOOL
 from core.tools.text_tools import Match, passages_of

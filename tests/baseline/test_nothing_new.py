@@ -11,9 +11,9 @@ from core.baseline.wording import WORDS_OF_STANCE
 from core.debate.protocols import protocol_of
 from core.debate.signals import signals_of
 from core.debate.votes import last_reason
-from core.progress import Progress
-from core.records import Plan, Quote, Stance, Turn
-from core.roles import DebateView
+from core.schema.progress import Progress
+from core.schema.records import Plan, Quote, Stance, Turn
+from core.schema.roles import DebateView
 from tests.debates import arguing, built_in
 from tests.fakes import make_case, make_passage, make_view
 

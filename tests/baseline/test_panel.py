@@ -10,13 +10,13 @@ import pytest
 
 from core.agents.rosters import SHIPPED, panel_reader, sheet_named
 from core.baseline import panel
-from core.concurrency import Stop
-from core.errors import ConfigError
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.records import Passage, Span
-from core.roles import CaseView, Evidence, SpanPanelist
-from core.seats import PANEL_READERS
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError
+from core.schema.records import Passage, Span
+from core.schema.roles import CaseView, Evidence, SpanPanelist
+from core.schema.rosters import PANEL_READERS
 from core.store import open_store
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import UNKNOWN_SCRIPT, word_assessor

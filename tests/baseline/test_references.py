@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.baseline.audit_agents import BuiltInSegmenter
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 from tests.fakes import make_case
 
 COMPLETED = [

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from core.baseline.debaters import answered, pointed_at
-from core.concurrency import Stop
 from core.llm.call import in_silence
-from core.records import Turn
-from core.roles import DebateView
-from core.seats import Manner
+from core.runtime.concurrency import Stop
+from core.schema.records import Turn
+from core.schema.roles import DebateView
+from core.schema.rosters import Manner
 from tests.debates import built_in
 from tests.fakes import make_case, make_passage, make_view
 

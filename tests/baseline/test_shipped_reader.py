@@ -14,7 +14,7 @@ from core.baseline.entailment import (
 )
 from core.baseline.shipped_reader import ENGLISH_DIR, ReaderByLanguage, load_reader
 from core.baseline.tokens import LEAST_EVIDENCE, MAX_TOKENS, encode_pair, load_vocabulary
-from core.config import E5_DIR
+from core.runtime.config import E5_DIR
 
 READ = PairReading(0.8, 0.1, 0.1)
 NLI = {

@@ -30,8 +30,8 @@ from core.baseline.span_reader import (
     stretches,
     word_scorer,
 )
-from core.errors import ConfigError
-from core.records import WordScore
+from core.runtime.errors import ConfigError
+from core.schema.records import WordScore
 from tests.readers import DOUBTED, ScriptedReader, WordReader
 
 EVIDENCE = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.baseline.explanation import category_of
+from core.baseline.assessment import category_of
 from core.baseline.panel import (
     READER,
     WHOLE_UP_TO,
@@ -14,9 +14,9 @@ from core.baseline.panel import (
     ThresholdSpanAdjudicator,
     evidence_texts,
 )
-from core.concurrency import Stop
-from core.records import Category, Judgement, Label, Point, Span, Statement
-from core.roles import CaseView, WordScorer
+from core.runtime.concurrency import Stop
+from core.schema.records import Category, Judgement, Label, Point, Span, Statement
+from core.schema.roles import CaseView, WordScorer
 from tests.agents.seats import judge_view
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import word_assessor

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.context_writer import MOST_WORDS, BuiltInContextWriter, round_summary
+from core.baseline.debaters import MOST_WORDS, BuiltInContextWriter, round_summary
 from core.baseline.wording import TextEdit, edits_of, edits_of_spans, fits, with_edits
-from core.concurrency import Stop
 from core.llm.call import in_silence
-from core.records import Context, Judgement, Point, Quote, Span, Turn
-from core.roles import DebateView, JudgeView
+from core.runtime.concurrency import Stop
+from core.schema.records import Context, Judgement, Point, Quote, Span, Turn
+from core.schema.roles import DebateView, JudgeView
 from tests.debates import built_in
 from tests.fakes import make_case, make_passage, make_view
 from tests.readers import word_assessor

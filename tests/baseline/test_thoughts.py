@@ -8,10 +8,10 @@ import pytest
 
 from core.baseline.audit_agents import BuiltInSegmenter
 from core.baseline.tool_picker import MATCH, SEARCH, BuiltInToolPicker, thoughts_in
-from core.concurrency import Stop
-from core.events import ToolUse
-from core.records import Label
-from core.roles import AuditView, CaseView, Evidence, Step
+from core.runtime.concurrency import Stop
+from core.schema.events import ToolUse
+from core.schema.records import Label
+from core.schema.roles import AuditView, CaseView, Evidence, Step
 from core.tools.registry import toolbox
 from tests.fakes import make_case, make_passage
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.baseline.tool_verdict import ToolFinding, tool_finding, what_is_off
-from core.concurrency import Stop
-from core.records import Case
+from core.baseline.judge import ToolFinding, tool_finding, what_is_off
+from core.runtime.concurrency import Stop
+from core.schema.records import Case
 from core.tools import sandbox
 from core.tools.sandbox import why_off
 from tests.needs import need

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.baseline.judge import BuiltInJudge
-from core.baseline.tool_verdict import with_tools
-from core.concurrency import Stop
-from core.records import Cause, Context, Judgement, Label
-from core.roles import CaseView, JudgeView
+from core.baseline.judge import BuiltInJudge, with_tools
+from core.runtime.concurrency import Stop
+from core.schema.records import Cause, Context, Judgement, Label
+from core.schema.roles import CaseView, JudgeView
 from core.store.versions import SEED_VERSION
 from core.tools import sandbox
 from core.verdict.classifier import load_classifier

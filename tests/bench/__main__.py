@@ -17,9 +17,9 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.baseline.shipped_reader import ENGLISH_DIR
-from core.config import E5_DIR, ENCODER_DIR
-from core.pipeline.checking import Request, check_once
 from core.pipeline.jobs import warm_up
+from core.pipeline.streaming_input import Request, check_once
+from core.runtime.config import E5_DIR, ENCODER_DIR
 from tests.bench.large_queue import QUICK, make_large_home, reruns
 from tests.bench.one_call import middle, of_a_call
 from tests.bench.protocols import all_protocols

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.documents.terms import terms
-from core.events import Event
-from core.pipeline.checking import Request, check_once
-from core.progress import folded
-from core.records import Case, Label, Member, Project, Run, Span, new_id
+from core.documents.segmentation import terms
+from core.pipeline.streaming_input import Request, check_once
 from core.review.adjudication import differ, settle
 from core.review.queue_ranking import item_of
-from core.reviews import Correction, Gold, Handling, Suggestion
+from core.schema.events import Event
+from core.schema.progress import folded
+from core.schema.records import Case, Label, Member, Project, Run, Span, new_id
+from core.schema.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
 from core.store.queue import Rules
 from tests.bench.rerun import Session

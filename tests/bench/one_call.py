@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from core.concurrency import Stop
-from core.config import Settings
 from core.llm.call import Asked, Call, Message, in_silence
 from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.llm.limits import Caps
 from core.llm.metering import Account, LedgerDesk
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.schema.rosters import Seat
 from core.store import open_store
 from tests.bench.with_models import models
 

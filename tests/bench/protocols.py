@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.debate.protocols import PROTOCOLS
-from core.records import Case, Plan
-from core.seats import DebateOptions, DebaterSeat, RosterSheet, Seat
+from core.schema.records import Case, Plan
+from core.schema.rosters import DebateOptions, DebaterSeat, RosterSheet, Seat
 from tests.bench.arguing_server import NAMES
 from tests.bench.side_by_side import CLAIM, FACT, Watched, case_in
 from tests.bench.with_models import models

@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.config import PROJECT_ROOT
 from core.evaluation.files import data_files, json_lines, members, read_member
-from core.evaluation.sets.realmistake import LABELS, PASSWORD
-from core.events import JudgementReached, RunStarted
+from core.evaluation.sets.marked_texts import LABELS, PASSWORD
 from core.learning.bench import IN_MEMORY
 from core.learning.retrain import LEASE_SECONDS, cancel_training, start_training
-from core.records import Judgement, Label, Member, Plan, Project, Run
-from core.reviews import Correction
+from core.runtime.config import PROJECT_ROOT
+from core.schema.events import JudgementReached, RunStarted
+from core.schema.records import Judgement, Label, Member, Plan, Project, Run
+from core.schema.reviews import Correction
 from core.store import Store, open_store
 from tests.bench.rerun import Session
 from tests.browser.serving import Server, free_port

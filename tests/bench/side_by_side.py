@@ -16,16 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents.library import ensure_read, store_file
-from core.events import AUDIT, Event
 from core.llm.keys import Keys
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Active, Jobs
-from core.records import Case, Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.seats import RosterSheet, Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.schema.events import AUDIT, Event
+from core.schema.records import Case, Plan
+from core.schema.rosters import RosterSheet, Seat
 from core.store import Store, open_store
 from tests.bench.with_models import models
 

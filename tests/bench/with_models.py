@@ -14,19 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.agents.rosters import one_model
-from core.concurrency import Stop
-from core.config import PROJECT_ROOT, Settings
 from core.documents.library import ensure_read, store_file
-from core.errors import Stopped
 from core.llm.call import Call, Message
 from core.llm.client import LiteLlm
 from core.llm.keys import Keys
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.progress import folded
-from core.records import Case, Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.seats import RosterSheet, Seat
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT, Settings
+from core.runtime.errors import Stopped
+from core.schema.progress import folded
+from core.schema.records import Case, Plan
+from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from tests.bench.model_server import SPANS
 from tests.documents.builders import bar_chart, png

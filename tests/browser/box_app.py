@@ -14,7 +14,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.widgets.box_editor import (
+from components.widgets.annotation_editors import (
     Drawn,
     box_editor,
     drawn_from,
@@ -22,7 +22,7 @@ from components.widgets.box_editor import (
     image_boxes,
     picture_of,
 )
-from core.records import CATEGORY_WORDS
+from core.schema.records import CATEGORY_WORDS
 from core.store.sqlite import to_plain
 
 st.set_page_config(layout="wide")

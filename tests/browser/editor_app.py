@@ -12,8 +12,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.widgets.span_editor import Mark, Marked, span_editor
-from core.records import CATEGORY_WORDS
+from components.widgets.annotation_editors import Mark, Marked, span_editor
+from core.schema.records import CATEGORY_WORDS
 
 st.set_page_config(layout="wide")
 folder = Path(os.environ["COUNTERPOINT_HOME"])

@@ -15,10 +15,10 @@ import core.baseline.entailment
 import core.pipeline.jobs
 from components.app.launch import serve
 from core.agents.rosters import roster_named
-from core.concurrency import Stop
 from core.llm.keys import Keys
-from core.records import Turn
-from core.roles import Debater, DebateView, Roster, Speak
+from core.runtime.concurrency import Stop
+from core.schema.records import Turn
+from core.schema.roles import Debater, DebateView, Roster, Speak
 from tests.browser.serving import HURRY
 from tests.readers import paw_assessor
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page
 
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.records import Member, Plan, Project
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.schema.records import Member, Plan, Project
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from playwright.sync_api import Page, expect
 
-from core.config import Settings
 from core.documents.library import store_file
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.records import Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.runtime.config import Settings
+from core.schema.records import Plan
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.events import Event
-from core.records import Case, Plan, Run, new_id
 from core.review.people import first_project
+from core.schema.events import Event
+from core.schema.records import Case, Plan, Run, new_id
 from core.store import open_store
 from tests.browser.conftest import settle
 from tests.browser.serving import Server

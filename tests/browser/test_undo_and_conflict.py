@@ -10,12 +10,12 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page, expect
 
-from core.config import Settings
 from core.documents.library import store_file
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.records import Member, Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.runtime.config import Settings
+from core.schema.records import Member, Plan
 from core.store import open_store
 from tests.browser.conftest import check_prepared, settle, verdict
 from tests.browser.serving import Server

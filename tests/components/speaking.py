@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from components.run.transcript import Speaking, rounds_html, rounds_of
 from components.widgets.html import Html, joined
 from core.debate.signals import Signal
-from core.events import TurnStarted
-from core.records import Stance, Turn
-from core.seats import Manner
+from core.schema.events import TurnStarted
+from core.schema.records import Stance, Turn
+from core.schema.rosters import Manner
 
 
 def under_way(

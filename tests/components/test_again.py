@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from components.run.verdict import again_words, verdict_html
-from core.events import Event, LabelPredicted, RunFinished, RunResumed, SpanAdjudicated
-from core.progress import folded
-from core.records import Span, Verdict
+from core.schema.events import Event, LabelPredicted, RunFinished, RunResumed, SpanAdjudicated
+from core.schema.progress import folded
+from core.schema.records import Span, Verdict
 
 FIRST = Verdict("hallucinated", 0.83, 0.83, "Why.", classifier="seed")
 AGAIN = Verdict("supported", 0.2, 0.8, "Why.", classifier="v2")

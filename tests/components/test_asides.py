@@ -10,7 +10,8 @@ from components.report import markdown_report
 from components.run.playback import at_moment, cues
 from components.run.transcript import after, asides, spoken_texts, weights_html
 from components.widgets.html import Html
-from core.events import (
+from core.pipeline.streaming_input import outcome
+from core.schema.events import (
     ConsensusWeighed,
     DebateNoted,
     Event,
@@ -20,10 +21,9 @@ from core.events import (
     RunStarted,
     TurnFinished,
 )
-from core.pipeline.checking import outcome
-from core.progress import folded
-from core.records import Judgement, Plan, Run, Turn
-from core.verdict.weigher import LearnedWeigher, LearnedWeights, Method
+from core.schema.progress import folded
+from core.schema.records import Judgement, Plan, Run, Turn
+from core.verdict.consensus_weights import LearnedWeigher, LearnedWeights, Method
 from tests.components.speaking import debate_html
 from tests.fakes import make_case
 

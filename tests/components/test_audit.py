@@ -24,9 +24,9 @@ from components.run.audit import (
 )
 from components.run.tool_views import is_shown, shown_once
 from components.widgets.html import Mark, Part, marked_text
-from core.events import MemoryUpdated, Remembered, RunStarted, ToolCalled, ToolUse
-from core.progress import folded
-from core.records import Label, Passage, Plan
+from core.schema.events import MemoryUpdated, Remembered, RunStarted, ToolCalled, ToolUse
+from core.schema.progress import folded
+from core.schema.records import Label, Passage, Plan
 from tests.audits_told import CASE, PASSAGE, RESPONSE, SENTENCES, STEPS, begun, told
 from tests.components.test_markup import NASTY, bare
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from components.widgets import box_editor as boxes
-from components.widgets import span_editor
-from components.widgets.box_editor import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
-from core.errors import InputError
-from core.records import Box
-from core.reviews import ImageBox
+from components.widgets import annotation_editors as boxes
+from components.widgets import annotation_editors as span_editor
+from components.widgets.annotation_editors import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
+from core.runtime.errors import InputError
+from core.schema.records import Box
+from core.schema.reviews import ImageBox
 from tests.browser.serving import ROOT
 
 CATEGORIES = ("contradicted", "reasoning")
@@ -123,7 +123,7 @@ def one_image() -> None:
     """The editor over a picture of one pixel, what it told, and where the picture is fetched."""
     import streamlit as st
 
-    from components.widgets.box_editor import Drawn, address_of, box_editor
+    from components.widgets.annotation_editors import Drawn, address_of, box_editor
     from core.documents.rendering import Upright
 
     picture = Upright(b"bytes of a picture", "image/png", 1, 1)

@@ -6,14 +6,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.run.debate import cost_words, cut_words
-from core.records import ModelCall
+from core.schema.records import ModelCall
 
 
 def the_judge_and_two_turns() -> None:
     from components.run.debate import draw_problems
-    from core.events import ProblemMet, RunFinished
-    from core.progress import Progress
-    from core.records import Verdict
+    from core.schema.events import ProblemMet, RunFinished
+    from core.schema.progress import Progress
+    from core.schema.records import Verdict
 
     progress = Progress()
     why = "Judge (x): no verdict line. So there is no verdict."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from components.check.compare import Loaded, differences
-from core.events import SpanAdjudicated
-from core.progress import Progress
-from core.records import Label, Plan, Run, Span
+from core.schema.events import SpanAdjudicated
+from core.schema.progress import Progress
+from core.schema.records import Label, Plan, Run, Span
 from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall and red.")

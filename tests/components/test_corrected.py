@@ -17,8 +17,8 @@ from components.report import (
     proposed,
 )
 from components.widgets.html import change_words, changes
-from core.events import ResponseRevised
-from core.progress import Progress
+from core.schema.events import ResponseRevised
+from core.schema.progress import Progress
 from tests.components.test_report import CASE, RUN, SPAN, progress
 
 RIGHT = CASE.response.replace("512", "412")

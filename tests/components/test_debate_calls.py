@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from components.run.debate import debate_words, expected_words, plan_words, silence_words
-from core.events import DebateDecided
-from core.progress import Progress
-from core.records import Judgement, Plan, RoleUsed
-from core.seats import DebateOptions
+from core.schema.events import DebateDecided
+from core.schema.progress import Progress
+from core.schema.records import Judgement, Plan, RoleUsed
+from core.schema.rosters import DebateOptions
 
 SEATED = tuple(RoleUsed(f"debater {name}", name, False, "", "") for name in ("Ada", "Ben"))
 

@@ -11,8 +11,8 @@ from components.run.transcript import MOST_UNFOLDED
 def page(count: int) -> None:
     """Draw a debate of so many turns by three debaters."""
     from components.run.debate import draw_debate
-    from core.progress import Progress
-    from core.records import Stance, Turn
+    from core.schema.progress import Progress
+    from core.schema.records import Stance, Turn
 
     progress = Progress()
     for number in range(1, count + 1):
@@ -74,8 +74,8 @@ def test_what_is_folded_is_not_drawn_before_somebody_unfolds_it() -> None:
 def twice() -> None:
     """Draw a debate in which two turns of each round have one number, as a file may say."""
     from components.run.debate import draw_debate
-    from core.progress import Progress
-    from core.records import Quote, Turn
+    from core.schema.progress import Progress
+    from core.schema.records import Quote, Turn
 
     quote = (Quote("As it says.", "verified", 100.0, "s", "s", None, 0, 11),)
     draw_debate(

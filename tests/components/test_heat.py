@@ -15,7 +15,7 @@ from components.widgets.html import (
     marked_text,
     missing_votes,
 )
-from core.events import (
+from core.schema.events import (
     RunStarted,
     SoftLabel,
     SoftLabelled,
@@ -24,8 +24,8 @@ from core.events import (
     SpanVoted,
     WordsScored,
 )
-from core.progress import folded
-from core.records import Plan, RoleUsed, Span, WordScore
+from core.schema.progress import folded
+from core.schema.records import Plan, RoleUsed, Span, WordScore
 from tests.components.test_markup import NASTY, bare
 from tests.fakes import make_case
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from components.run.live import STAGE_WORDS, speaking_now, stage_of, worked_seconds
+from components.run.run_view import STAGE_WORDS, speaking_now, stage_of, worked_seconds
 from components.run.transcript import Speaking
-from core.events import (
+from core.schema.events import (
     ConsensusReached,
     Event,
     LabelPredicted,
@@ -19,8 +19,8 @@ from core.events import (
     StatementFound,
     TurnStarted,
 )
-from core.progress import folded
-from core.records import Plan, Statement, Verdict
+from core.schema.progress import folded
+from core.schema.records import Plan, Statement, Verdict
 from tests.fakes import make_case
 
 BEGUN = RunStarted(1.0, make_case("a"), Plan(), ())

@@ -11,7 +11,7 @@ from streamlit import config
 from streamlit.runtime.secrets import Secrets
 
 from components.app import login
-from core.errors import ConfigError
+from core.runtime.errors import ConfigError
 from tests.test_login import GOOD, toml
 
 

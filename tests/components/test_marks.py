@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.widgets.span_editor import Mark, Marked, marked_from
-from core.errors import InputError
+from components.widgets.annotation_editors import Mark, Marked, marked_from
+from core.runtime.errors import InputError
 
 TEXT = "One \U0001d4b3 three."
 CATEGORIES = ("contradicted", "reasoning")

@@ -6,8 +6,8 @@ import pytest
 
 from components.run.verdict import verdict_html
 from components.widgets.html import rationale_lines, rationale_words, spoken
-from core.progress import Progress
-from core.records import Reply, Turn, Verdict
+from core.schema.progress import Progress
+from core.schema.records import Reply, Turn, Verdict
 from tests.components.speaking import debate_html, under_way
 
 

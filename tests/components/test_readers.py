@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from components.run.verdict import readers_html, readers_words
-from core.events import JudgementReached, MemoryUpdated, Remembered, StatementFound
-from core.progress import Progress
-from core.records import Judgement, ReaderView, Stance, Statement
+from core.schema.events import JudgementReached, MemoryUpdated, Remembered, StatementFound
+from core.schema.progress import Progress
+from core.schema.records import Judgement, ReaderView, Stance, Statement
 
 NAMES = ("Entailment reader", "Value checker", "Overlap reader")
 

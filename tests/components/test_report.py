@@ -13,7 +13,7 @@ from components.run.evidence import span_marks
 from components.run.playback import at_moment, cues
 from components.run.verdict import TOO_FEW, Past, worth_of, worth_words
 from components.widgets.wording import escaped, percent
-from core.events import (
+from core.schema.events import (
     DebateDecided,
     Event,
     JudgementReached,
@@ -27,8 +27,8 @@ from core.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.progress import Progress, folded
-from core.records import (
+from core.schema.progress import Progress, folded
+from core.schema.records import (
     Box,
     Judgement,
     Passage,
@@ -41,7 +41,7 @@ from core.records import (
     Turn,
     Verdict,
 )
-from core.reviews import Correction, EvidenceMark, ImageBox, Ratings
+from core.schema.reviews import Correction, EvidenceMark, ImageBox, Ratings
 from tests import audits_told
 from tests.fakes import make_case
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.run.live import speaking_now
 from components.run.playback import at_moment, cues, landmarks
+from components.run.run_view import speaking_now
 from components.run.transcript import (
     MOST_UNFOLDED,
     Speaking,
@@ -20,10 +20,10 @@ from components.run.transcript import (
     rounds_of,
     spoken_texts,
 )
-from core.concurrency import Stop
 from core.debate.colmad import COPMAD as COPMAD
 from core.debate.sc_maks import SC_MAKS as SC_MAKS
-from core.events import (
+from core.runtime.concurrency import Stop
+from core.schema.events import (
     Event,
     JudgementReached,
     RoundSummarised,
@@ -31,10 +31,10 @@ from core.events import (
     TurnFinished,
     TurnStarted,
 )
-from core.progress import Progress, folded
-from core.records import Judgement, Plan, Stance, Turn
-from core.roles import DebateView, Speak
-from core.seats import DebateOptions, Manner
+from core.schema.progress import Progress, folded
+from core.schema.records import Judgement, Plan, Stance, Turn
+from core.schema.roles import DebateView, Speak
+from core.schema.rosters import DebateOptions, Manner
 from tests.components.speaking import debate_html, under_way
 from tests.debates import arguing, seated
 from tests.fakes import make_case, make_passage, make_view

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 from components.run.debate import contested_words, state_html
-from core.events import ContextBuilt, Event, MemoryUpdated, Remembered
-from core.progress import folded
-from core.records import Context, Plan, Run
+from core.schema.events import ContextBuilt, Event, MemoryUpdated, Remembered
+from core.schema.progress import folded
+from core.schema.records import Context, Plan, Run
 from tests.audits_told import CASE, begun, told
 
 RUN = Run("r" * 32, CASE.id, "project", Plan("audit"), "finished", 100.0, 110.0)

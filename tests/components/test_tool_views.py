@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from components.run.audit import step_html
 from components.run.tool_views import MOST_ROWS, VIEWS, own_view, tool_view
-from core.concurrency import Stop
-from core.events import ToolUse
+from core.runtime.concurrency import Stop
+from core.schema.events import ToolUse
 from core.tools.registry import Bench, toolbox, use
 from tests.components.test_markup import NASTY, bare
 

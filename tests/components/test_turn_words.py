@@ -16,9 +16,9 @@ from components.run.transcript import (
     told_in_short,
     turn_html,
 )
-from core.events import Event, RunStarted, TurnFinished, TurnStarted
-from core.records import Plan, Stance, Turn
-from core.seats import Manner
+from core.schema.events import Event, RunStarted, TurnFinished, TurnStarted
+from core.schema.records import Plan, Stance, Turn
+from core.schema.rosters import Manner
 from tests.components.speaking import debate_html, under_way
 from tests.fakes import make_case
 

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from components.report import html_report, markdown_report
 from components.run.debate import cost_words, kept_words
-from components.run.live import speaking_now, stage_of
 from components.run.playback import at_moment, cues, landmarks
+from components.run.run_view import speaking_now, stage_of
 from components.run.transcript import asides, round_in_short, rounds_of
 from core.debate import NAMES
 from core.debate.protocols import DEBATES
 from core.debate.signals import signals_of
-from core.errors import InputError
-from core.events import (
+from core.pipeline.streaming_input import outcome
+from core.runtime.errors import InputError
+from core.schema.events import (
     TRANSIENT,
     Event,
     LabelPredicted,
@@ -30,10 +31,9 @@ from core.events import (
     RunStarted,
     StatementFound,
 )
-from core.pipeline.checking import outcome
-from core.progress import folded
-from core.records import Case, Project, Run, Verdict, rule_digest
-from core.seats import DEBATE_NAMES, DebateOptions
+from core.schema.progress import folded
+from core.schema.records import Case, Project, Run, Verdict, rule_digest
+from core.schema.rosters import DEBATE_NAMES, DebateOptions
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from core.store.traces import import_trace

@@ -20,14 +20,14 @@ from typing import Any
 
 from core.agents.rosters import roster_named
 from core.baseline.encoder import load_multilingual_encoder
-from core.concurrency import Stop
-from core.config import Settings
 from core.learning.bench import Bench, Material, opened_bench
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
-from core.progress import Progress
-from core.records import Label, Plan
-from core.seats import BUILT_IN
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.schema.progress import Progress
+from core.schema.records import Label, Plan
+from core.schema.rosters import BUILT_IN
 from core.store import open_store
 from core.verdict.classifier import load_classifier
 from tests.corpora.build_reports import build_report

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from core.debate.protocols import DEBATES, PROTOCOLS
 from core.llm.prompting import FIELDS, shipped
-from core.seats import ANSWERING, PARTS, DebateOptions
+from core.schema.rosters import ANSWERING, PARTS, DebateOptions
 from tests.llm.loopback import Asked
 
 OWN: Mapping[str, str] = {

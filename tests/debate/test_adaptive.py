@@ -9,12 +9,12 @@ import pytest
 
 from core.debate.independent import reasons
 from core.debate.protocols import PROTOCOLS, manners_of, options_of, require_options, then_of
-from core.errors import InputError
-from core.events import DebateDecided, Event
 from core.llm.call import Asked
-from core.records import Cause, Judgement, Plan
-from core.roles import CaseView
-from core.seats import DebateOptions
+from core.runtime.errors import InputError
+from core.schema.events import DebateDecided, Event
+from core.schema.records import Cause, Judgement, Plan
+from core.schema.roles import CaseView
+from core.schema.rosters import DebateOptions
 from tests.debates import arguing, built_in, desk_roster, kinds
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
 

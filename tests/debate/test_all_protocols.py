@@ -12,13 +12,13 @@ from core.agents.rosters import one_model
 from core.debate import NAMES
 from core.debate.protocols import PROTOCOLS, protocol_of, require_options, require_protocol
 from core.debate.state import Calls
-from core.errors import InputError, ModelError
-from core.events import Event
 from core.llm.call import Asked
 from core.llm.limits import estimated_tokens
 from core.pipeline.cost_estimate import Size, steps_of
-from core.records import Judgement, Plan
-from core.seats import FOR_READERS, DebateOptions, RosterSheet
+from core.runtime.errors import InputError, ModelError
+from core.schema.events import Event
+from core.schema.records import Judgement, Plan
+from core.schema.rosters import FOR_READERS, DebateOptions, RosterSheet
 from core.store.ledger import AGAIN
 from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways

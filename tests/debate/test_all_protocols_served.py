@@ -13,12 +13,12 @@ import pytest
 from components.run.playback import at_moment, cues
 from core.agents.rosters import one_model
 from core.debate import NAMES
-from core.errors import KeyMissing
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.progress import Progress, folded
-from core.records import Cause, Plan, Run
-from core.seats import DebateOptions, RosterSheet
+from core.runtime.errors import KeyMissing
+from core.schema.progress import Progress, folded
+from core.schema.records import Cause, Plan, Run
+from core.schema.rosters import DebateOptions, RosterSheet
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to

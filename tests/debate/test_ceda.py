@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.concurrency import Stop
-from core.debate.ceda import debate_ceda as ceda
-from core.debate.ceda import reached_consensus
-from core.errors import ModelError, ReplyError, ReviewError, Stopped
-from core.events import Event
-from core.records import Context, Plan, Share, Turn
+from core.debate.sequential import debate_ceda as ceda
+from core.debate.sequential import reached_consensus
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError, ReplyError, ReviewError, Stopped
+from core.schema.events import Event
+from core.schema.records import Context, Plan, Share, Turn
 from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view
 

@@ -9,9 +9,9 @@ import pytest
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
 from core.debate.colmad import argue_colmad, count_colmad_calls
-from core.events import Event
 from core.llm.call import Call
-from core.records import Plan
+from core.schema.events import Event
+from core.schema.records import Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.two_sides import (
     MUMBLED,

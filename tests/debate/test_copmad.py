@@ -9,11 +9,11 @@ import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.concurrency import Stop
 from core.debate.colmad import argue_copmad, count_copmad_calls
-from core.events import Event
 from core.llm.call import Asked, Call, Completion, Speak, in_silence
-from core.records import Judgement, Label, Plan
+from core.runtime.concurrency import Stop
+from core.schema.events import Event
+from core.schema.records import Judgement, Label, Plan
 from tests.agents.seats import SEAT, text_of, workplace
 from tests.debate.scripts import reply_to
 from tests.debate.two_sides import (

@@ -18,13 +18,13 @@ from threading import Lock
 
 import pytest
 
-from core.config import PROJECT_ROOT
-from core.events import Event
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.progress import can_resume
-from core.records import Plan, Run
-from core.seats import DebateOptions, RosterSheet, Seat
+from core.runtime.config import PROJECT_ROOT
+from core.schema.events import Event
+from core.schema.progress import can_resume
+from core.schema.records import Plan, Run
+from core.schema.rosters import DebateOptions, RosterSheet, Seat
 from core.store import open_store
 from tests.debate.scripts import prompt_of, reply_to
 from tests.debate.test_all_protocols_served import until

@@ -11,12 +11,12 @@ import pytest
 
 from core.agents.reply_parser import argument_in
 from core.debate.independent import argue_ensemble, coin
-from core.errors import ReplyError, ReviewError
-from core.events import Event
 from core.llm.call import Asked
-from core.records import Cause, Judgement, Label, Plan, Stance
-from core.roles import CaseView
-from core.seats import DebateOptions
+from core.runtime.errors import ReplyError, ReviewError
+from core.schema.events import Event
+from core.schema.records import Cause, Judgement, Label, Plan, Stance
+from core.schema.roles import CaseView
+from core.schema.rosters import DebateOptions
 from core.verdict.classifier import load_classifier
 from tests.debates import arguing, built_in, desk_roster, kinds, seated, turns
 from tests.fakes import (

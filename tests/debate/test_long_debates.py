@@ -12,15 +12,15 @@ import pytest
 
 from core.agents.rosters import one_model
 from core.debate.protocols import PROTOCOLS, protocol_of
-from core.errors import ModelError
-from core.events import Event
 from core.llm.call import Asked
 from core.llm.keys import Keys
 from core.llm.limits import words_tokens
 from core.pipeline.jobs import Jobs
-from core.records import Plan
-from core.roles import CaseView
-from core.seats import DebateOptions, Seat
+from core.runtime.errors import ModelError
+from core.schema.events import Event
+from core.schema.records import Plan
+from core.schema.roles import CaseView
+from core.schema.rosters import DebateOptions, Seat
 from core.store import open_store
 from tests.agents.seats import SEAT, many_passages
 from tests.debate.scripts import prompt_of, reply_to

@@ -9,14 +9,14 @@ import pytest
 
 from core.agents.llm_debater import LlmDebater
 from core.agents.llm_judge import LlmJudge
-from core.concurrency import Stop
-from core.debate.society import MAD as PROTOCOL
-from core.errors import ReplyError, ReviewError
-from core.events import Event
+from core.debate.sequential import MAD as PROTOCOL
 from core.llm.call import in_silence
-from core.records import Cause, Judgement, Label, Plan, Stance
-from core.roles import DebateView, JudgeView
-from core.seats import DebateOptions
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReplyError, ReviewError
+from core.schema.events import Event
+from core.schema.records import Cause, Judgement, Label, Plan, Stance
+from core.schema.roles import DebateView, JudgeView
+from core.schema.rosters import DebateOptions
 from tests.agents.seats import SEAT, judge_view, workplace
 from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.agents.llm_judge import LlmJudge
-from core.concurrency import Stop
 from core.debate.mamm_refine import MAMM_REFINE as PROTOCOL
 from core.debate.mamm_refine import best_first, kept_by_most, mended_places
-from core.errors import ModelError, ReplyError, ReviewError
-from core.events import Event
-from core.records import Judgement, Plan, Point, Stance, Turn
-from core.roles import CaseView, DebateView, JudgeView, Speak
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError, ReplyError, ReviewError
+from core.schema.events import Event
+from core.schema.records import Judgement, Plan, Point, Stance, Turn
+from core.schema.roles import CaseView, DebateView, JudgeView, Speak
 from tests.agents.seats import SEAT, judge_view, workplace
 from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view

@@ -11,7 +11,7 @@ import pytest
 
 from core.debate import NAMES
 from core.debate.protocols import OPTION_WORDS, PROTOCOLS, options_of
-from core.records import Plan
+from core.schema.records import Plan
 from tests.debates import arguing, built_in, kinds, turns
 from tests.fakes import make_case, make_passage, make_view
 from tests.test_architecture import ROOT

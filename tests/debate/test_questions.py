@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from core.agents.rosters import one_model
 from core.debate import NAMES
-from core.debate.protocols import protocol_of
-from core.debate.questions import require_room
-from core.errors import InputError, ModelError
-from core.events import Event
+from core.debate.protocols import protocol_of, require_room
 from core.llm.call import Asked
 from core.llm.prompting import PromptBook
-from core.records import Case, Plan
-from core.seats import DebateOptions, RosterSheet
+from core.runtime.errors import InputError, ModelError
+from core.schema.events import Event
+from core.schema.records import Case, Plan
+from core.schema.rosters import DebateOptions, RosterSheet
 from tests.agents.seats import SEAT
 from tests.debate.scripts import reply_to
 from tests.debates import arguing, desk_roster

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
 from core.debate import sc_maks as consensus
 from core.debate.sc_maks import argue_sc_maks as argue
 from core.debate.sc_maks import calls
-from core.errors import ReplyError
-from core.events import Event
-from core.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn
-from core.roles import CaseView, DebateView, JudgeView, Roster, Speak
-from core.seats import PARTS, DebateOptions, Manner, Part
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReplyError
+from core.schema.events import Event
+from core.schema.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn
+from core.schema.roles import CaseView, DebateView, JudgeView, Roster, Speak
+from core.schema.rosters import PARTS, DebateOptions, Manner, Part
 from tests.debates import Arguing, arguing, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 

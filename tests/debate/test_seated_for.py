@@ -9,8 +9,8 @@ import pytest
 from core.agents.rosters import seated
 from core.debate.protocols import PROTOCOLS, seated_for
 from core.pipeline.cost_estimate import Size, steps_of
-from core.records import Plan
-from core.seats import DebaterSeat, RosterSheet, Seat
+from core.schema.records import Plan
+from core.schema.rosters import DebaterSeat, RosterSheet, Seat
 from tests.agents.seats import workplace
 
 ONE, OTHER, THIRD = Seat("openai/one", max_tokens=150), Seat("openai/two"), Seat("openai/three")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.debate.protocols import PROTOCOLS
 from core.debate.signals import Past, Signal, SignalKind, by_debater, signals_of
-from core.progress import Progress
-from core.records import Plan, Quote, QuoteStatus, RoleUsed, Stance, Turn
+from core.schema.progress import Progress
+from core.schema.records import Plan, Quote, QuoteStatus, RoleUsed, Stance, Turn
 from tests.debates import arguing, built_in
 from tests.fakes import make_case, make_passage, make_view
 

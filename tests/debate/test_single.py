@@ -9,13 +9,13 @@ import pytest
 
 from core.agents.llm_judge import SAMPLED_AT
 from core.debate.independent import argue_single
-from core.errors import ModelError
-from core.events import Event
 from core.llm.call import Asked
 from core.llm.prompting import shipped
-from core.records import Judgement, Plan
-from core.roles import CaseView
-from core.seats import DebateOptions
+from core.runtime.errors import ModelError
+from core.schema.events import Event
+from core.schema.records import Judgement, Plan
+from core.schema.roles import CaseView
+from core.schema.rosters import DebateOptions
 from core.verdict.classifier import load_classifier
 from tests.agents.seats import SEAT
 from tests.debates import arguing, built_in, desk_roster, kinds

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.debate.society import SOCIETY as PROTOCOL
-from core.errors import ModelError, ReplyError, ReviewError
-from core.events import Event
-from core.records import Judgement, Plan, Stance
-from core.roles import CaseView
-from core.seats import DebateOptions
+from core.debate.sequential import SOCIETY as PROTOCOL
+from core.runtime.errors import ModelError, ReplyError, ReviewError
+from core.schema.events import Event
+from core.schema.records import Judgement, Plan, Stance
+from core.schema.roles import CaseView
+from core.schema.rosters import DebateOptions
 from core.verdict.classifier import load_classifier
 from tests.debates import arguing, kinds, seated, turns
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.debate.votes import tally
-from core.records import Label
+from core.schema.records import Label
 
 LABELS = st.lists(st.sampled_from(["supported", "hallucinated", "unclear", None]))
 OTHER: dict[Label, Label] = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.concurrency import Stop
-from core.errors import ReplyError, ReviewError
-from core.events import Event
-from core.records import Cause, Judgement, Label, Plan, Turn
-from core.roles import DebateView, JudgeView, Speak
-from core.seats import DebateOptions
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReplyError, ReviewError
+from core.schema.events import Event
+from core.schema.records import Cause, Judgement, Label, Plan, Turn
+from core.schema.roles import DebateView, JudgeView, Speak
+from core.schema.rosters import DebateOptions
 from tests.fakes import Line, ScriptedDebater, make_case, make_passage, make_view
 
 FACT = make_passage("The Halden Bridge is 412 m long.", number=1)

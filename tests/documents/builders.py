@@ -20,9 +20,9 @@ from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
-from core.config import Settings
 from core.documents.draft import ReadRequest
-from core.records import Source, SourceKind
+from core.runtime.config import Settings
+from core.schema.records import Source, SourceKind
 
 NOTO = Path("/usr/share/fonts/truetype/noto")
 LATIN = NOTO / "NotoSans-Regular.ttf"

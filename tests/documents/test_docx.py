@@ -13,8 +13,8 @@ from PIL import Image
 from core.documents import docx as reader
 from core.documents.docx import read_docx
 from core.documents.readers import read
-from core.errors import InputError
-from core.records import Source
+from core.runtime.errors import InputError
+from core.schema.records import Source
 from tests.documents.builders import blocks_of, check_offsets, edited, png, request, word, zipped
 
 BODY = "word/document.xml"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.documents.html import DEEPEST, MOST_FORMATS, MOST_REPEATS, flattened, read_html
 from core.documents.readers import decoded_page
-from core.records import Source
+from core.schema.records import Source
 from tests.documents.builders import blocks_of, check_offsets, request
 
 

@@ -11,8 +11,8 @@ from core.documents import images
 from core.documents.draft import PictureText, TextBox
 from core.documents.images import MOST_STRIPS, open_picture, read_image, remark_on
 from core.documents.readers import read
-from core.errors import InputError
-from core.records import Source
+from core.runtime.errors import InputError
+from core.schema.records import Source
 from tests.documents.builders import (
     CHINESE,
     bar_chart,

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from core.concurrency import Stop
-from core.config import PROJECT_ROOT, Settings
 from core.documents import isolation
 from core.documents.isolation import Task, read_source, worker_command
 from core.documents.readers import FILE_TYPES, kind_of
-from core.errors import InputError, Stopped
-from core.records import Source, SourceKind
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT, Settings
+from core.runtime.errors import InputError, Stopped
+from core.schema.records import Source, SourceKind
 from tests.documents.builders import bar_chart, needs_noto, pdf, png, scan, word
 
 ID = "b" * 64

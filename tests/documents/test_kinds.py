@@ -10,7 +10,7 @@ from PIL import Image
 
 from core.documents.draft import shown
 from core.documents.readers import kind_of
-from core.errors import InputError
+from core.runtime.errors import InputError
 from tests.documents.builders import pdf, png, word, zipped
 
 PNG = png(Image.new("RGB", (4, 4)))

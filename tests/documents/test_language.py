@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.language import language_note, language_of
+from core.documents.segmentation import language_note, language_of
 
 
 @pytest.mark.parametrize(

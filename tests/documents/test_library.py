@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
-from core.config import Settings
 from core.documents import isolation, library
 from core.documents.library import ensure_read, file_bytes, reindex, remove_file, store_file
 from core.documents.readers import READER_VERSION
-from core.errors import InputError, Stopped
-from core.records import LibraryEntry, Project, Source
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import InputError, Stopped
+from core.schema.records import LibraryEntry, Project, Source
 from core.store import Store, open_store
 from tests.documents.builders import pdf
 

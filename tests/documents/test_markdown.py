@@ -6,7 +6,7 @@ import pytest
 
 from core.documents.html import read_markdown
 from core.documents.readers import read
-from core.errors import InputError
+from core.runtime.errors import InputError
 from tests.documents.builders import request
 
 REPORT = """\ufeff# Coffee *cooperative*

@@ -23,8 +23,8 @@ from core.documents.pdf_text import (
     read_page,
     text_line,
 )
-from core.errors import InputError
-from core.records import Source
+from core.runtime.errors import InputError
+from core.schema.records import Source
 from tests.documents.builders import (
     A4,
     CHINESE,

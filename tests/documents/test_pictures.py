@@ -16,8 +16,8 @@ from core.documents.rendering import (
     strip_around,
     upright_picture,
 )
-from core.errors import InputError
-from core.records import Box, BoxedText, Source
+from core.runtime.errors import InputError
+from core.schema.records import Box, BoxedText, Source
 from tests.documents.builders import LATIN, encrypted, font, needs_noto, pdf, png, write_lines
 
 LINES = [

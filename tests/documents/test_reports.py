@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import pytest
 
-from core.concurrency import Stop
-from core.config import ENCODER_DIR
 from core.documents.readers import read
 from core.documents.rendering import boxes_of
 from core.documents.retrieval import Retriever, ensure_index, passages_of
 from core.llm.encoder import load_encoder
-from core.records import Passage, Source, SourceKind
+from core.runtime.concurrency import Stop
+from core.runtime.config import ENCODER_DIR
+from core.schema.records import Passage, Source, SourceKind
 from core.store import Store
 from tests.documents.builders import blocks_of as blocks
 from tests.documents.builders import check_offsets, request

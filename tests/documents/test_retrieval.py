@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.concurrency import Stop
-from core.config import ENCODER_DIR
 from core.documents.retrieval import Retriever, ensure_index
-from core.errors import Stopped
 from core.llm.encoder import Embedder, load_encoder
-from core.records import Page, Source
+from core.runtime.concurrency import Stop
+from core.runtime.config import ENCODER_DIR
+from core.runtime.errors import Stopped
+from core.schema.records import Page, Source
 from core.store import Store
 from core.store.cases import IndexedPassage, Vectors
 from tests.fakes import FakeEmbedder

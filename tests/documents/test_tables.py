@@ -20,8 +20,8 @@ from core.documents.tables import (
     table_contents,
     unit_in,
 )
-from core.errors import InputError
-from core.records import Source
+from core.runtime.errors import InputError
+from core.schema.records import Source
 from tests.documents.builders import blocks_of, check_offsets, request
 
 CELLS = st.lists(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.documents.terms import fold, query_terms, terms
+from core.documents.segmentation import fold, query_terms, terms
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from core.documents.draft import Content, Draft, Piece, TextBox, storable
 from core.documents.readers import decoded, read_text
-from core.errors import InputError
-from core.records import BlockKind
+from core.runtime.errors import InputError
+from core.schema.records import BlockKind
 from tests.documents.builders import blocks_of, check_offsets, request
 
 KINDS: tuple[BlockKind | None, ...] = ("heading", "paragraph", "table row", None)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluation.engine_runs import agent_rows, first_answers, statement_labels
-from core.evaluation.gold import GoldRow
+from core.evaluation.files import GoldRow
 from core.evaluation.metrics import measures
 from core.evaluation.outcomes import FAILED, Kept, Outcomes, Prediction, always
-from core.progress import Progress
-from core.records import Judgement, Label
+from core.schema.progress import Progress
+from core.schema.records import Judgement, Label
 from tests.verdict.test_answer_features import turn
 
 LABELS = st.sampled_from(["supported", "hallucinated", "unclear"])

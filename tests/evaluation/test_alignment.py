@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from core.agents.prompt_call import AgentContext
-from core.errors import BudgetReached
+from core.agents.agent_runner import AgentContext
 from core.evaluation.alignment import aligned, main, rated_at, ratings_of
 from core.learning.reasoning import Reasons, is_covered, note_name, reasons_of, rows_of
-from core.llm.injection import Fence
-from core.llm.prompting import PromptBook
-from core.reviews import EvidenceMark
-from core.seats import Seat
+from core.llm.prompting import Fence, PromptBook
+from core.runtime.errors import BudgetReached
+from core.schema.reviews import EvidenceMark
+from core.schema.rosters import Seat
 from core.store import open_store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.learning.runs_told import tell

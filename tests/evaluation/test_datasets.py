@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
 from core.evaluation.datasets import NAMES, RULES, as_table, load, rule_of, tasks_of
-from core.evaluation.gold import part_of
+from core.evaluation.files import part_of
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import write_lines
 from training import pairs, train_evidence_model, train_seed_classifier, train_span_reader
 

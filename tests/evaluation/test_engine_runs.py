@@ -8,11 +8,11 @@ import pytest
 
 from core.evaluation import engine_runs
 from core.evaluation.engine_runs import engine_digest, engine_of, predicted
-from core.evaluation.gold import GoldSpan
-from core.events import SpanAdjudicated, WordsScored
+from core.evaluation.files import GoldSpan
 from core.llm.keys import Keys
-from core.progress import Progress
-from core.records import Case, Cause, Judgement, Label, Plan, Span, Verdict, WordScore
+from core.schema.events import SpanAdjudicated, WordsScored
+from core.schema.progress import Progress
+from core.schema.records import Case, Cause, Judgement, Label, Plan, Span, Verdict, WordScore
 from core.store import open_store
 
 RESPONSE = "Twelve wolves sang there."

@@ -12,11 +12,11 @@ from core.__main__ import main
 from core.agents.rosters import one_model, seated
 from core.debate.protocols import manners_of
 from core.evaluation.protocols import main as protocols
-from core.records import CONSENSUS, Plan
 from core.review.people import first_project
+from core.schema.records import CONSENSUS, Plan
 from core.store import open_store
 from core.store.versions import Choice, Learned
-from core.verdict.weigher import Answerer, LearnedWeights, answerers
+from core.verdict.consensus_weights import Answerer, LearnedWeights, answerers
 from tests.agents.seats import workplace
 from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_evaluate import evaluated, write_claims

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import InputError
 from core.evaluation import files
 from core.evaluation.files import (
     data_files,
@@ -21,6 +20,7 @@ from core.evaluation.files import (
     read_text,
     records,
 )
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import write
 
 ROWS = [{"a": "one", "b": 1}, {"a": "two", "b": 2}]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError, InputError
-from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.outcomes import Kept, Prediction, digest_of
+from core.runtime.errors import ConfigError, InputError
 
 ROW = GoldRow("1", "a file, line 1", "It is so.", "supported", "group", documents=("It is.",))
 SAID = Prediction("hallucinated", 0.7, (GoldSpan(0, 2, 0.6),), (GoldSpan(3, 5, 0.2),), "", 0.5)

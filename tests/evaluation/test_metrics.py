@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
-from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.metrics import calibrated_null, figures, measures
 from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all
-from core.records import Label
+from core.schema.records import Label
 
 LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
 TWO = LABELS[:2]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from core.evaluation.engine_runs import EngineRuns
 from core.evaluation.evaluate import ways_of
-from core.evaluation.gold import GoldRow
+from core.evaluation.files import GoldRow
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.protocols import against, main
-from core.records import Label
-from core.seats import AS_IS, DebateOptions
+from core.schema.records import Label
+from core.schema.rosters import AS_IS, DebateOptions
 from tests.debate.test_all_protocols_served import sensible
 from tests.evaluation.test_evaluate import write_claims
 from tests.evaluation.tiny_sets import FACTS

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.errors import InputError
 from core.evaluation import recorded as recorded_evaluation
 from core.evaluation.command_line import plainly
 from core.evaluation.evaluate import Order
-from core.evaluation.gold import GoldRow
+from core.evaluation.files import GoldRow
 from core.evaluation.recorded import (
     Wanted,
     consensus,
@@ -24,8 +23,9 @@ from core.evaluation.recorded import (
     majority,
     own_answer,
 )
-from core.evaluation.sets.realmistake import Detector, RecordedCase, Said
-from core.records import Label
+from core.evaluation.sets.marked_texts import Detector, RecordedCase, Said
+from core.runtime.errors import InputError
+from core.schema.records import Label
 
 KEEN, DULL, MUTE = Detector("keen", "1"), Detector("dull", "1"), Detector("mute", "2")
 

@@ -8,8 +8,8 @@ import pytest
 
 from core.evaluation import evaluate as sample
 from core.evaluation.evaluate import sampled, with_other_evidence, without_evidence
-from core.evaluation.gold import GoldRow, normalised
-from core.records import Label
+from core.evaluation.files import GoldRow, normalised
+from core.schema.records import Label
 
 
 def rows(**counts: int) -> list[GoldRow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from core.evaluation.gold import PARTS, normalised, part_of
+from core.evaluation.files import PARTS, normalised, part_of
 
 # Figures of earlier days stand on these parts: they never change.
 WRITTEN_DOWN = {

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import msgspec
 import pytest
 
-from core.events import (
+from core.review.people import first_project
+from core.schema.events import (
     Event,
     JudgementReached,
     MemoryUpdated,
@@ -23,9 +24,8 @@ from core.events import (
     ToolCalled,
     ToolUse,
 )
-from core.records import Case, Judgement, Label, Plan, Run, Span, Statement, Verdict
-from core.review.people import first_project
-from core.reviews import Correction
+from core.schema.records import Case, Judgement, Label, Plan, Run, Span, Statement, Verdict
+from core.schema.reviews import Correction
 from core.store import Store
 from core.tools.registry import Answer, Bench, Example, Tool
 from core.tools.text_tools import GET_ANSWER, SPLIT_TEXT
@@ -57,7 +57,7 @@ SENTENCES = ("3 + 4 = 7.", "2 + 2 = 5.")
 @pytest.fixture
 def own_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registry holds the tool above, those that run the audit, and no others."""
-    for module in ("core.tools.registry", "core.exchange.trajectory", "core.learning.tool_rates"):
+    for module in ("core.tools.registry", "core.exchange.trajectory", "core.learning.reliability"):
         monkeypatch.setattr(f"{module}.toolbox", lambda: TOOLS)
 
 

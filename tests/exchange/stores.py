@@ -9,8 +9,8 @@ from core.exchange.incoming import As, Order, Outcome, take_in
 from core.exchange.outgoing import rows_of
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow, Read
-from core.records import Project
 from core.review.people import first_project
+from core.schema.records import Project
 from core.store import Store, open_store
 
 NOW = 1_700_000_000.0

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.config import Settings
 from core.documents.library import file_bytes, store_file
-from core.errors import NotAllowed, ReviewError
-from core.events import RunFinished, RunStarted
 from core.exchange import archive
 from core.exchange.archive import MANIFEST, SINCE_2, give, take
 from core.llm.prompting import shipped
-from core.pipeline.checking import Draft, store_case
-from core.records import Member, Plan, Project, Run, Span, Verdict
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
 from core.review.queue_ranking import imported_item
-from core.reviews import Correction, Gold, Handling, Suggestion
+from core.runtime.config import Settings
+from core.runtime.errors import NotAllowed, ReviewError
+from core.schema.events import RunFinished, RunStarted
+from core.schema.records import Member, Plan, Project, Run, Span, Verdict
+from core.schema.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store, open_store
 from core.store.cases import Batch, BatchRow
 from core.store.projects import PromptEdit

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from core.errors import InputError, NotAllowed
-from core.events import RunFinished, RunStarted
 from core.exchange import incoming
 from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.incoming import Order, take_in
 from core.exchange.packed import MOST_ROW
 from core.exchange.registry import FORMATS
-from core.records import Member, Plan, Project, Run, Source, Verdict
-from core.reviews import Correction, EvidenceMark, Gold, Handling, Suggestion
+from core.runtime.errors import InputError, NotAllowed
+from core.schema.events import RunFinished, RunStarted
+from core.schema.records import Member, Plan, Project, Run, Source, Verdict
+from core.schema.reviews import Correction, EvidenceMark, Gold, Handling, Suggestion
 from core.store import open_store
 from core.store.sqlite import to_plain
 from tests.exchange.stores import NOW, NOWHERE, exported, imported, project_of

@@ -20,8 +20,8 @@ from core.exchange.annotation_tools import config_of
 from core.exchange.command_line import ARCHIVE, MOST_SHOWN
 from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.registry import FORMATS
-from core.records import CATEGORY_WORDS
 from core.review.people import first_project, person_here
+from core.schema.records import CATEGORY_WORDS
 from core.store import open_store
 from tests.test_architecture import ROOT
 

@@ -10,7 +10,7 @@ import pytest
 from components.run.playback import is_timed
 from core.exchange.incoming import Outcome
 from core.exchange.mad import read_mad as read
-from core.progress import folded
+from core.schema.progress import folded
 from core.store import Store, open_store
 from core.store.traces import export_trace, import_trace
 from tests.exchange.stores import NOW, imported, project_of

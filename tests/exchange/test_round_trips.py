@@ -20,8 +20,8 @@ from core.exchange.rows import (
     gold_of,
     imported_row,
 )
-from core.records import Span, WordScore
-from core.reviews import Correction, Suggestion
+from core.schema.records import Span, WordScore
+from core.schema.reviews import Correction, Suggestion
 from core.store import open_store
 from tests.exchange.stores import NOWHERE, exported, imported, kept, moved, project_of
 

@@ -24,8 +24,8 @@ from core.exchange.trajectory import (
     trajectory_of,
 )
 from core.llm.prompting import PromptBook
-from core.records import Label
 from core.review.people import first_project
+from core.schema.records import Label
 from core.store import open_store
 from core.tools.registry import read_input, tool_named
 from tests.exchange.audits_told import Audit, case_of, events_of, own_tools, read_action, tell

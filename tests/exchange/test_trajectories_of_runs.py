@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.__main__ import main
-from core.records import Label, Span
-from core.reviews import Correction
+from core.schema.records import Label, Span
+from core.schema.reviews import Correction
 from core.store import open_store
 from core.tools.registry import read_input, tool_named
 from tests.exchange.audits_told import read_action

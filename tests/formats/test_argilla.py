@@ -7,8 +7,8 @@ from typing import Any
 
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow, gold_of
-from core.records import Span
-from core.reviews import Suggestion
+from core.schema.records import Span
+from core.schema.reviews import Suggestion
 
 SPAN = Span(0, 1, "a", 0.25, "reasoning", "")
 HARD = Span(1, 2, "b", 1.0, "reasoning", "")

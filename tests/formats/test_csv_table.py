@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from core.exchange.registry import FORMATS
 from core.exchange.rows import Document, ExchangeRow, Read, gold_of
-from core.records import Span
-from core.reviews import Suggestion
+from core.schema.records import Span
+from core.schema.reviews import Suggestion
 
 
 def table(*rows: Sequence[str]) -> bytes:

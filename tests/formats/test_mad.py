@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import InputError
-from core.events import JudgementReached
 from core.exchange.mad import read_mad as read
 from core.exchange.registry import recognised
 from core.exchange.rows import ExchangeRow, RecordedRun
-from core.records import Turn
+from core.runtime.errors import InputError
+from core.schema.events import JudgementReached
+from core.schema.records import Turn
 from tests.formats.recorded_debates import BASE, BETTER, OPEN, SOURCE, archive, debate, reply
 
 

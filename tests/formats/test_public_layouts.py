@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.errors import InputError
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow
-from core.records import WordScore
+from core.runtime.errors import InputError
+from core.schema.records import WordScore
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from core.errors import InputError
 from core.exchange.rows import Record
+from core.runtime.errors import InputError
 
 RECORD = Record(
     {

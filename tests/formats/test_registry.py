@@ -9,8 +9,8 @@ import pytest
 from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.registry import FORMATS
 from core.exchange.rows import Document, ExchangeRow, MachineVerdict, correction_of, gold_of
-from core.records import Span
-from core.reviews import Suggestion
+from core.schema.records import Span
+from core.schema.reviews import Suggestion
 
 SPAN = Span(0, 1, "a", 0.25, "reasoning", "")
 SHA = "f" * 64

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.errors import InputError, shown
 from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.registry import FORMATS
+from core.runtime.errors import InputError, shown
 
 NASTY = "a\x1b[2J\x07\u202e\u2066\u200b\u2028\x9b\r\nb"
 

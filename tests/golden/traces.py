@@ -16,7 +16,7 @@ from pathlib import Path
 
 from core.baseline.examples import EXAMPLES, Example
 from core.debate.protocols import offered_to
-from core.pipeline.checking import Request, check_once
+from core.pipeline.streaming_input import Request, check_once
 
 KEPT = Path(__file__).with_name("traces.json")
 CUT = 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.events import RunFinished
-from core.records import Label, Plan, Project, Run, Verdict
-from core.reviews import Correction, Item
+from core.schema.events import RunFinished
+from core.schema.records import Label, Plan, Project, Run, Verdict
+from core.schema.reviews import Correction, Item
 from core.store import Store
 from core.store.answered import Answered
 from core.store.queue import AT_RANDOM, Rules

@@ -10,7 +10,7 @@ import pytest
 
 from core.learning import train as training
 from core.learning.training_set import Lesson
-from core.records import Member, Project
+from core.schema.records import Member, Project
 from core.store import Store, open_store
 from tests.fakes import FakeEmbedder
 from tests.learning.test_training_set import LABELS, add_corrected

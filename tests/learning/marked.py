@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.events import (
+from core.schema.events import (
     Event,
     JudgementReached,
     LabelPredicted,
@@ -16,7 +16,7 @@ from core.events import (
     StatementFound,
     WordsScored,
 )
-from core.records import (
+from core.schema.records import (
     Case,
     Judgement,
     Label,
@@ -30,7 +30,7 @@ from core.records import (
     WordScore,
     new_id,
 )
-from core.reviews import Correction
+from core.schema.reviews import Correction
 from core.store import Store
 
 WORDS = "alpha bravo carol delta erika"  # five letters each

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.config import Settings
 from core.documents.library import store_file
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.records import Label, Plan, new_id
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project, person_here
-from core.reviews import Correction
+from core.runtime.config import Settings
+from core.schema.records import Label, Plan, new_id
+from core.schema.reviews import Correction
 from core.store import open_store
 
 PLACES = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.events import (
+from core.review.people import first_project
+from core.schema.events import (
     Event,
     JudgementReached,
     LabelPredicted,
@@ -14,7 +15,7 @@ from core.events import (
     StatementFound,
     TurnFinished,
 )
-from core.records import (
+from core.schema.records import (
     Case,
     Judgement,
     Label,
@@ -29,9 +30,8 @@ from core.records import (
     Verdict,
     new_id,
 )
-from core.review.people import first_project
-from core.reviews import Correction
-from core.seats import DebaterSeat, RosterSheet, Seat
+from core.schema.reviews import Correction
+from core.schema.rosters import DebaterSeat, RosterSheet, Seat
 from core.store import Store
 
 CLAIM = "The tower is 512 m tall."

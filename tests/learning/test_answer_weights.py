@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import ConfigError, InputError
 from core.learning.answer_weights import (
     ENTROPY,
     Debates,
@@ -26,8 +25,16 @@ from core.learning.answer_weights import (
     train,
 )
 from core.learning.answers import STRANGER, Answers, read_of, shares, weights_for
-from core.verdict.debate_features import NAMES
-from core.verdict.weigher import READ, Answerer, AnswerNetwork, Method, network_from, softmax
+from core.runtime.errors import ConfigError, InputError
+from core.verdict.consensus_weights import (
+    NAMES,
+    READ,
+    Answerer,
+    AnswerNetwork,
+    Method,
+    network_from,
+    softmax,
+)
 from tests.needs import need
 
 SHARES = (0.92, 0.7, 0.55)

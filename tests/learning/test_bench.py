@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
-from core.config import Settings
-from core.errors import InputError
 from core.learning.bench import PREFIX, Bench, Material, opened_bench
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
-from core.progress import Progress
-from core.records import Plan
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.progress import Progress
+from core.schema.records import Plan
 from core.store.versions import SEED_VERSION
 from core.verdict.classifier import load_classifier
 from tests.debates import built_in

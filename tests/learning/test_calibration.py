@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.calibration import FEWEST, calibrated, cross_fitted, fit_stack
-from core.learning.head_fit import FEWEST_ON_SPLIT, Numbered, fit_calibration, fitted_head
+from core.learning.head_fit import (
+    FEWEST,
+    FEWEST_ON_SPLIT,
+    Numbered,
+    calibrated,
+    cross_fitted,
+    fit_calibration,
+    fit_stack,
+    fitted_head,
+)
 from core.learning.metrics import Flags, grouped_folds
 from core.learning.options import Options
-from core.verdict.head import Calibrator, Numbers, sigmoid
+from core.verdict.classifier import Calibrator, Numbers, sigmoid
 
 
 def drawn(count: int, slope: float, shift: float, seed: int = 1) -> tuple[Numbers, Flags]:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import ConfigError, InputError
 from core.learning.consensus import (
     WEIGHTINGS,
     Votes,
@@ -21,6 +20,7 @@ from core.learning.consensus import (
     weights_from,
 )
 from core.learning.metrics import folds, log_losses, numbered
+from core.runtime.errors import ConfigError, InputError
 
 ACCURACIES = (0.9, 0.8, 0.6, 0.55, 0.5)
 

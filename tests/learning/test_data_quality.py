@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.concurrency import Stop
-from core.errors import NotEnoughLabels
 from core.learning.data_quality import (
     Curve,
     Point,
@@ -25,7 +23,9 @@ from core.learning.data_quality import (
 from core.learning.metrics import Flags, Numbers
 from core.learning.training_set import Row, Taught
 from core.llm.encoder import Matrix
-from core.records import Label
+from core.runtime.concurrency import Stop
+from core.runtime.errors import NotEnoughLabels
+from core.schema.records import Label
 from tests.fakes import FakeEmbedder
 
 SAYS: dict[Label, str] = {

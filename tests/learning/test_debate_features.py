@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from core.progress import Progress
-from core.records import Judgement, Point, Quote, QuoteStatus, ReaderView, Reply, Stance, Turn
-from core.verdict.debate_features import DEBATE_NAMES as NAMES
-from core.verdict.debate_features import SCHEMA, features_of
+from core.schema.progress import Progress
+from core.schema.records import (
+    Judgement,
+    Point,
+    Quote,
+    QuoteStatus,
+    ReaderView,
+    Reply,
+    Stance,
+    Turn,
+)
+from core.verdict.consensus_weights import DEBATE_NAMES, FEATURES_SCHEMA, features_of
 
 
 def turn(
@@ -44,8 +52,8 @@ DEBATE = Progress(
 
 def test_the_schema_is_this_one() -> None:
     """Another meaning of a name, another name or order is another schema number."""
-    assert SCHEMA == 1
-    assert NAMES == (
+    assert FEATURES_SCHEMA == 1
+    assert DEBATE_NAMES == (
         "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards",
         "quotes", "verified", "fuzzy", "not_found", "agreement", "opening_agreement",
         "reached_consensus", "confidence", "spread", "contradicted", "carried", "missing",
@@ -69,7 +77,7 @@ def test_a_debate_in_numbers() -> None:
 
 def test_what_is_not_known_is_no_number() -> None:
     found = features_of(Progress())
-    unknown = {name for name in NAMES if math.isnan(getattr(found, name))}
+    unknown = {name for name in DEBATE_NAMES if math.isnan(getattr(found, name))}
     assert {"critiques", "verified", "agreement", "confidence", "judge_p"} <= unknown
     assert (found.turns, found.quotes, found.revisions, found.statements) == (0, 0, 0, 0)
 

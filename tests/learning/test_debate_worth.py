@@ -24,7 +24,7 @@ from core.learning.debate_worth import (
     separation,
 )
 from core.learning.reasoning import rows_of
-from core.records import Stance
+from core.schema.records import Stance
 from core.store import open_store
 from tests.learning.runs_told import Told, tell
 from tests.learning.test_learned_consensus import SIDES, told

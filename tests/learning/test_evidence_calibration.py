@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import InputError
 from core.learning.evidence_calibration import (
     HALLUCINATED_ERROR,
     SUPPORTED_ERROR,
@@ -15,7 +14,8 @@ from core.learning.evidence_calibration import (
     cross_calibrated,
     limits,
 )
-from core.records import MaterialKind
+from core.runtime.errors import InputError
+from core.schema.records import MaterialKind
 
 
 def drawn(seed: int, step: float, count: int = 2000) -> ScoredStatements:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from core.learning import head_fit
-from core.learning.calibration import Fitted
 from core.learning.head_fit import (
     BOTH,
     TEXT,
+    Fitted,
     Numbered,
     Reading,
     counted,
@@ -18,7 +18,7 @@ from core.learning.head_fit import (
     weighed,
 )
 from core.learning.options import Options
-from core.verdict.head import Calibrator, grams, head_of, word_part_of
+from core.verdict.classifier import Calibrator, grams, head_of, word_part_of
 
 WRONG = ["the sum is wrong", "a wrong date", "this is wrong again", "wrong in part"]
 RIGHT = ["the sum holds", "the date holds", "this holds as well", "it holds in full"]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError, NotAllowed
 from core.learning.learned_consensus import (
     KIND,
     choose,
@@ -19,8 +18,9 @@ from core.learning.learned_consensus import (
     weights_in,
 )
 from core.learning.reasoning import rows_of
-from core.progress import folded
-from core.records import Label, Member, Stance
+from core.runtime.errors import InputError, NotAllowed
+from core.schema.progress import folded
+from core.schema.records import Label, Member, Stance
 from core.store import Store, open_store
 from core.store.versions import NONE
 from tests.learning.runs_told import Told, tell

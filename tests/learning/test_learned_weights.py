@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.errors import ConfigError, InputError
 from core.learning.answer_weights import is_installed, targets
 from core.learning.answers import answers_of, weights_for
 from core.learning.learned_consensus import (
@@ -24,11 +23,12 @@ from core.learning.reasoning import rows_of
 from core.learning.weigh import main as weigh
 from core.learning.weigh import plainly
 from core.pipeline.run_factory import as_learned
-from core.records import CONSENSUS, Plan, Run, Stance, rule_digest
-from core.roles import UNIFORM
+from core.runtime.errors import ConfigError, InputError
+from core.schema.records import CONSENSUS, Plan, Run, Stance, rule_digest
+from core.schema.roles import UNIFORM
 from core.store import Store, open_store
 from core.store.versions import Learned
-from core.verdict.weigher import Answerer, LearnedWeigher, answerers, with_weigher
+from core.verdict.consensus_weights import Answerer, LearnedWeigher, answerers, with_weigher
 from tests.debates import seated
 from tests.fakes import ScriptedDebater, make_case, make_view
 from tests.learning.runs_told import tell

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.errors import ConfigError, InputError
 from core.learning.options import EMBEDDED, Options, encoder_folder, options_of
 from core.llm.export import wheel_folder
+from core.runtime.errors import ConfigError, InputError
 
 
 def test_what_is_not_chosen_is_as_usual() -> None:

@@ -10,19 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.events import (
-    Event,
-    JudgementReached,
-    LabelPredicted,
-    RunStarted,
-    StatementFound,
-)
 from core.learning.debate_worth import worth
 from core.learning.reasoning import Agent, Heard, Row, rows_of, said_in, words_of
 from core.learning.reliability import (
     FIRMNESS,
+    Posterior,
     Record,
-    Share,
     Table,
     by_kind,
     by_kinds,
@@ -34,10 +27,17 @@ from core.learning.reliability import (
     table_of,
     voices_once,
 )
-from core.progress import folded
-from core.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict, new_id
 from core.review.adjudication import settle
-from core.reviews import Gold
+from core.schema.events import (
+    Event,
+    JudgementReached,
+    LabelPredicted,
+    RunStarted,
+    StatementFound,
+)
+from core.schema.progress import folded
+from core.schema.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict, new_id
+from core.schema.reviews import Gold
 from core.store import Store, open_store
 from core.store.cases import fingerprint
 from core.store.ledger import LedgerRow
@@ -305,7 +305,7 @@ def test_names_are_as_short_as_they_can_be() -> None:
 
 
 def test_a_share_of_few_cases_says_so() -> None:
-    assert Share(0.5, 0.1, 0.9, 2, 4).is_thin
+    assert Posterior(0.5, 0.1, 0.9, 2, 4).is_thin
     assert not posterior(5, 10).is_thin
 
 

@@ -12,9 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from core.config import Settings
 from core.documents.library import store_file
-from core.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
 from core.learning.options import Options
 from core.learning.retrain import (
     TRAINING_LEASE_SECONDS,
@@ -24,11 +22,13 @@ from core.learning.retrain import (
     start_training,
 )
 from core.learning.train import seed_claims
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.records import Label, Member, Plan, new_id
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project, person_here
-from core.reviews import Correction
+from core.runtime.config import Settings
+from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
+from core.schema.records import Label, Member, Plan, new_id
+from core.schema.reviews import Correction
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION, Training, Version
 from core.verdict.classifier import load_classifier, version_folder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import InputError
 from core.learning.track_record import (
     ENOUGH_AT_RANDOM,
     THRESHOLDS,
@@ -18,8 +17,9 @@ from core.learning.track_record import (
     fit_all,
     limit_of,
 )
-from core.records import Project
-from core.review.selective_prediction import policy_of
+from core.review.queue_ranking import policy_of
+from core.runtime.errors import InputError
+from core.schema.records import Project
 from core.store import Store
 from core.store.versions import Version
 from tests.learning.answered import OURS, add_run, say, verdicts

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from core.events import LabelPredicted
 from core.learning.span_tuning import SpanAnswer, scored_cases, span_answers
-from core.records import Judgement, Label, Verdict
-from core.reviews import Gold, GoldOrigin
+from core.schema.events import LabelPredicted
+from core.schema.records import Judgement, Label, Verdict
+from core.schema.reviews import Gold, GoldOrigin
 from core.store import Store
 from core.store.cases import fingerprint
 from tests.learning.marked import (

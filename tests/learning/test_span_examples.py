@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from core.errors import InputError, NotAllowed
 from core.learning.span_tuning import (
     Candidate,
     body_of,
@@ -17,7 +16,8 @@ from core.learning.span_tuning import (
     span_answers,
     take_into_use,
 )
-from core.records import (
+from core.runtime.errors import InputError, NotAllowed
+from core.schema.records import (
     EXAMPLES,
     MOST_EXAMPLES,
     MOST_TOKENS,

@@ -5,16 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.events import (
-    Event,
-    JudgementReached,
-    LabelPredicted,
-    RunFinished,
-    RunStarted,
-    SoftLabelled,
-    SpanProposed,
-    SpanVoted,
-)
 from core.learning.span_threshold import FEWEST_CASES
 from core.learning.span_tuning import (
     MarkedByPanel,
@@ -24,9 +14,18 @@ from core.learning.span_tuning import (
     scored_cases,
     span_answers,
 )
-from core.pipeline.span_stage import runs_of, tally
-from core.pipeline.span_voting import KEPT_FROM, VotedRun, VotedSpan
-from core.records import (
+from core.pipeline.span_stage import KEPT_FROM, VotedRun, VotedSpan, runs_of, tally
+from core.schema.events import (
+    Event,
+    JudgementReached,
+    LabelPredicted,
+    RunFinished,
+    RunStarted,
+    SoftLabelled,
+    SpanProposed,
+    SpanVoted,
+)
+from core.schema.records import (
     Case,
     Judgement,
     PanelRule,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from core.learning.tool_rates import Audited, ToolRate, ToolRates, tool_rates
+from core.learning.reliability import Audited, ToolRate, ToolRates, tool_rates
 from core.learning.track_record import Share
-from core.records import Label
 from core.review.people import first_project
-from core.reviews import Correction
+from core.schema.records import Label
+from core.schema.reviews import Correction
 from core.store import Store, open_store
 from tests.exchange.audits_told import Audit, own_tools, tell
 
@@ -113,7 +113,7 @@ def test_runs_are_read_once_and_answers_every_time() -> None:
 
 
 def test_rules_are_asked_about_the_newest_audits_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.learning.tool_rates.MOST_READ", 2)
+    monkeypatch.setattr("core.learning.reliability.MOST_READ", 2)
     rates = rates_of(Audit(), Audit(), Audit())
     assert adder(rates).where_meant == Share(4, 4)
     assert adder(rates).calls == 6

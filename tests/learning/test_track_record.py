@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.events import JudgementReached, LabelPredicted
 from core.learning.track_record import (
     EDGES,
     FEWEST,
@@ -21,8 +20,9 @@ from core.learning.track_record import (
     level_of,
     renewed,
 )
-from core.records import Judgement, Label, Project, Verdict
-from core.reviews import Gold
+from core.schema.events import JudgementReached, LabelPredicted
+from core.schema.records import Judgement, Label, Project, Verdict
+from core.schema.reviews import Gold
 from core.store import Store
 from core.store.answered import Answered
 from core.store.versions import Learned, Side, Version

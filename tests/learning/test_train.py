@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from core.config import ENCODER_DIR, PROJECT_ROOT
-from core.errors import ConfigError, ConflictError, Stopped
 from core.learning import train as training
 from core.learning.head_fit import fit_head
 from core.learning.options import Options
@@ -25,7 +23,9 @@ from core.learning.retrain import LEASE_SECONDS, begin_training, cancel_training
 from core.learning.train import Reporter
 from core.learning.training_set import Lesson
 from core.llm.encoder import load_encoder
-from core.records import Member, Project
+from core.runtime.config import ENCODER_DIR, PROJECT_ROOT
+from core.runtime.errors import ConfigError, ConflictError, Stopped
+from core.schema.records import Member, Project
 from core.store import Store, open_store
 from core.store.versions import SEED_VERSION
 from core.verdict.classifier import load_classifier, load_head, version_folder

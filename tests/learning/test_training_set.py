@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from core.errors import NotEnoughLabels
-from core.events import Event, JudgementReached, RunStarted
 from core.learning import training_set as sets
 from core.learning.metrics import difference, reliability, scores
 from core.learning.training_set import (
@@ -25,9 +23,11 @@ from core.learning.training_set import (
     taught,
     training_set,
 )
-from core.records import Judgement, Label, Plan, Project, Run
 from core.review.adjudication import settle
-from core.reviews import Correction, Gold, Item
+from core.runtime.errors import NotEnoughLabels
+from core.schema.events import Event, JudgementReached, RunStarted
+from core.schema.records import Judgement, Label, Plan, Project, Run
+from core.schema.reviews import Correction, Gold, Item
 from core.store import Store
 from core.store.versions import Side
 from tests.fakes import make_case

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from core.errors import InputError
 from core.learning.trajectory_training import (
     CARD,
     IGNORED,
@@ -26,6 +25,7 @@ from core.learning.trajectory_training import (
     train,
     trained_folder,
 )
+from core.runtime.errors import InputError
 from tests.test_architecture import ROOT
 
 END, START, PAD = "<|im_end|>", "<|im_start|>", "<|pad|>"

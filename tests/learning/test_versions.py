@@ -8,23 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError, ConflictError, InputError, NotAllowed
-from core.events import Event, LabelPredicted, RunFinished
-from core.learning import model_card, retrain, track_record
-from core.learning.model_card import compare
+from core.learning import metrics, retrain, track_record
+from core.learning.metrics import compare
 from core.learning.retrain import activate, is_worse, rescore, waiting_runs
 from core.learning.track_record import fit
 from core.learning.training_set import grow_holdout
-from core.progress import folded
-from core.records import Member, Project, Verdict
 from core.review.queue_ranking import enqueue
+from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
+from core.schema.events import Event, LabelPredicted, RunFinished
+from core.schema.progress import folded
+from core.schema.records import Member, Project, Verdict
 from core.store import Store, open_store
-from core.store.active_learning import FIRST
 from core.store.queries import newest_verdicts, present_classifiers
+from core.store.queue import FIRST
 from core.store.traces import export_trace, import_trace
 from core.store.versions import SEED_VERSION, Version
-from core.verdict.classifier import Classifier, save_head, version_folder
-from core.verdict.head import Head
+from core.verdict.classifier import Classifier, Head, save_head, version_folder
 from tests.fakes import FakeEmbedder
 from tests.learning.test_training_set import LABELS, add_corrected
 
@@ -42,7 +41,7 @@ def scripted(_home: Path, version: str) -> Classifier:
 @pytest.fixture
 def filled(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Forty corrected runs whose judge was right; versions that believe it, or the contrary."""
-    for room in (model_card, retrain):
+    for room in (metrics, retrain):
         monkeypatch.setattr(room, "load_classifier", scripted)
     with open_store(home) as store:
         store.projects.save(Project("project", "Ours", 1.0))

@@ -16,9 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
-from core.config import Settings
-from core.errors import (
+from core.llm.call import Asked, Call, Completion, Message, Speak
+from core.llm.client import Embedded
+from core.llm.limits import Caps
+from core.llm.metering import Account, LedgerDesk
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
+from core.runtime.errors import (
     BudgetReached,
     ConfigError,
     KeyMissing,
@@ -29,11 +33,7 @@ from core.errors import (
     ReviewError,
     Stopped,
 )
-from core.llm.call import Asked, Call, Completion, Message, Speak
-from core.llm.client import Embedded
-from core.llm.limits import Caps
-from core.llm.metering import Account, LedgerDesk
-from core.seats import Seat
+from core.schema.rosters import Seat
 from core.store import open_store
 from core.store.database import DATABASE
 from core.store.ledger import DAY, LedgerRow
@@ -466,7 +466,7 @@ def test_a_stop_while_the_ledger_is_written_sends_and_owes_nothing(home: Path) -
 KILLED = """
 import sys, time
 from pathlib import Path
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 from tests.llm.test_desk import OneModel, asked, desk_of
 
 class Hanging(OneModel):

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
-from core.errors import KeyMissing, ReviewError
 from core.llm.call import Asked, Call, Message, in_silence
 from core.llm.client import LiteLlm
 from core.llm.encoder import LlmEmbedder
@@ -17,7 +15,9 @@ from core.llm.failures import Patience
 from core.llm.keys import Keys
 from core.llm.limits import Caps
 from core.llm.metering import Account, LedgerDesk
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.errors import KeyMissing, ReviewError
+from core.schema.rosters import Seat
 from core.store import open_store
 from core.store.database import DATABASE
 from core.store.ledger import DAY, LedgerRow

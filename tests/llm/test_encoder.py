@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from core.config import ENCODER_DIR
 from core.llm.encoder import load_encoder
+from core.runtime.config import ENCODER_DIR
 
 REST = 0.04  # seconds
 TEXTS = ["The tower of the old town is 412 m tall and was opened in the year 1931."] * 4

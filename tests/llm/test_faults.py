@@ -11,7 +11,7 @@ import pytest
 from core.llm.failures import Faults, retry_after
 from core.llm.keys import Keys
 from core.llm.stream import Tap
-from core.seats import Seat
+from core.schema.rosters import Seat
 
 
 class Failed(Exception):

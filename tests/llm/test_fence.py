@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.injection import Fence, skeleton, steering, visible
+from core.llm.prompting import Fence, skeleton, steering, visible
 from tests.llm.hostile import FORGED_MARKS, HOSTILE, INNOCENT, OPEN
 
 FENCE = Fence.of_run("run-1")

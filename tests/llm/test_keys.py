@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import ConfigError, KeyMissing
 from core.llm.keys import ADDRESS_KEY, NO_KEY, Keys, key_names
-from core.seats import Seat
+from core.runtime.errors import ConfigError, KeyMissing
+from core.schema.rosters import Seat
 
 KEY = "sk-abcdef-0123456789"
 AT_HOME = "http://127.0.0.1:11434/v1"

@@ -12,8 +12,14 @@ from typing import Any
 
 import pytest
 
-from core.concurrency import Stop
-from core.errors import (
+from core.llm import client as llm
+from core.llm import keys
+from core.llm.call import Call, Completion, Message, Picture, in_silence
+from core.llm.client import LiteLlm
+from core.llm.failures import Patience
+from core.llm.keys import Keys
+from core.runtime.concurrency import Stop
+from core.runtime.errors import (
     ConfigError,
     KeyMissing,
     ModelError,
@@ -23,13 +29,7 @@ from core.errors import (
     ReviewError,
     Stopped,
 )
-from core.llm import client as llm
-from core.llm import keys
-from core.llm.call import Call, Completion, Message, Picture, in_silence
-from core.llm.client import LiteLlm
-from core.llm.failures import Patience
-from core.llm.keys import Keys
-from core.seats import Seat
+from core.schema.rosters import Seat
 from tests.llm.loopback import Answer, Asked, Loopback, Reply, loopback
 
 KEY = "sk-of-this-address-93417"

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.concurrency import Stop
-from core.errors import ConfigError, ModelError, ModelTimeout, Stopped
 from core.llm.client import Embedded, LiteLlm
 from core.llm.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder
 from core.llm.failures import Patience
 from core.llm.keys import Keys
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError, ModelError, ModelTimeout, Stopped
+from core.schema.rosters import Seat
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
 KEY = "sk-embedding-778899"

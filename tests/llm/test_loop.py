@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from core.concurrency import Stop
-from core.errors import Stopped
 from core.llm.stream import Put, streamed_from
+from core.runtime.concurrency import Stop
+from core.runtime.errors import Stopped
 from tests.llm.loopback import Reply, loopback
 
 ENDING = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 from core.llm.call import Call, Message
 from core.llm.keys import Keys
 from core.llm.client import LiteLlm
-from core.seats import Seat
+from core.schema.rosters import Seat
 
 call = Call(Seat(model="tiny", api_base=sys.argv[1], seconds=60), (Message("user", "hi"),))
 print(LiteLlm(Keys({})).complete(call, print, Stop()).finish)

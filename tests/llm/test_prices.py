@@ -10,7 +10,7 @@ import pytest
 from core.llm.call import known_providers, provider_of, shown_address, wire_name
 from core.llm.client import _litellm
 from core.llm.limits import Price, price_of, window_of
-from core.seats import DEFAULT_WINDOW, Seat
+from core.schema.rosters import DEFAULT_WINDOW, Seat
 
 HOME = "http://127.0.0.1:8000/v1"
 
@@ -89,7 +89,7 @@ def test_an_address_is_shown_without_a_password() -> None:
 
 def test_the_list_is_read_without_loading_litellm() -> None:
     code = (
-        "import sys; from core.llm.limits import price_of; from core.seats import Seat; "
+        "import sys; from core.llm.limits import price_of; from core.schema.rosters import Seat; "
         "assert price_of(Seat(model='gpt-4o-mini')); "
         "import core.llm.client, core.llm.encoder; assert 'litellm' not in sys.modules"
     )

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import ConfigError, InputError
 from core.llm.prompting import (
     FIELDS,
     LANGUAGES,
@@ -19,6 +18,7 @@ from core.llm.prompting import (
     prompt_language,
     shipped,
 )
+from core.runtime.errors import ConfigError, InputError
 
 EVERY = [(name, language) for name in NAMES for language in LANGUAGES]
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import ModelRefused, ReplyError
-from core.llm.call import Completion, Message
-from core.llm.structured import Shape, Unusable, ask_structured
+from core.llm.call import Completion, Message, Shape, Unusable, ask_structured
+from core.runtime.errors import ModelRefused, ReplyError
 
 
 class Mark(msgspec.Struct, frozen=True):

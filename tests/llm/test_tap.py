@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from core.concurrency import Stop
 from core.llm.call import Call, Message, in_silence
 from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.llm.stream import Tap
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.schema.rosters import Seat
 from tests.llm.loopback import USAGE, Reply, chunk, loopback
 
 COUNT = {"prompt_tokens": 3, "completion_tokens": 2}

@@ -12,12 +12,12 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from core.config import Settings
 from core.documents.library import store_file
-from core.pipeline.checking import Draft, store_case
-from core.records import Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.seats import DebaterSeat
+from core.runtime.config import Settings
+from core.schema.records import Plan
+from core.schema.rosters import DebaterSeat
 from core.store import open_store
 from tests.debate.test_all_protocols_served import sensible
 from tests.llm.loopback import loopback

@@ -11,10 +11,10 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from core.events import Event
-from core.pipeline.checking import Draft, store_case
-from core.records import Case, Plan, Run
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.schema.events import Event
+from core.schema.records import Case, Plan, Run
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.audits_told import CASE, RESPONSE, STEPS, begun, told

@@ -12,12 +12,12 @@ from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from core.agents.rosters import one_model
-from core.config import Settings
 from core.documents.library import remove_file, store_file
-from core.events import RunFailed, RunStopped
-from core.pipeline.checking import Draft, store_case
-from core.records import Plan, Project, Run
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.runtime.config import Settings
+from core.schema.events import RunFailed, RunStopped
+from core.schema.records import Plan, Project, Run
 from core.store import open_store
 from core.store.cases import Batch, BatchRow
 from tests.pages.conftest import CATS, WRONG, OpenApp

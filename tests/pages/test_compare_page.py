@@ -8,7 +8,7 @@ import pytest
 
 from components.app import state
 from core.pipeline.comparison import compared_cases
-from core.seats import DebateOptions
+from core.schema.rosters import DebateOptions
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 from tests.pages.test_reliability_page import table_with, texts

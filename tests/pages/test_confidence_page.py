@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.learning.track_record import curve
-from core.records import Member
-from core.review.selective_prediction import policy_of
+from core.review.queue_ranking import policy_of
+from core.schema.records import Member
 from core.store import open_store
 from core.store.answered import AnsweredVerdicts
 from tests.learning.answered import add_run, say

@@ -10,11 +10,11 @@ from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from components.widgets.wording import escaped
-from core.config import Settings
 from core.documents.library import store_file
-from core.pipeline.checking import Draft, store_case
-from core.records import Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.runtime.config import Settings
+from core.schema.records import Plan
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 

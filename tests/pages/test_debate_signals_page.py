@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from components.run.live import counted_pasts
-from core.events import Event, TurnFinished
-from core.records import Case, Plan, Quote, Run, new_id
+from components.run.run_view import counted_pasts
 from core.review.people import first_project
+from core.schema.events import Event, TurnFinished
+from core.schema.records import Case, Plan, Quote, Run, new_id
 from core.store import Store, open_store
 from tests.learning.runs_told import Told, events_of, tell
 from tests.pages.conftest import OpenApp

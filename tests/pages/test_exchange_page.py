@@ -13,10 +13,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.setup.import_export import RUNNING, Asker, _archive, _maker, _trajectories, imports
-from core.errors import NotAllowed
 from core.exchange.archive import give
-from core.records import Member
 from core.review.people import first_project
+from core.runtime.errors import NotAllowed
+from core.schema.records import Member
 from core.store import open_store
 from tests.formats.recorded_debates import archive, debate
 

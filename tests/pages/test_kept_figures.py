@@ -11,9 +11,9 @@ import pytest
 from components.app import state
 from components.measure.agreement import answers_of
 from core.learning.training_set import overview
-from core.pipeline.checking import Draft, store_case
-from core.records import Plan, Project
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.schema.records import Plan, Project
 from core.store import Store, open_store
 from tests.pages.conftest import OpenApp
 from tests.pages.test_review_pages import say

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from core.events import Event, TurnStarted
-from core.records import Plan
+from core.schema.events import Event, TurnStarted
+from core.schema.records import Plan
 from core.store import open_store
 from tests.learning.runs_told import events_of
 from tests.pages.conftest import OpenApp

@@ -11,12 +11,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.agents.rosters import SHIPPED
-from core.config import Settings
 from core.documents.library import store_file
-from core.events import RunStopped
-from core.pipeline.checking import Draft, store_case
-from core.records import Member, PersonRole, Plan, Project, Run
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import Identity, first_project
+from core.runtime.config import Settings
+from core.schema.events import RunStopped
+from core.schema.records import Member, PersonRole, Plan, Project, Run
 from core.store import open_store
 from core.store.cases import Batch, BatchRow
 from core.store.traces import export_trace, import_trace

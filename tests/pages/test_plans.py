@@ -13,7 +13,7 @@ import streamlit as st
 
 from components.app import state
 from core.review.adjudication import open_again, record, settle
-from core.reviews import Correction, Gold
+from core.schema.reviews import Correction, Gold
 from core.store import Store, open_store
 from core.store.database import DATABASE
 from core.store.queue import ItemFilter, Rules

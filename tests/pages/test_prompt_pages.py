@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from components.widgets.wording import FIELD_WORDS, PROMPT_WORDS
 from core.llm.prompting import FIELDS, NAMES, shipped
-from core.records import Member
 from core.review.people import first_project
+from core.schema.records import Member
 from core.store import open_store
 from core.store.projects import PromptEdit
 

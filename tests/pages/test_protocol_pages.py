@@ -13,10 +13,10 @@ from components.app import state
 from components.check.roster_choice import MODELS_ONLY
 from components.widgets.wording import escaped, protocol_words
 from core.debate.protocols import PROTOCOLS, has_turns
-from core.errors import InputError
-from core.records import Plan, Run
 from core.review.people import first_project
-from core.seats import AS_IS, DebateOptions
+from core.runtime.errors import InputError
+from core.schema.records import Plan, Run
+from core.schema.rosters import AS_IS, DebateOptions
 from core.store import open_store
 from core.store.traces import import_trace
 from tests.components.test_twisted_traces import trace_of

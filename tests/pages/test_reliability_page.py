@@ -17,8 +17,8 @@ from core.learning.debate_worth import Step, Worth
 from core.learning.learned_consensus import KIND, choose, learn
 from core.learning.reasoning import rows_of
 from core.learning.reliability import posterior
-from core.records import Member
 from core.review.people import first_project
+from core.schema.records import Member
 from core.store import open_store
 from tests.exchange.audits_told import Audit, own_tools
 from tests.exchange.audits_told import tell as tell_audits

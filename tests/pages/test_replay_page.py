@@ -11,7 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from core.events import (
+from core.review.people import first_project
+from core.schema.events import (
     DebateDecided,
     Event,
     JudgementReached,
@@ -19,9 +20,8 @@ from core.events import (
     RunStarted,
     RunStopped,
 )
-from core.records import Case, Judgement, Plan, Run, new_id
-from core.review.people import first_project
-from core.seats import DebateOptions
+from core.schema.records import Case, Judgement, Plan, Run, new_id
+from core.schema.rosters import DebateOptions
 from core.store import Store, open_store
 from tests.learning.runs_told import Told, events_of
 from tests.pages.conftest import OpenApp

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.check.batch import html_of_many, told_runs
 from core.review.people import first_project
-from core.reviews import Correction
+from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.runs import RunFilter
 from tests.pages.conftest import CATS, WRONG

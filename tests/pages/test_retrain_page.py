@@ -23,9 +23,9 @@ from components.learn.versions import (
 from core.learning.data_quality import Doubt, Doubts
 from core.learning.retrain import Rescored
 from core.learning.training_set import taught
-from core.records import Member
 from core.review.people import first_project
 from core.review.queue_ranking import enqueue
+from core.schema.records import Member
 from core.store import open_store
 from core.store.queue import Rules
 from core.store.versions import Training, Version

@@ -13,15 +13,15 @@ from streamlit.testing.v1 import AppTest
 from components.app import state
 from components.review.correction_draft import suggested
 from components.review.review_queue import sound_categories
-from components.widgets.span_editor import Mark, Marked
-from core.pipeline.checking import Draft, store_case
+from components.widgets.annotation_editors import Mark, Marked
 from core.pipeline.jobs import Jobs
-from core.progress import folded
-from core.records import Label, Member, Plan, Run, Span
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.adjudication import record, settle
 from core.review.people import first_project, keep_draft
 from core.review.queue_ranking import FEWEST, Reordering, enqueue, imported_item
-from core.reviews import Correction, Gold, Item, Suggestion
+from core.schema.progress import folded
+from core.schema.records import Label, Member, Plan, Run, Span
+from core.schema.reviews import Correction, Gold, Item, Suggestion
 from core.store import Store, open_store
 from core.store.sqlite import to_plain
 from tests.fakes import FakeEmbedder

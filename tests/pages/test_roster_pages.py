@@ -16,9 +16,9 @@ from streamlit.testing.v1 import AppTest
 from core.agents.roster_files import read_roster, roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.llm.prompting import PromptBook
-from core.records import Member
 from core.review.people import first_project
-from core.seats import RosterSheet, Seat
+from core.schema.records import Member
+from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from core.store.projects import SavedRoster
 from tests.llm.loopback import Asked, Reply, loopback

@@ -10,8 +10,7 @@ from streamlit.testing.v1 import AppTest
 from core.learning.retrain import rescore
 from core.store import open_store
 from core.store.versions import Version
-from core.verdict.classifier import save_head, version_folder
-from core.verdict.head import Head
+from core.verdict.classifier import Head, save_head, version_folder
 
 OpenApp = Callable[..., AppTest]
 WIDTH = 384  # of the embedded encoder

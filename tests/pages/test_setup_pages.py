@@ -12,11 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from core.agents.rosters import SHIPPED
-from core.config import Settings
 from core.documents.library import store_file
-from core.records import Member
 from core.review.people import drafts_of, first_project, keep_draft
-from core.seats import RosterSheet
+from core.runtime.config import Settings
+from core.schema.records import Member
+from core.schema.rosters import RosterSheet
 from core.store import open_store
 
 OpenApp = Callable[..., AppTest]

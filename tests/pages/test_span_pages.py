@@ -11,7 +11,7 @@ from components.learn.span_tuning import trivial_words
 from core.learning.metrics import Figure
 from core.learning.span_threshold import Fit
 from core.learning.span_tuning import take_into_use
-from core.records import EXAMPLES, MEMBER, THRESHOLD, Member, examples_from
+from core.schema.records import EXAMPLES, MEMBER, THRESHOLD, Member, examples_from
 from core.store import open_store
 from core.store.versions import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span

@@ -9,12 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
-from core.config import Settings
 from core.documents.library import store_file
-from core.pipeline.checking import Draft, store_case
 from core.pipeline.jobs import Jobs
-from core.records import Plan
+from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
+from core.runtime.config import Settings
+from core.schema.records import Plan
 from core.store import open_store
 from tests.pages.conftest import CATS, WRONG, OpenApp
 from tests.test_jobs import Hearing, Listening, remarks, until

@@ -9,8 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.llm.keys import SEARCH_KEY
-from core.records import Member
 from core.review.people import first_project
+from core.schema.records import Member
 from core.store import open_store
 from core.tools.web_search import WebChoice, web_choice
 from tests.tools.web.server import as_json, serving

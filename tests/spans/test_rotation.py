@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.concurrency import Stop
-from core.errors import ModelError, ReplyError, ReviewError, Stopped
-from core.events import Event, ProblemMet, SpanProposed, SpanVote, SpanVoted, WordsScored
-from core.pipeline.span_voting import VotedRun, named, rotate
-from core.records import Span, WordScore
-from core.roles import CaseView
+from core.pipeline.span_stage import VotedRun, named, rotate
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ModelError, ReplyError, ReviewError, Stopped
+from core.schema.events import Event, ProblemMet, SpanProposed, SpanVote, SpanVoted, WordsScored
+from core.schema.records import Span, WordScore
+from core.schema.roles import CaseView
 from tests.fakes import make_case, make_view
 
 TEXT = "alpha bravo carol delta erika"

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pipeline.span_stage import rulings, tally
-from core.pipeline.span_voting import VotedRun, VotedSpan, hard_places, soft_labels
-from core.records import Levels, PanelRule, Span, WordScore
+from core.pipeline.span_stage import VotedRun, VotedSpan, hard_places, rulings, soft_labels, tally
+from core.schema.records import Levels, PanelRule, Span, WordScore
 
 TEXT = "alpha bravo carol delta erika"  # five letters each
 NAMES = ("A", "B", "C", "D")

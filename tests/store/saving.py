@@ -18,10 +18,10 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.records import Case, Span, new_id
 from core.review.adjudication import open_again, record, settle
 from core.review.people import draft_of, keep_draft
-from core.reviews import Correction, Gold, Handling
+from core.schema.records import Case, Span, new_id
+from core.schema.reviews import Correction, Gold, Handling
 from core.store import Store, open_store
 from core.store.queue import Rules
 from core.store.sqlite import to_json

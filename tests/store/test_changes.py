@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.events import RunFinished, RunStopped
-from core.records import Plan, Project, Run, Verdict
-from core.reviews import Correction
+from core.schema.events import RunFinished, RunStopped
+from core.schema.records import Plan, Project, Run, Verdict
+from core.schema.reviews import Correction
 from core.store import Store
 from tests.fakes import make_case
 

@@ -11,7 +11,7 @@ FIRST_USE = """
 import sys, threading
 sys.setswitchinterval(1e-6)
 from core.store.sqlite import EVENT_TYPES, event_from_json, from_json, DECODERS
-from core.errors import InputError
+from core.runtime.errors import InputError
 barrier = threading.Barrier(4)
 def go():
     barrier.wait()

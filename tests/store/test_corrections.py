@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.errors import InputError
-from core.records import Box, Label, Plan, Project, Run, Source, Span
-from core.reviews import Correction, EvidenceMark, ImageBox
+from core.runtime.errors import InputError
+from core.schema.records import Box, Label, Plan, Project, Run, Source, Span
+from core.schema.reviews import Correction, EvidenceMark, ImageBox
 from core.store import Store
 from tests.fakes import make_case
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError
-from core.records import Project
+from core.runtime.errors import ConfigError
+from core.schema.records import Project
 from core.store import open_store
 from core.store.cases import Cases
 from core.store.database import DATABASE

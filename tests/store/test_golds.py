@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from components.review.adjudication import versions_of
-from core.errors import ConflictError, InputError
+from components.review.review_item import versions_of
 from core.exchange.incoming import is_said
 from core.exchange.outgoing import stored_row
-from core.progress import Progress
-from core.records import Project, Span
-from core.review.similar_cases import decided
-from core.reviews import Correction, Gold, Handling, Ratings, Suggestion
+from core.review.adjudication import decided
+from core.runtime.errors import ConflictError, InputError
+from core.schema.progress import Progress
+from core.schema.records import Project, Span
+from core.schema.reviews import Correction, Gold, Handling, Ratings, Suggestion
 from core.store import Store, open_store
 from tests.fakes import make_case
 

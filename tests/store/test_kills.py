@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pytest
 
-from core.records import Member, Project
 from core.review.adjudication import differ
 from core.review.people import draft_of
-from core.reviews import Correction, Gold, Item
+from core.schema.records import Member, Project
+from core.schema.reviews import Correction, Gold, Item
 from core.store import Store, open_store
 from core.store.sqlite import from_json
 from tests.fakes import make_case

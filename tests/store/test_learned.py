@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from core.errors import ConfigError, InputError
+from core.runtime.errors import ConfigError, InputError
 from core.store import Store
 from core.store.versions import NONE, Choice, Learned
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.config import SETTINGS, Settings
-from core.errors import ConfigError, ConflictError, InputError, NotAllowed
-from core.records import Member, Project
+from core.runtime.config import SETTINGS, Settings
+from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
+from core.schema.records import Member, Project
 from core.store import Store
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import ConflictError, InputError
-from core.records import Project
+from core.runtime.errors import ConflictError, InputError
+from core.schema.records import Project
 from core.store import Store
 from core.store.projects import PromptEdit
 

@@ -12,13 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import ConflictError
-from core.records import Case, Project
 from core.review.adjudication import open_again
-from core.reviews import Item
+from core.runtime.errors import ConflictError
+from core.schema.records import Case, Project
+from core.schema.reviews import Item
 from core.store import Store, open_store
-from core.store.active_learning import SHARES, unsureness, worth
-from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
+from core.store.queue import (
+    AT_RANDOM,
+    EVERYTHING,
+    SHARES,
+    ItemFilter,
+    Rules,
+    unsureness,
+    why_of,
+    worth,
+)
 from tests.fakes import make_case
 from tests.soak import often
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import ConflictError, InputError
-from core.seats import BUILT_IN, DebaterSeat, RosterSheet, Seat
+from core.runtime.errors import ConflictError, InputError
+from core.schema.rosters import BUILT_IN, DebaterSeat, RosterSheet, Seat
 from core.store import Store
 
 SHEET = RosterSheet(

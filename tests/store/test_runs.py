@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from core.errors import ConflictError, InputError
-from core.events import (
+from core.runtime.errors import ConflictError, InputError
+from core.schema.events import (
     EVENT_TYPES,
     TRANSIENT,
     Event,
@@ -17,9 +17,9 @@ from core.events import (
     RunStopped,
     TurnDelta,
 )
-from core.progress import can_resume, folded
-from core.records import Case, Plan, Project, Run, Span, Verdict
-from core.reviews import Correction
+from core.schema.progress import can_resume, folded
+from core.schema.records import Case, Plan, Project, Run, Span, Verdict
+from core.schema.reviews import Correction
 from core.store import Store
 from core.store.runs import RunFilter
 from core.store.sqlite import event_from_json, to_json

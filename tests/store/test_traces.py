@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.errors import InputError
-from core.events import (
+from core.runtime.errors import InputError
+from core.schema.events import (
     ConsensusWeighed,
     DebateDecided,
     DebateNoted,
@@ -42,7 +42,7 @@ from core.events import (
     TurnStarted,
     WordsScored,
 )
-from core.records import (
+from core.schema.records import (
     Judgement,
     ModelCall,
     Passage,

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
-from core.concurrency import Stop
-from core.errors import ReviewError
-from core.records import Passage
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ReviewError
+from core.schema.records import Passage
 from core.tools.registry import Answer, Bench, Found
 from tests.fakes import make_passage
 

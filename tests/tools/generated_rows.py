@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from core.concurrency import Stop
-from core.records import Case, Label, Statement
+from core.runtime.concurrency import Stop
+from core.schema.records import Case, Label, Statement
 from core.tools.registry import Bench, tool_named, use
 
 LANGUAGES = ("en", "zh", "de", "fr", "es")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import InputError
+from core.runtime.errors import InputError
 from core.tools.arithmetic import Node, NoValue, evaluate, parse_formula, show, steps_of
 from tests.tools.corpus import rows
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.concurrency import Stop
-from core.events import ToolUse
-from core.records import Case, Statement
+from core.runtime.concurrency import Stop
+from core.schema.events import ToolUse
+from core.schema.records import Case, Statement
 from core.tools.registry import Bench, read_input, tool_named, use
 from tests.needs import need
 

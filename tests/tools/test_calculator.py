@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
-from core.events import ToolUse
-from core.records import Case, Statement
+from core.runtime.concurrency import Stop
+from core.schema.events import ToolUse
+from core.schema.records import Case, Statement
 from core.tools.calculator import check_sums, equations_in
 from core.tools.registry import Bench, read_input, tool_named, use
 from tests.tools.corpus import rows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 from core.tools.calendar import TOOL, Dates
 from core.tools.date_claims import (
     DateClaim,

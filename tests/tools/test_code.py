@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
+from core.runtime.concurrency import Stop
 from core.tools import sandbox
 from core.tools.code import CodeCheck, check_code, snippet_of
 from core.tools.sandbox import why_off

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
-from core.records import Case
+from core.runtime.concurrency import Stop
+from core.schema.records import Case
 from core.tools.code import fault_in
 from core.tools.registry import Bench, tool_named, use
 from tests.needs import need

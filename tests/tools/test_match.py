@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import ModelError
-from core.records import Label, Passage, Statement
+from core.runtime.errors import ModelError
+from core.schema.records import Label, Passage, Statement
 from core.tools.registry import Answer, use
 from core.tools.text_tools import LABELS, Match, passages_of
 from core.tools.text_tools import MATCH as TOOL

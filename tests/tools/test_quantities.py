@@ -10,8 +10,8 @@ from babel.numbers import format_decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.tools.derivations import derived_values
 from core.tools.quantities import Quantity, compare, find_quantities
+from core.tools.units import derived_values
 from core.tools.vocabulary import file_of, lower, plain, vocabulary
 from tests.tools.corpus import missed, rows, same_quantities
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from core.concurrency import Stop
-from core.errors import InputError, ModelError, ReplyError, Stopped
-from core.records import CATEGORY_WORDS, Case, Statement
+from core.runtime.concurrency import Stop
+from core.runtime.errors import InputError, ModelError, ReplyError, Stopped
+from core.schema.records import CATEGORY_WORDS, Case, Statement
 from core.tools.registry import (
     MOST_SHOWN,
     Answer,

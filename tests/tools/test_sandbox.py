@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
-from core.errors import Stopped
+from core.runtime.concurrency import Stop
+from core.runtime.errors import Stopped
 from core.tools import sandbox
 from core.tools.sandbox import run_python, why_off
 from tests.needs import need

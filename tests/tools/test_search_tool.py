@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.errors import ModelError
-from core.events import ToolUse
-from core.records import Statement
+from core.runtime.errors import ModelError
+from core.schema.events import ToolUse
+from core.schema.records import Statement
 from core.tools.registry import Found, read_input, use
 from core.tools.web_search import TOOL, Search
 from tests.fakes import make_case

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.records import Label
+from core.schema.records import Label
 from core.tools.registry import use
 from core.tools.text_tools import GET_ANSWER, SPLIT_TEXT, Checked, GetAnswer, SplitText
 from tests.tools.benches import bench

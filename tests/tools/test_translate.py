@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from core.errors import ReplyError
+from core.runtime.errors import ReplyError
 from core.tools.registry import use
 from core.tools.text_tools import TRANSLATE as TOOL
 from core.tools.text_tools import Translate

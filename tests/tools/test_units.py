@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
-from core.events import ToolUse
-from core.records import Case
+from core.runtime.concurrency import Stop
+from core.schema.events import ToolUse
+from core.schema.records import Case
 from core.tools import units
 from core.tools.registry import Bench, read_input, use
 from core.tools.units import convert

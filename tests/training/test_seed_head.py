@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.evaluation.datasets import load
-from core.evaluation.gold import fold_of
+from core.evaluation.files import fold_of
 from core.verdict.classifier import SEED_FOLDER, load_head
 from tests.evaluation.tiny_sets import write_sets
 from training import train_seed_classifier as seed_head

@@ -10,7 +10,7 @@ import pytest
 
 from core.baseline.evidence_model import trees_of
 from core.baseline.span_reader import load_span_reader
-from core.evaluation.gold import GoldRow, GoldSpan
+from core.evaluation.files import GoldRow, GoldSpan
 from training import train_span_reader as span_training
 from training.train_span_reader import common_terms, marked_rows, sampled
 

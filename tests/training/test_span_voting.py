@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.evaluation.gold import GoldRow, GoldSpan
-from core.pipeline.span_voting import VotedRun, VotedSpan, soft_labels
-from core.records import Span, WordScore
+from core.evaluation.files import GoldRow, GoldSpan
+from core.pipeline.span_stage import VotedRun, VotedSpan, soft_labels
+from core.schema.records import Span, WordScore
 from training.train_panel import PanelRow, alone, fit, in_folds, pairs_of, report, said_by
 
 TEXT = " ".join(["abcde"] * 10)

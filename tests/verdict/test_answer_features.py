@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from core.records import Point, Quote, QuoteStatus, Reply, Stance, Turn
-from core.verdict.debate_features import NAMES, answer_features, answers_in, vector
+from core.schema.records import Point, Quote, QuoteStatus, Reply, Stance, Turn
+from core.verdict.consensus_weights import NAMES, answer_features, answers_in, vector
 
 
 def turn(

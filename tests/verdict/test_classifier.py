@@ -11,18 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.errors import ConfigError
-from core.records import Judgement, Label
+from core.runtime.errors import ConfigError
+from core.schema.records import Judgement, Label
 from core.verdict.classifier import (
     SEED_FOLDER,
+    Calibrator,
     Classifier,
+    Head,
     encoder_in,
     load_classifier,
     load_head,
     save_head,
     version_folder,
 )
-from core.verdict.head import Calibrator, Head
 from tests.fakes import FakeEmbedder
 
 WRONG = (

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import ConfigError
-from core.records import Stance
-from core.verdict.debate_features import answer_features, vector
-from core.verdict.weigher import (
+from core.runtime.errors import ConfigError
+from core.schema.records import Stance
+from core.verdict.consensus_weights import (
     READ,
     STANCES,
     Answerer,
@@ -21,7 +20,9 @@ from core.verdict.weigher import (
     LearnedWeigher,
     LearnedWeights,
     PastAnswers,
+    answer_features,
     softmax,
+    vector,
     weights_from,
     with_the_mean,
 )

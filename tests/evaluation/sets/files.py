@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from core.evaluation.gold import GoldRow
+from core.evaluation.files import GoldRow
 
 
 class Loader(Protocol):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.sets.facts import (
+from core.evaluation.sets.answers import (
     load_factbench,
     load_factbench_claims,
     load_stances,
     load_verdicts,
 )
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write_lines
 
 CLAIM = "The bridge was built in 1877."

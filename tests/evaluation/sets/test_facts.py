@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.sets.facts import (
+from core.evaluation.sets.answers import (
     load_factscore,
     load_halueval2,
     load_helm,
     load_triplets,
 )
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write, write_lines, write_list
 
 

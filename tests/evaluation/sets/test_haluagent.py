@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.sets.haluagent import (
+from core.evaluation.sets.answers import (
     CLAIM_FILES,
     COMPARED,
     FILES,
@@ -17,6 +16,7 @@ from core.evaluation.sets.haluagent import (
     load_claims,
     load_code,
 )
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write_lines, write_list
 
 WORDS = {"question": "请用20字描述灯塔。", "answer": "灯塔很高。", "judge": 1}

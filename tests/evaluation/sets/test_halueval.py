@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.gold import GoldSpan
-from core.evaluation.sets.haluagent import load_general, load_judged, load_qa
+from core.evaluation.files import GoldSpan
+from core.evaluation.sets.answers import load_general, load_judged, load_qa
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write_lines, write_list
 
 BRIDGE = {

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.gold import GoldSpan
-from core.evaluation.sets.marked_answers import (
+from core.evaluation.files import GoldSpan
+from core.evaluation.sets.marked_texts import (
     load_haluquestqa,
     load_ragtruth,
     load_xsum,
     load_xsum_factuality,
 )
 from core.exchange.rows import nearest, shares
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write_lines, write_table
 
 JUDGED = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.gold import GoldSpan
-from core.evaluation.sets.marked_answers import load_mushroom
+from core.evaluation.files import GoldSpan
+from core.evaluation.sets.marked_texts import load_mushroom
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write_lines
 
 RIGHT = {

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from core.errors import InputError
-from core.evaluation.sets.pictures import (
+from core.evaluation.sets.claims import (
     image_beside,
     image_folders,
     load_bingo,
@@ -16,6 +15,7 @@ from core.evaluation.sets.pictures import (
     load_hallusionbench,
     load_hallusionbench_recorded,
 )
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write_lines, write_list, write_table
 
 

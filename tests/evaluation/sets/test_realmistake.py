@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.sets.realmistake import (
+from core.evaluation.sets.marked_texts import (
     PASSWORD,
     Detector,
     load_cases,
     load_recorded,
     load_responses,
 )
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load
 
 ANSWER: dict[str, object] = {

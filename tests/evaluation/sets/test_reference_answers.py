@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.sets.facts import (
+from core.evaluation.sets.answers import (
     load_halluqa,
     load_halluqa_choices,
     load_nq_open,
@@ -16,6 +15,7 @@ from core.evaluation.sets.facts import (
     load_truthfulqa,
     load_truthfulqa_finetune,
 )
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write, write_lines, write_list, write_table
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
 from core.evaluation.datasets import load, rule_of
-from core.evaluation.gold import GoldRow
-from core.records import Label
+from core.evaluation.files import GoldRow
+from core.runtime.errors import InputError
+from core.schema.records import Label
 from tests.evaluation.sets.files import write, write_lines, write_table
 
 PREMISE = "The Nordre lighthouse is 38 m high and white."

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from core.evaluation.datasets import NAMES, RULES, load, tasks_of
-from core.evaluation.gold import GoldRow, part_of
-from core.records import Label
+from core.evaluation.files import GoldRow, part_of
+from core.schema.records import Label
 from tests.needs import need
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"

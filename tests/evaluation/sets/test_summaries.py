@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.gold import GoldSpan
-from core.evaluation.sets.marked_answers import load_bamboo, load_faithbench, load_qags
+from core.evaluation.files import GoldSpan
+from core.evaluation.sets.marked_texts import load_bamboo, load_faithbench, load_qags
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write, write_lines
 
 

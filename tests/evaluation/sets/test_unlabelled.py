@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
-from core.evaluation.sets.haluagent import load_ape, load_debates, load_human_eval
+from core.evaluation.sets.answers import load_ape, load_debates, load_human_eval
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write_lines
 
 DEBATE = {"source": "灯塔很高。", "debate translation": "The tower is high.", "players": {}}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import InputError
 from core.evaluation.datasets import load
-from core.evaluation.gold import GoldRow
+from core.evaluation.files import GoldRow
+from core.runtime.errors import InputError
 from tests.evaluation.sets.files import write, write_lines, write_table
 
 ANSWER = "Yes, it opened in 1956."

@@ -12,10 +12,10 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from core.pipeline.checking import Request, check_once
-from core.records import Run, Span, new_id
-from core.reviews import Correction
-from core.seats import RosterSheet
+from core.pipeline.streaming_input import Request, check_once
+from core.schema.records import Run, Span, new_id
+from core.schema.reviews import Correction
+from core.schema.rosters import RosterSheet
 from core.store import open_store
 from core.store.database import DATABASE
 from core.store.ledger import LedgerRow

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
-from core.errors import ConfigError, ModelError, ModelTimeout, Stopped
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError, ModelError, ModelTimeout, Stopped
 from core.tools.web_fetch import Gate, GuardedFetch
 from tests.tools.web.certificates import certified
 from tests.tools.web.server import Page, serving

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import ConfigError, ModelError
+from core.runtime.errors import ConfigError, ModelError
 from core.tools.web_fetch import Gate, origin_of, why_refused
 
 INSIDE = [

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.concurrency import Stop
-from core.errors import ConfigError, ModelError, ReviewError
 from core.llm.keys import SEARCH_KEY, Keys
-from core.seats import Seat
+from core.runtime.concurrency import Stop
+from core.runtime.errors import ConfigError, ModelError, ReviewError
+from core.schema.rosters import Seat
 from core.tools.registry import Found
 from core.tools.web_fetch import (
     LONGEST_QUERY,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.concurrency import Stop
-from core.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
 from core.llm.keys import SEARCH_KEY, Keys
+from core.runtime.concurrency import Stop
+from core.runtime.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
 from core.store import Store, open_store
 from core.store.ledger import DAY, WebQuery
 from core.tools.registry import Found

@@ -1,0 +1,417 @@
+"""The box editor: regions of an image by mouse, pen, touch or keyboard, each with its comment.
+
+Python holds the truth. The browser sends the whole list of boxes with a revision after every
+change, is believed only once it fits the image, and shows comments as text. `draw_boxes` draws it
+for the images of a case, as a part of a correction.
+
+The span editor: marks in a text by mouse or keyboard, exact in code points. Python holds the
+truth. The browser sends the whole list of marks with a revision after every change, is believed
+only once it fits the text, and shows what Python holds as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeVar
+
+import streamlit as st
+from streamlit import runtime
+
+from components.app import state
+from components.widgets.controls import component, problem_kept, show_problem
+from components.widgets.wording import escaped
+from core.documents.library import file_bytes
+from core.documents.rendering import Upright, upright_picture
+from core.runtime.config import Settings
+from core.runtime.errors import InputError
+from core.schema.records import Box, Source
+from core.schema.reviews import ImageBox, category_words
+from core.store.corrections import LONGEST_COMMENT
+from core.store.sqlite import from_plain, to_plain
+
+Status = Literal["marked", "suggested", "rejected"]
+SpanEditorDid = Literal[
+    "", "mark", "category", "resize", "remove", "accept", "reject", "accept_all", "none",
+    "not_none", "undo", "redo",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Words that a person marked or an agent suggests: `[start, end)` in the text, code points.
+
+    `by` names the agents whose suggestion it is or was ("" for a person's own mark) and `score` is
+    how sure they were. `status`: an accepted suggestion is `marked` and keeps its `by`.
+    """
+
+    id: str
+    start: int
+    end: int
+    category: str
+    by: str = ""
+    score: float | None = None
+    status: Status = "marked"
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Everything that stands in the editor; `revision` counts up with each change.
+
+    `none` is the explicit answer that nothing is to be marked; `did` is what changed last.
+    """
+
+    revision: int = 0
+    marks: tuple[Mark, ...] = ()
+    none: bool = False
+    did: SpanEditorDid = ""
+
+    @property
+    def chosen(self) -> tuple[Mark, ...]:
+        """The marks that count: a person's own and the accepted, in the order of the text."""
+        kept = [mark for mark in self.marks if mark.status == "marked"]
+        return tuple(sorted(kept, key=lambda mark: (mark.start, mark.end)))
+
+
+def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
+    """What the browser said, once it fits the text.
+
+    Raises:
+        InputError: it has another shape, a mark lies outside of the text or has no category of
+            these, or two have one id.
+    """
+    found = from_plain(Marked, said)
+    for mark in found.marks:
+        if not 0 <= mark.start < mark.end <= len(text):
+            raise InputError(
+                f"Expected marks within the {len(text):,} characters of the text, found one from "
+                f"{mark.start} to {mark.end}; mark these words again."
+            )
+        if mark.category not in categories:
+            raise InputError(
+                f"Expected one of the categories {', '.join(categories)}, found “{mark.category}”."
+            )
+    if len({mark.id for mark in found.marks}) < len(found.marks):
+        raise InputError("Expected every mark once, found one twice; mark these words again.")
+    if found.none and found.chosen:
+        raise InputError("Nothing and something cannot both be marked; take one of them back.")
+    return found
+
+
+Words = Mapping[str, str]
+Edited = TypeVar("Edited")
+
+
+def mount_editor(
+    name: str,
+    data: dict[str, Any],
+    categories: Words,
+    read: Callable[[object], Edited],
+    on_edit: Callable[[Edited], None],
+    *,
+    key: str,
+    is_locked: bool,
+) -> None:
+    """Mount an editor: what `read` takes goes to `on_edit`, an InputError of it is shown."""
+
+    def edited() -> None:
+        said = st.session_state[key].get("edit")
+        if said is None or is_locked:
+            return
+        with problem_kept(f"{key}.problem"):
+            on_edit(read(said))
+
+    choices = [{"id": name, "words": words} for name, words in categories.items()]
+    component(name)(
+        key=key,
+        data=data | {"categories": choices, "locked": is_locked},
+        default={"edit": None},
+        on_edit_change=edited,
+    )
+    show_problem(f"{key}.problem")
+
+
+def span_editor(
+    text: str,
+    marked: Marked,
+    categories: Words,
+    on_edit: Callable[[Marked], None],
+    *,
+    key: str,
+    language: str = "",
+    none_words: str = "",
+    is_locked: bool = False,
+) -> None:
+    """Draw the text with its marks; call it within a fragment, for the text travels at every rerun.
+
+    Args:
+        text: shown exactly as it is; offsets count its code points.
+        marked: what stands in the editor by now.
+        categories: ids to words; the first nine have the keys 1 to 9.
+        on_edit: is called with all that stands there after each change.
+        key: of the component; another text wants another one.
+        language: of the text, for where its words end; "" where unknown.
+        none_words: what the explicit answer says that nothing is to be marked; "" offers none.
+        is_locked: nothing can be changed.
+    """
+    mount_editor(
+        "span_editor",
+        {
+            "text": text,
+            "revision": marked.revision,
+            "marks": [asdict(mark) for mark in marked.marks],
+            "none": marked.none,
+            "language": language,
+            "noneWords": none_words,
+        },
+        categories,
+        lambda said: marked_from(said, text, categories),
+        on_edit,
+        key=key,
+        is_locked=is_locked,
+    )
+
+
+MOST_KEPT = 8  # pictures, of some megabytes each
+
+
+def picture_of(source_id: str, name: str) -> Upright:
+    """The stored image as people see it, encoded anew; kept for the next rerun.
+
+    Raises:
+        InputError: its content is not in the library any more, or it cannot be drawn.
+    """
+    data = file_bytes(state.home(), source_id)
+    with state.open_store() as store:
+        settings = store.projects.settings()
+    return _upright(source_id, settings.megapixels, data, name, settings)
+
+
+# As a resource, since a copy of the bytes at each rerun would gain nothing: it is frozen.
+@st.cache_resource(max_entries=MOST_KEPT, show_spinner="Drawing the image…")
+def _upright(
+    source_id: str, megapixels: int, _data: bytes, _name: str, _settings: Settings
+) -> Upright:
+    return upright_picture(_data, name=_name, settings=_settings)
+
+
+def address_of(picture: Upright, key: str) -> str:
+    """Where the browser fetches the picture while the page shows it.
+
+    The bytes go where those of `st.image` go (Streamlit's media files): over HTTP, once, and the
+    browser keeps them. In a component's `data` they would travel at every rerun.
+    """
+    if not runtime.exists():  # a script run without a server
+        return ""
+    files = runtime.get_instance().media_file_mgr
+    path = files.add(picture.data, picture.media_type, f"box_editor.{key}")
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}{path}" if base else path
+
+
+Did = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
+SMALLEST = 0.004  # of a side: anything smaller is a click
+ROUNDING = 1e-9
+MOST_BOXES = 500
+
+
+@dataclass(frozen=True)
+class DrawnBox:
+    """A box as it stands in the editor, with an id that lives as long as the editor."""
+
+    id: str
+    box: Box
+    category: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Everything that stands in the editor; `revision` counts up with each change.
+
+    The boxes stand in the order in which they were drawn, which numbers them from 1; `did` is what
+    changed last.
+    """
+
+    revision: int = 0
+    boxes: tuple[DrawnBox, ...] = ()
+    did: Did = ""
+
+
+# msgspec may crash where two threads are the first to convert the same dataclass.
+from_plain(Drawn, {})
+
+
+def drawn_from(said: object, categories: Collection[str]) -> Drawn:
+    """What the browser said, once it fits an image.
+
+    Raises:
+        InputError: it has another shape, a box lies outside of the image, is too small or has no
+            category of these, a comment is too long or cannot be kept, or two have one id.
+    """
+    found = from_plain(Drawn, said)
+    if len(found.boxes) > MOST_BOXES:
+        raise InputError(
+            f"Expected at most {MOST_BOXES} boxes on an image, found {len(found.boxes):,}; "
+            "remove some of them."
+        )
+    for number, drawn in enumerate(found.boxes, 1):
+        _check(number, drawn, categories)
+    if len({drawn.id for drawn in found.boxes}) < len(found.boxes):
+        raise InputError("Expected every box once, found one twice; draw this box again.")
+    return found
+
+
+def _check(number: int, drawn: DrawnBox, categories: Collection[str]) -> None:
+    box = drawn.box
+    for low, high, side in ((box.left, box.right, "width"), (box.top, box.bottom, "height")):
+        if not 0.0 <= low <= high <= 1.0:
+            raise InputError(
+                f"Expected box {number} within the image, found it from {low:.1%} to {high:.1%} "
+                f"of the {side}; draw this box again."
+            )
+        if high - low < SMALLEST - ROUNDING:
+            raise InputError(
+                f"Expected box {number} to take at least {SMALLEST:.1%} of the {side}, found "
+                f"{high - low:.2%}; draw it larger."
+            )
+    if drawn.category not in categories:
+        raise InputError(
+            f"Expected one of the categories {', '.join(categories)}, found “{drawn.category}”."
+        )
+    if len(drawn.comment) > LONGEST_COMMENT:
+        raise InputError(
+            f"Expected at most {LONGEST_COMMENT:,} characters in the comment on box {number}, "
+            f"found {len(drawn.comment):,}; shorten it."
+        )
+    try:
+        drawn.comment.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The comment on box {number} holds half a character at {error.start + 1}; "
+            "delete it and type it again."
+        ) from error
+
+
+def image_boxes(drawn: Drawn, source_id: str) -> tuple[ImageBox, ...]:
+    """What stands in the editor over that image, as a correction keeps it."""
+    return tuple(ImageBox(source_id, one.box, one.category, one.comment) for one in drawn.boxes)
+
+
+def drawn_of(boxes: Sequence[ImageBox], source_id: str) -> Drawn:
+    """The boxes of that image among what a correction keeps, to stand in the editor again."""
+    own = [box for box in boxes if box.source_id == source_id]
+    return Drawn(
+        boxes=tuple(
+            DrawnBox(f"kept.{n}", one.box, one.category, one.comment) for n, one in enumerate(own)
+        )
+    )
+
+
+def box_editor(
+    picture: Upright,
+    drawn: Drawn,
+    categories: Words,
+    on_edit: Callable[[Drawn], None],
+    *,
+    key: str,
+    name: str,
+    is_locked: bool = False,
+) -> None:
+    """Draw the image with its boxes; call it within a fragment, since every change reruns it.
+
+    Args:
+        picture: of `picture_of`; boxes are shares of its width and height.
+        drawn: what stands in the editor by now.
+        categories: ids to words; the first nine have the keys 1 to 9.
+        on_edit: is called with all that stands there after each change.
+        key: of the component; another image wants another one.
+        name: what the image is called, for those who cannot see it.
+        is_locked: nothing can be changed.
+    """
+    mount_editor(
+        "box_editor",
+        {
+            "address": address_of(picture, key),
+            "width": picture.width,
+            "height": picture.height,
+            "name": name,
+            "revision": drawn.revision,
+            "boxes": [asdict(one) for one in drawn.boxes],
+            "smallest": SMALLEST,
+            "mostBoxes": MOST_BOXES,
+            "longestComment": LONGEST_COMMENT,
+        },
+        categories,
+        lambda said: drawn_from(said, categories),
+        on_edit,
+        key=key,
+        is_locked=is_locked,
+    )
+
+
+Boxes = dict[str, Drawn]
+
+
+def boxes_kept(key: str) -> Boxes:
+    """What stands in a form's editors, by image."""
+    found: Boxes = st.session_state.get(f"{key}.boxes") or {}
+    return found
+
+
+def boxes_of(key: str) -> tuple[ImageBox, ...]:
+    """All boxes of a form."""
+    return _boxes_in(boxes_kept(key))
+
+
+def boxes_to(kept: Boxes) -> Any:
+    """As a draft keeps it."""
+    return to_plain(_boxes_in(kept))
+
+
+def _boxes_in(kept: Boxes) -> tuple[ImageBox, ...]:
+    return tuple(box for source_id, drawn in kept.items() for box in image_boxes(drawn, source_id))
+
+
+def boxes_from(draft: object) -> Boxes:
+    """What a draft kept, where it can still be read."""
+    try:
+        return boxes_again(from_plain(tuple[ImageBox, ...], draft or []))
+    except InputError:
+        return {}
+
+
+def boxes_again(boxes: Sequence[ImageBox]) -> Boxes:
+    """Saved boxes, to stand in the editors again."""
+    return {source_id: drawn_of(boxes, source_id) for source_id in {b.source_id for b in boxes}}
+
+
+def draw_box_fields(
+    key: str, images: Sequence[Source], categories: Mapping[str, str], changed: Callable[[], None]
+) -> None:
+    """An image to choose and the editor over it; `changed` keeps the draft."""
+    names = {image.id: image.name for image in images}
+    chosen = next(iter(names))
+    if len(names) > 1:
+        chosen = st.selectbox(
+            "Image", list(names), format_func=lambda i: names[i], key=f"{key}.boxes.image"
+        )
+    _draw_editor(key, chosen, names[chosen], categories, changed)
+
+
+@st.fragment
+def _draw_editor(
+    key: str, source_id: str, name: str, categories: Mapping[str, str], changed: Callable[[], None]
+) -> None:
+    def told(drawn: Drawn) -> None:
+        st.session_state[f"{key}.boxes"] = boxes_kept(key) | {source_id: drawn}
+        changed()
+
+    try:
+        picture = picture_of(source_id, name)
+    except InputError as error:
+        st.info(escaped(str(error)))
+        return
+    held = boxes_kept(key).get(source_id, Drawn())
+    categories = {**categories, **{b.category: category_words(b.category) for b in held.boxes}}
+    box_editor(picture, held, categories, told, key=f"{key}.boxes.editor.{source_id}", name=name)

@@ -1,0 +1,231 @@
+"""CEDA's debate: debaters in turn until all agree over as many turns as they are, or N turns.
+
+Source: CEDA 3.1 (agents D and E, termination), 4.4 (N = 5), A.3.3 (agree or deny first). N = 1 is
+one reading that nobody answers, which the judge turns into a verdict: a plain judge (5.5). The
+paper has two debaters and a window of two turns; more are heard out, each within the window.
+Calls: one of agent C, `max_turns` turns at most and one judgement, all in a row.
+
+Society of minds and tit for tat: debaters reconsider in the light of the others' answers. Society
+of minds: all answer, then all reconsider. R rounds follow the first answers; in each, every
+debater sees its own last answer and the others', none of the round under way. All agreeing ends
+it early. The majority of the last answers is the judgement, and whose turn is lost keeps the
+answer before it. Source: Du et al. as in SC-MAKS 2.1.2, tables 1 and 2 (two rounds, majority
+voting); ColMAD 2.2, 2.3. Calls: n + n·R turns at most, in chains of 1 + R; nobody judges. R = 2
+by default. Tit for tat: two debaters, of whom the second must oppose, and a judge who ends the
+debate. The first gives its view; the second is assigned the opposite side in the first round
+(whoever opposes an open view calls the claim wrong, for it has to be shown). After that each says
+freely whether the other's last argument convinced it. After each round but the last the judge
+says which answer is clear, or that the debate goes on; after the last it decides on the
+transcript. Debaters beyond two are not seated. Source: Liang et al. as in SC-MAKS 2.1.2, tables 1
+and 2. Calls: 2·R turns and R judgements at most, all in a row. R = 3 by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from core.agents.agent_runner import judged, sampled
+from core.baseline.wording import listed
+from core.debate.state import (
+    Calls,
+    DebateProtocol,
+    DebateState,
+    TurnRequest,
+    judge_view,
+    noted,
+    rounds_of,
+    spoken,
+    with_context,
+)
+from core.debate.votes import all_agree, barred, by_majority, last_answers, nobody_voted
+from core.schema.events import ConsensusReached, Event, JudgementReached
+from core.schema.records import Cause, Plan, Stance, Turn
+
+MAD_ROUNDS = 3
+SEATS = 2
+OPPOSITE: dict[Stance, Stance] = {
+    "supported": "hallucinated",
+    "hallucinated": "supported",
+    "unclear": "hallucinated",
+}
+# More words on it change nothing.
+FINAL: frozenset[Cause | None] = frozenset({"no_evidence", "image_not_readable"})
+
+
+def argue_mad(state: DebateState) -> Iterator[Event]:
+    """Rounds until the judge sees a clear answer, at most R."""
+    yield from _unseated(state)
+    last = rounds_of(state.plan, MAD_ROUNDS)
+    for number in range(1, last):
+        yield from _round(state, number)
+        if not state.progress.turns:  # nothing that a judge could rule on
+            continue
+        if number not in state.progress.samples:
+            seen = judge_view(state, manner="moderate", number=number)
+            yield from sampled(state.run, seen, f"after round {number}")
+        sample = state.progress.samples[number]
+        if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL:
+            yield JudgementReached(state.run.now(), sample.judgement, sample.seconds)
+            return
+    yield from _round(state, last)
+    if state.progress.turns:
+        yield from state.heard()
+        yield from judged(state.run, judge_view(state, number=last))
+    else:
+        nobody = nobody_voted(state.run.roster.judge.name, state.view, 0)
+        yield JudgementReached(state.run.now(), nobody, 0.0)
+
+
+def count_mad_calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    rounds = rounds_of(plan, MAD_ROUNDS)
+    turns = min(debaters, SEATS) * rounds
+    return Calls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
+
+
+def _round(state: DebateState, number: int) -> Iterator[Event]:
+    """One turn each; both hear all that was said before."""
+    for place, name in enumerate(_seated(state)):
+        state.run.stop.check()
+        own = SEATS * (number - 1) + place + 1
+        heard = state.turns_before(own)
+        side = OPPOSITE[heard[-1].stance] if number == 1 and heard else None
+        yield from spoken(
+            state, [TurnRequest(own, name, number, "tit_for_tat", heard, assigned=side)]
+        )
+
+
+def _seated(state: DebateState) -> tuple[str, ...]:
+    """The roster's first two, in the order in which they speak."""
+    names = tuple(state.run.roster.debaters)[:SEATS]
+    return names[::-1] if state.plan.options.is_swapped else names
+
+
+def _unseated(state: DebateState) -> Iterator[Event]:
+    """That debaters beyond two do not speak, said once."""
+    others = tuple(state.run.roster.debaters)[SEATS:]
+    if others:
+        words = f"Tit for tat is between two: {listed(others)} did not take part."
+        yield from noted(state, words)
+
+
+MAD = DebateProtocol(
+    "mad",
+    argue_mad,
+    count_mad_calls,
+    manners=("tit_for_tat",),
+    judging=("moderate", "debate"),
+    options=("rounds", "is_swapped"),
+    seats=SEATS,
+)
+
+
+AGENT = "Majority of the agents"
+
+
+def argue_society(state: DebateState) -> Iterator[Event]:
+    """Answers, rounds, and the vote."""
+    began = state.run.now()
+    judgement = barred(AGENT, state.view)
+    if judgement is None:
+        yield from _rounds(state)
+        judgement = by_majority(AGENT, state, last_answers(state.progress.turns))
+    now = state.run.now()
+    yield JudgementReached(now, judgement, now - began)
+
+
+def _rounds(state: DebateState) -> Iterator[Event]:
+    """The first answers, then rounds until all agree, and that they do."""
+    debaters = len(state.debaters)
+    for stage in range(rounds_of(state.plan) + 1):
+        answers = _answers_before(state, stage)
+        if all_agree(answers, debaters) or (stage and not answers):  # nothing to reconsider
+            break
+        state.run.stop.check()
+        yield from spoken(state, [_speech(state, i, stage, answers) for i in range(debaters)])
+    answers = last_answers(state.progress.turns)
+    if all_agree(answers, debaters) and not state.progress.reached_consensus:
+        turns = len(state.progress.turns)
+        yield ConsensusReached(state.run.now(), answers[0].stance, turns)
+
+
+def society_calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    stages = 1 + rounds_of(plan)
+    return Calls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
+
+
+def _answers_before(state: DebateState, stage: int) -> tuple[Turn, ...]:
+    """Each debater's last answer from before that stage; stages count from 0, the first answers."""
+    last = stage * len(state.debaters)
+    return last_answers([turn for turn in state.progress.turns if turn.number <= last])
+
+
+def _speech(state: DebateState, place: int, stage: int, answers: Sequence[Turn]) -> TurnRequest:
+    """The debater's own answer comes first, so that the last message is another's."""
+    names = state.debaters
+    number = stage * len(names) + place + 1
+    if not stage:
+        return TurnRequest(number, names[place], 1, "answer")
+    hears = sorted(answers, key=lambda turn: turn.debater != names[place])
+    return TurnRequest(number, names[place], stage + 1, "reconsider", tuple(hears))
+
+
+SOCIETY = DebateProtocol(
+    "society", argue_society, society_calls, manners=("answer", "reconsider"), options=("rounds",)
+)
+
+
+LEAST_WINDOW = 2
+
+
+def argue_ceda(state: DebateState) -> Iterator[Event]:
+    """The debate, then the judge."""
+    yield from debate_ceda(state)
+    yield from state.heard()
+    yield from judged(state.run, judge_view(state))
+
+
+def debate_ceda(state: DebateState) -> Iterator[Event]:
+    """Agent C's part and the turns, as far as they are not there yet."""
+    yield from with_context(state)
+    names, turns = state.debaters, state.progress.turns
+    number = turns[-1].number if turns else 0
+    while number < state.plan.max_turns and not reached_consensus(turns, len(names)):
+        state.run.stop.check()
+        number += 1
+        place, name = divmod(number - 1, len(names))
+        request = TurnRequest(number, names[name], place + 1, "debate", tuple(turns))
+        yield from spoken(state, [request])
+    if reached_consensus(turns, len(names)) and not state.progress.reached_consensus:
+        yield ConsensusReached(state.run.now(), turns[-1].stance, len(turns))
+
+
+def calls(debaters: int, plan: Plan) -> Calls:
+    """As the head of this file says."""
+    turns = plan.max_turns if debaters else 0
+    return Calls(turns, 1, chain=turns + 2, context=1)
+
+
+def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bool:
+    """True when all debaters, in their last turns, agree with each other and on the claim.
+
+    Both conditions are needed: in the paper's illusion example both agree and the claim is
+    false, while "agree" with opposite stances is no agreement.
+    """
+    size = max(LEAST_WINDOW, debaters)
+    window = turns[-size:]
+    if len(window) < size or len({turn.debater for turn in window}) < size:
+        return False
+    agreeing = all(turn.reply == "agree" for turn in window)
+    return agreeing and len({turn.stance for turn in window}) == 1
+
+
+CEDA = DebateProtocol(
+    "ceda",
+    argue_ceda,
+    calls,
+    manners=("debate",),
+    judging=("debate",),
+    options=("turns", "is_swapped"),
+)

@@ -1,0 +1,189 @@
+"""Says what works here and what to do about the rest: `python -m core doctor`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import os
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+from urllib.parse import urlsplit
+
+from PIL import Image, ImageDraw, ImageFont
+
+from core.documents.draft import silent
+from core.documents.isolation import read_source
+from core.llm.keys import keys_here
+from core.review.people import login_here, require_reachable
+from core.runtime.concurrency import Stop
+from core.runtime.config import PROJECT_ROOT, Settings
+from core.runtime.errors import ConfigError, ReviewError
+from core.store import open_store
+from core.tools.sandbox import why_off
+from core.tools.web_search import tried, web_choice
+from core.verdict.classifier import load_classifier
+
+OCR_WORD = "Counterpoint"
+LEAST_FREE_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: whether it works, and what was found or is to be done."""
+
+    name: str
+    works: bool
+    words: str
+
+
+def checks(home: Path) -> Iterator[Check]:
+    """Look at one thing after the other."""
+    for name, look in LOOKS:
+        began = time.perf_counter()
+        try:
+            words = look(home)
+        except (ImportError, importlib.metadata.PackageNotFoundError) as bad:
+            yield Check(name, False, f"A package is missing ({bad}); run make setup.")
+        except (ReviewError, OSError) as bad:
+            yield Check(name, False, " ".join(str(bad).split()))
+        else:
+            seconds = time.perf_counter() - began
+            yield Check(name, True, f"{words} ({seconds:.2f} s)")
+
+
+def report(home: Path, out: TextIO) -> int:
+    """Write a line for each check; 0 when all work, else 1."""
+    results = list(checks(home))
+    for item in results:
+        out.write(f"{'ok  ' if item.works else 'FAIL'}  {item.name}: {item.words}\n")
+    return 0 if all(item.works for item in results) else 1
+
+
+def _python(home: Path) -> str:
+    return sys.version.split()[0]
+
+
+def _packages(home: Path) -> str:
+    wanted = [
+        line.split("#")[0].strip()
+        for line in (PROJECT_ROOT / "requirements.txt").read_text().splitlines()
+    ]
+    wrong = []
+    for line in wanted:
+        if "==" not in line:
+            continue
+        name, pinned = line.split("==")
+        found = importlib.metadata.version(name.split("[")[0])
+        if found.split("+")[0] != pinned.split(";")[0].strip():
+            wrong.append(f"{name} {found} instead of {pinned}")
+    if wrong:
+        raise ConfigError(f"Expected the pinned packages, found {', '.join(wrong)}; `make setup`.")
+    return f"{sum('==' in line for line in wanted)} packages as pinned"
+
+
+def _home(home: Path) -> str:
+    with open_store(home) as store, store.writing():
+        store.projects.save_note("doctor", str(time.time()))
+    free = shutil.disk_usage(home).free
+    if free < LEAST_FREE_BYTES:
+        raise ConfigError(f"Only {free // 1_000_000} MB are free at {home}; make room.")
+    return f"{home}, {free // 1_000_000_000} GB free"
+
+
+def _search(home: Path) -> str:
+    with sqlite3.connect(":memory:") as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+        except sqlite3.OperationalError as error:
+            raise ConfigError(
+                f"Expected an SQLite with FTS5, found {sqlite3.sqlite_version} without; "
+                "use a Python whose sqlite3 has it."
+            ) from error
+    return f"SQLite {sqlite3.sqlite_version} with FTS5"
+
+
+def _encoder(home: Path) -> str:
+    from core.baseline.encoder import load_multilingual_encoder
+
+    encoder = load_multilingual_encoder()
+    encoder.encode(["a sentence"])
+    return encoder.id
+
+
+def _classifier(home: Path) -> str:
+    with open_store(home) as store:
+        version = store.versions.active()
+    p = load_classifier(home, version).probability("Verdict: INCORRECT, it is hallucinated.")
+    return f"version {version} answers (p = {p:.2f})"
+
+
+def _ocr(home: Path) -> str:
+    """Reads a picture of a word, in the process that reads files too."""
+    stream = io.BytesIO()
+    picture = Image.new("RGB", (360, 90), "white")
+    ImageDraw.Draw(picture).text((20, 20), OCR_WORD, "black", ImageFont.load_default(40))
+    picture.save(stream, "PNG")
+    source = read_source(
+        "doctor", "doctor.png", stream.getvalue(), "image", Settings(), Stop(), silent
+    )
+    if OCR_WORD.casefold() not in source.text.casefold():
+        raise ConfigError(
+            f"Expected OCR to read “{OCR_WORD}”, found “{source.text}”; run make setup again."
+        )
+    return f"RapidOCR {importlib.metadata.version('rapidocr')} reads"
+
+
+def _sandbox(home: Path) -> str:
+    if off := why_off():
+        raise ConfigError(f"{off} All else works; install bubblewrap to check code by running it.")
+    return "code in answers can be run, walled off by bubblewrap"
+
+
+def _web(home: Path) -> str:
+    """Whether audits can ask the web: the provider that was chosen is asked once."""
+    with open_store(home) as store:
+        choice = web_choice(store)
+    if not choice.provider:
+        return "off: no provider is chosen under Settings, Web search; nothing is ever sent"
+    works, words = tried(choice, keys_here(os.environ, PROJECT_ROOT), Stop())
+    if not works:
+        raise ConfigError(f"{words} Until it works audits go by their own documents alone.")
+    return f"on. {words}"
+
+
+def _training(home: Path) -> str:
+    names = ("torch", "sentence-transformers", "setfit")
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
+def _login(home: Path) -> str:
+    """Whether people must log in, and whether their identity providers answer."""
+    found = login_here((Path.home(), PROJECT_ROOT))
+    if found is None:
+        return "off: whoever opens the page gives a name and is trusted"
+    for address in found.providers.values():
+        require_reachable(address)
+    where = f" at {found.origin}" if found.origin else ""
+    hosts = ", ".join(urlsplit(address).netloc for address in found.providers.values())
+    return f"on{where}, by {hosts}"
+
+
+LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
+    ("Python", _python),
+    ("packages", _packages),
+    ("home", _home),
+    ("search", _search),
+    ("encoder", _encoder),
+    ("classifier", _classifier),
+    ("OCR", _ocr),
+    ("code sandbox", _sandbox),
+    ("web search", _web),
+    ("retraining", _training),
+    ("login", _login),
+)

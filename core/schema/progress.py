@@ -1,0 +1,294 @@
+"""What a run has come to so far: CEDA's state (3.2), folded from its events.
+
+The engine resumes from it and the pages draw it: live, after a reload, or a year later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from core.schema.events import (
+    ConsensusWeighed,
+    DebateDecided,
+    DocumentRead,
+    Event,
+    ImageDescribed,
+    JudgementSampled,
+    PersonSpoke,
+    ProblemMet,
+    Reconsidered,
+    Remembered,
+    ResponseRevised,
+    RoundSummarised,
+    SoftLabelled,
+    SpanAdjudicated,
+    SpanVoted,
+    Stage,
+    StepsReused,
+    ToolUse,
+    WordsScored,
+    paid_for,
+)
+from core.schema.records import (
+    Case,
+    Cause,
+    Context,
+    Judgement,
+    ModelCall,
+    Passage,
+    Plan,
+    RoleUsed,
+    Run,
+    Span,
+    Statement,
+    Turn,
+    Verdict,
+)
+
+# Causes of an end without a verdict after which a run can be taken up again.
+RESUMABLE: frozenset[Cause] = frozenset({"agent_failed", "budget_reached"})
+# The stage that a run is in after an event of that kind; others do not change it.
+_KINDS: dict[Stage, str] = {
+    "searching": "statement_found passages_found",
+    "auditing": "tool_called memory_updated reflection_changed",
+    "debating": "context_built turn_started turn_finished round_summarised",
+    "judging": "consensus_reached judgement_sampled consensus_weighed judgement_reached",
+    "marking": "label_predicted",
+}
+STAGE_AFTER = {kind: stage for stage, kinds in _KINDS.items() for kind in kinds.split()}
+
+
+@dataclass
+class Progress:
+    """The state of one run; `add` takes its events in order."""
+
+    case: Case | None = None
+    plan: Plan | None = None
+    roles: tuple[RoleUsed, ...] = ()
+    code: str = ""
+    began_at: float = 0.0
+    last_at: float = 0.0
+    paused: float = 0.0
+    stage: Stage = "reading"
+    documents: dict[str, DocumentRead] = field(default_factory=dict)
+    images: dict[str, ImageDescribed] = field(default_factory=dict)
+    statements: dict[int, Statement] = field(default_factory=dict)
+    passages: dict[int, tuple[Passage, ...]] = field(default_factory=dict)
+    context: Context | None = None
+    turns: list[Turn] = field(default_factory=list)
+    reached_consensus: bool = False
+    remarks: list[PersonSpoke] = field(default_factory=list)
+    remark_places: list[int] = field(default_factory=list)  # the newest turn before each; 0: none
+    summaries: list[RoundSummarised] = field(default_factory=list)
+    decided: DebateDecided | None = None
+    notes: list[str] = field(default_factory=list)  # of the debate, each once
+    samples: dict[int, JudgementSampled] = field(default_factory=dict)
+    sample_places: dict[int, int] = field(default_factory=dict)  # as those of remarks
+    weighed: ConsensusWeighed | None = None
+    revised: ResponseRevised | None = None
+    judgement: Judgement | None = None
+    tool_uses: list[ToolUse] = field(default_factory=list)
+    memory: dict[int, Remembered] = field(default_factory=dict)
+    contested: tuple[int, ...] = ()  # the statements that an audit's debate is about
+    reconsidered: list[Reconsidered] = field(default_factory=list)
+    is_reopened: bool = False  # statements that were checked are to be checked again
+    calls: dict[str, ModelCall] = field(default_factory=dict)
+    reused: StepsReused | None = None
+    verdict: Verdict | None = None
+    words: WordsScored | None = None
+    proposed: list[Span] = field(default_factory=list)
+    votes: list[SpanVoted] = field(default_factory=list)
+    soft: SoftLabelled | None = None
+    rulings: list[SpanAdjudicated] = field(default_factory=list)
+    problems: list[ProblemMet] = field(default_factory=list)
+    ending: Event | None = None
+
+    def add(self, event: Event) -> None:  # noqa: C901 - one arm for each kind of event
+        """Take one more event into account."""
+        if event.kind == "run_resumed" and self.began_at:
+            self.paused += max(0.0, event.at - self.last_at)
+        if self.ending is None or event.kind != "label_predicted":  # a new score is no work of it
+            self.last_at = event.at
+        self.stage = STAGE_AFTER.get(event.kind, self.stage)
+        match event.kind:
+            case "run_started":
+                self.case, self.plan, self.roles = event.case, event.plan, event.roles
+                self.code, self.began_at = event.code, event.at
+            case "progress_made":
+                self.stage = event.stage
+            case "document_read":
+                self._settle(event.source_id)
+                self.documents[event.source_id] = event
+            case "image_described":
+                self._settle(event.source_id)
+                self.images[event.source_id] = event
+            case "statement_found":
+                self.statements[event.statement.index] = event.statement
+            case "passages_found":
+                self.passages[event.statement] = event.passages
+            case "context_built":
+                self.context = event.context
+                held = sorted(self.memory.items())
+                self.contested = tuple(i for i, entry in held if entry.is_contested)
+            case "model_called":
+                self.calls[event.call.id] = event.call
+            case "tool_called":
+                self.tool_uses.append(event.use)
+            case "memory_updated":
+                self.memory[event.entry.statement] = event.entry
+            case "reflection_changed":
+                self.reconsidered.append(event.change)
+            case "turn_finished":
+                self.turns.append(event.turn)
+            case "consensus_reached":
+                self.reached_consensus = True
+            case "person_spoke":
+                self.remarks.append(event)
+                self.remark_places.append(max((turn.number for turn in self.turns), default=0))
+            case "round_summarised":
+                self.summaries.append(event)
+            case "debate_decided":
+                self.decided = event
+            case "debate_noted":
+                self.notes += [event.words] if event.words not in self.notes else []
+            case "judgement_sampled":
+                self.samples[event.number] = event
+                self.sample_places[event.number] = max((t.number for t in self.turns), default=0)
+            case "consensus_weighed":
+                self.weighed = event
+            case "response_revised":
+                self.revised = event
+            case "judgement_reached":
+                self.judgement = event.judgement
+            case "label_predicted":
+                self.verdict = event.verdict
+            case "words_scored":
+                self.words = event
+            case "span_proposed":
+                if event.span not in self.proposed:  # told again where a run is resumed
+                    self.proposed.append(event.span)
+            case "span_voted":
+                self._take_vote(event)
+            case "soft_labelled":
+                self.soft, self.rulings = event, []  # which follow from it
+            case "span_adjudicated":
+                self.rulings.append(event)
+            case "problem_met":
+                self._settle(event.source_id)
+                # A run that is resumed meets some of them again.
+                kept = [p for p in self.problems if p.message != event.message]
+                self.problems = [*kept, event]
+            case "steps_reused":
+                self.reused = event
+            case "run_finished":
+                self.ending, self.verdict = event, event.verdict
+            case "run_failed" | "run_stopped":
+                self.ending = event
+            case "run_resumed":
+                self._take_up()
+
+    def _take_vote(self, event: SpanVoted) -> None:
+        """A vote that was given again, in a run that is resumed, replaces the first."""
+        same = (event.extractor, event.adjudicator, event.span)
+        kept = [v for v in self.votes if (v.extractor, v.adjudicator, v.span) != same]
+        self.votes = [*kept, event]
+
+    def _take_up(self) -> None:
+        """A run that ended without a verdict goes on as if it had not ended."""
+        self.ending = None
+        if self.verdict and self.verdict.cause in RESUMABLE:
+            self.verdict = None
+            self.problems = [p for p in self.problems if p.cause not in RESUMABLE]
+        if self.judgement is None:
+            self._reopen()
+
+    def _reopen(self) -> None:
+        """Calls of tools that failed at a cap are made again, with all that followed from them."""
+        self.tool_uses, again = paid_for(self.tool_uses)
+        self.memory = {i: entry for i, entry in self.memory.items() if i not in again}
+        self.is_reopened = self.is_reopened or bool(again)
+
+    @property
+    def first_verdict(self) -> Verdict | None:
+        """The verdict that the run ended with, where it was scored again since; else None."""
+        if self.ending is None or self.ending.kind != "run_finished":
+            return None
+        return self.ending.verdict if self.ending.verdict != self.verdict else None
+
+    @property
+    def classifier(self) -> str:
+        """Which version the present verdict is by, or would be."""
+        own = self.verdict.classifier if self.verdict else ""
+        return own or (self.plan.classifier if self.plan else "")
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars for all calls to models; None when a part of it is not known."""
+        return total_cost(self.calls.values())
+
+    def _settle(self, source_id: str) -> None:
+        """What is now said of a source replaces what an earlier attempt said of it."""
+        if source_id:
+            self.problems = [p for p in self.problems if p.source_id != source_id]
+            self.documents.pop(source_id, None)
+            self.images.pop(source_id, None)
+
+    def seconds(self, now: float | None = None) -> float:
+        """Seconds worked until `now` or the newest event, without pauses before a Resume."""
+        end = self.last_at if now is None else now
+        return max(0.0, end - self.began_at - self.paused) if self.began_at else 0.0
+
+    @property
+    def sources_read(self) -> frozenset[str]:
+        """Ids of the sources that need no more reading."""
+        return frozenset(self.documents) | frozenset(self.images)
+
+    @property
+    def source_names(self) -> dict[str, str]:
+        """Id to name of every source that was read."""
+        documents = {i: event.name for i, event in self.documents.items()}
+        return documents | {i: event.name for i, event in self.images.items()}
+
+    @property
+    def unreadable_images(self) -> tuple[str, ...]:
+        """Names of images in which nothing could be read."""
+        names = [event.name for event in self.images.values() if not event.readable]
+        names += [p.source for p in self.problems if p.cause == "image_not_readable"]
+        return tuple(names)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The spans that were kept, in order of their place.
+
+        None where a new score says that nothing is wrong, which marked words would deny.
+        """
+        if self.first_verdict and self.verdict and self.verdict.label == "supported":
+            return ()
+        kept = [ruling.span for ruling in self.rulings if ruling.kept]
+        return tuple(sorted(kept, key=lambda span: span.start))
+
+    @property
+    def evidence(self) -> dict[str, Passage]:
+        """All passages by id, in order of their statements."""
+        return {p.id: p for _, found in sorted(self.passages.items()) for p in found}
+
+
+def can_resume(run: Run) -> bool:
+    """True for a run that ended, or was cut off, without its verdict."""
+    halted = run.status in ("interrupted", "stopped", "failed")
+    return halted or (run.status == "finished" and run.cause in RESUMABLE)
+
+
+def total_cost(calls: Iterable[ModelCall]) -> float | None:
+    """US dollars for these calls; None when a part of it is not known."""
+    costs = [call.cost for call in calls]
+    return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
+
+
+def folded(events: Iterable[Event]) -> Progress:
+    """What these events of a run come to."""
+    progress = Progress()
+    for event in events:
+        progress.add(event)
+    return progress

@@ -1,0 +1,179 @@
+"""What people say about runs, as it is stored: frozen records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.schema.records import CATEGORY_WORDS, Box, Label, Span, WordScore
+
+# Of a person's item: in hand, given, passed over, or held up to a lead.
+AssignmentState = Literal["claimed", "submitted", "skipped", "flagged"]
+ItemState = Literal["open", "flagged", "adjudicated"]
+EvidenceStance = Literal["supports", "contradicts"]
+HandlingKind = Literal["skipped", "flagged", "adjudicated", "opened", "imported"]
+GoldOrigin = Literal["imported", "adjudicated", "corrected"]
+
+
+@dataclass(frozen=True)
+class EvidenceMark:
+    """Words of a source that support or contradict the response (SC-MAKS 4.5).
+
+    `[start, end)` lies in the source's text, and `text` is what stands there.
+    """
+
+    source_id: str
+    start: int
+    end: int
+    text: str
+    stance: EvidenceStance = "contradicts"
+
+
+@dataclass(frozen=True)
+class ImageBox:
+    """A region of an image that bears on the response, as shares of its width and height."""
+
+    source_id: str
+    box: Box
+    category: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """From 1 (poor) to 5 (good), None where not given (SC-MAKS 4.6)."""
+
+    accuracy: int | None = None
+    coherence: int | None = None
+    consistency: int | None = None
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A person's appended judgement on a case, and on the run over it that they saw, if any.
+
+    Undo is another correction: one that `withdraws` an earlier one by its id, and says nothing
+    else. `corrected_answer` is O_gold (SC-MAKS 3.5). `seconds` are those from opening the form to
+    saving it, `sure` in [0, 1] is how sure the person says they are. `rejected` are the machine's
+    spans that the person said are not wrong. `is_blind`: they answered before they saw the
+    machine's verdict, which is noted all the same. `is_unmarked`: they said in so many words that
+    no single word is wrong, which an empty `spans` alone does not. `accepted_all`: the machine's
+    spans were accepted in one go.
+    """
+
+    id: str
+    run_id: str | None
+    case_id: str
+    author: str
+    at: float
+    label: Label
+    spans: tuple[Span, ...] = ()
+    reason: str = ""
+    corrected_answer: str = ""
+    seconds: float = 0.0
+    machine_label: Label | None = None
+    rejected: tuple[Span, ...] = ()
+    is_blind: bool = False
+    is_unmarked: bool = False
+    evidence: tuple[EvidenceMark, ...] = ()
+    boxes: tuple[ImageBox, ...] = ()
+    ratings: Ratings = Ratings()
+    comment: str = ""
+    sure: float | None = None
+    accepted_all: bool = False
+    withdraws: str = ""
+
+
+@dataclass(frozen=True)
+class Gold:
+    """What a case's right answer is held to be from `at` on; earlier ones stay.
+
+    The newest counts, but an imported one never overrules one that was settled here.
+
+    `took` are the corrections that an adjudication rests on. `soft` is how many of those who marked
+    the words found them wrong, where a public set says so.
+    """
+
+    id: str
+    case_id: str
+    author: str
+    at: float
+    origin: GoldOrigin
+    label: Label
+    spans: tuple[Span, ...] = ()
+    soft: tuple[WordScore, ...] = ()
+    corrected_answer: str = ""
+    reason: str = ""
+    took: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What an agent outside of Counterpoint says of a case; people accept or reject it."""
+
+    id: str
+    case_id: str
+    agent: str
+    at: float
+    label: Label | None = None
+    p: float | None = None
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Handling:
+    """A person passed a case over, flagged it, settled or opened it again; `words` say why."""
+
+    case_id: str
+    person: str
+    at: float
+    did: HandlingKind
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A case that people review, with what its newest finished run says of it.
+
+    `disagreement` in [0, 1] is how far its agents were apart, `teaches` in [0, 1] how much an
+    answer would teach (2 more where people must decide, so that it comes first), `given` how many
+    people have submitted one.
+    """
+
+    case_id: str
+    project_id: str
+    run_id: str | None
+    added_at: float
+    label: Label | Literal[""]
+    p: float | None
+    disagreement: float
+    language: str
+    teaches: float
+    given: int = 0
+    state: ItemState = "open"
+    differ: int = 0
+    stances: tuple[tuple[str, Label], ...] = ()
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An item in a person's hands until `until`, or what they made of it; `why` it came to them."""
+
+    case_id: str
+    person: str
+    state: AssignmentState
+    why: str
+    claimed_at: float
+    until: float
+    ended_at: float | None = None
+
+
+def category_words(category: str) -> str:
+    """A category on screen; a project's own categories are their own words."""
+    own: dict[str, str] = {str(name): words for name, words in CATEGORY_WORDS.items()}
+    return own.get(category, category)
+
+
+def instead_words(*, in_evidence: bool) -> str:
+    """What leads up to a span's `instead`: a source says it, or it was worked out."""
+    return "the evidence says" if in_evidence else "it should say"
