@@ -13,12 +13,8 @@ IMPORTERS: dict[str, tuple[str, ...]] = {
     "sqlite_utils": ("core/store/",),
     "litellm": ("core/llm/",),
     "plotly": ("components/",),
-    "setfit": ("core/learning/",),
-    "mapie": ("core/learning/",),
-    "rapidocr": ("core/documents/",),
-    "pypdfium2": ("core/documents/",),
-    "pypdf": ("core/documents/",),
-    "selectolax": ("core/documents/",),
+    **dict.fromkeys(("setfit", "mapie"), ("core/learning/",)),
+    **dict.fromkeys(("rapidocr", "pypdfium2", "pypdf", "selectolax"), ("core/documents/",)),
     "onnxruntime": ("core/llm/", "core/baseline/"),
     "torch": ("core/llm/", "core/learning/", "core/evaluation/", "core/baseline/"),
 }
@@ -41,15 +37,12 @@ def imports_of(path: Path) -> set[str]:
     return names
 
 
-def package_of(path: Path) -> str:
-    return path.relative_to(ROOT / "core").parts[0].removesuffix(".py")
-
-
 def test_packages_of_core_import_each_other_in_one_direction() -> None:
     graph: dict[str, set[str]] = {}
     for path in product_files("core"):
+        package = path.relative_to(ROOT / "core").parts[0].removesuffix(".py")
         inside = {name.split(".")[1] for name in imports_of(path) if name.startswith("core.")}
-        graph.setdefault(package_of(path), set()).update(inside - {package_of(path)})
+        graph.setdefault(package, set()).update(inside - {package})
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
