@@ -9,7 +9,7 @@ from core.agents.rosters import ROSTER_WORDS
 from core.schema.events import StepsReused
 from core.schema.progress import can_resume
 from core.schema.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
-from core.schema.rosters import BUILT_IN
+from core.schema.rosters import BUILT_IN, WAYS
 
 PROMPT_WORDS = {
     "image_question": "Image: what to look for",
@@ -153,25 +153,8 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "lead": "Lead: also retrains and activates",
     "admin": "Admin: also sets up the project",
 }
-PROTOCOL_WORDS = {
-    "ceda": "Debate in turn (CEDA): two unlike debaters answer each other in turn, then a judge "
-    "decides.",
-    "single": "Single judge: one judge reads the evidence, and nobody argues.",
-    "ensemble": "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
-    "adaptive": "Adaptive: a single judge first; a debate only where it is not sure enough.",
-    "colmad": "Shared goal (ColMAD): all answer alone, then complete each other’s answers; a judge "
-    "concludes.",
-    "copmad": "Assigned sides (CopMAD): two debaters are given opposing sides and argue to win; a "
-    "judge decides.",
-    "society": "Society of minds: all answer, then reconsider having read the others; most decide.",
-    "sc_maks": "Advice and attack (SC-MAKS): agents help and attack each other’s answers in "
-    "rounds, then their weights decide.",
-    "mad": "Tit for tat (MAD): one debater opposes the other until a judge finds the answer clear.",
-    "mamm_refine": "Corrected text (MAMM-REFINE): agents find wrong words, criticise each other’s "
-    "finds, and mend the text.",
-    "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
-    "contested.",
-}
+PROTOCOL_WORDS = {way.name: way.words for way in WAYS}
+PROTOCOL_FITS = {way.name: way.fits for way in WAYS}
 
 
 def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
