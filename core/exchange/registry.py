@@ -115,6 +115,8 @@ FORMATS: dict[str, Format] = {
     "xsum": Format("XSum annotations", "csv", read_xsum, knows=(XSUM_COLUMNS,), delimiter=","),
     "mad": Format("Recorded debates (MAD)", "tar.gz", read_mad),
 }
+WRITTEN = tuple(name for name, one in FORMATS.items() if one.write)
+ONLY_READ = tuple(name for name in FORMATS if name not in WRITTEN)  # public sets as they lie
 
 
 def recognised(name: str, data: bytes) -> str:
