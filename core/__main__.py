@@ -2,8 +2,6 @@
 
 Exit 0 when a run finished, 1 when it failed or its result could not be written, 2 for bad input
 with exactly one line on stderr.
-
-What may be given on the command line, and what is refused before anything is done.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """New check and Check again: draft, sources, plan, expected cost, prepared cases, the start.
 
 What was not checked is kept in the home, so that no reload loses it. A text counts from when its
-field is left: watching each word would cost a rerun while a fresh server loads its engine.
-
-Files into the library and sources into a case, with what came of each file in plain words.
+field is left: watching each word would cost a rerun while a fresh server loads its engine. Also
+brings files into the library and sources into a case, and says what came of each file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Label: one item of the review queue, its form, its history, and on to the next.
-
-Adjudicate a case: all versions of its answer side by side, and the form for the right one.
-"""
+"""Label and Adjudicate: one item of the review queue, its form, its history, and the next item."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The page of a run: its verdict first, then words, evidence, debate, and downloads.
 
-A run under way: stage, progress, the debate as it is spoken, Stop, a box to speak into it. It is
-redrawn by a fragment. How often agents were right before is counted in the background and kept; a
-page goes without for once.
+A run under way shows its stage, progress, the debate as it is spoken, Stop, and a box to speak into
+it; a fragment redraws it. How often agents were right before is counted in the background and kept;
+a page may be drawn once without it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Project: which one, its record and defaults, its members.
-
-The library's table, with what can be done to the chosen files.
-"""
+"""Project and Library: a project's record, defaults and members, and the table of its files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Rosters in Settings: seats, copies and changes, the history, files out and in.
+"""Rosters in Settings: the form, saving, a test of every role, the history, files out and in.
 
 A file is read strictly, kept whole or not at all, and never over another unasked.
-
-The form in which a roster is written, its saving, and the test of every role.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Settings: the person, the reader, the limits, and what works here.
+"""Settings: the person, the reader, the limits, API keys, web search, and what works here.
 
-Settings: keys of models and the provider of web searches. A key that is typed leaves its field at
-once: it lives in the session's memory alone, and neither a field nor anything else on a page ever
-holds it again.
+A key that is typed leaves its field at once: it lives in the session's memory alone, and neither a
+field nor anything else on a page ever holds it again.
 """
 
 from __future__ import annotations

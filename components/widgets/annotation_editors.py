@@ -1,12 +1,8 @@
-"""The box editor: regions of an image by mouse, pen, touch or keyboard, each with its comment.
+"""The box editor and the span editor: regions of an image and marks in a text.
 
-Python holds the truth. The browser sends the whole list of boxes with a revision after every
-change, is believed only once it fits the image, and shows comments as text. `draw_boxes` draws it
-for the images of a case, as a part of a correction.
-
-The span editor: marks in a text by mouse or keyboard, exact in code points. Python holds the
-truth. The browser sends the whole list of marks with a revision after every change, is believed
-only once it fits the text, and shows what Python holds as text.
+Both work by mouse, pen, touch or keyboard; marks are exact in code points. Python holds the truth:
+the browser sends the whole list with a revision after every change, and is believed only once it
+fits the image or text. `draw_boxes` draws the editor for the images of a case in a correction.
 """
 
 from __future__ import annotations

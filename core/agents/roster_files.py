@@ -1,9 +1,7 @@
-"""A roster as a file: readable JSON with a version, read strictly, with no key in it.
+"""Rosters as files: readable JSON with a version, read strictly, within bounds, with no key in it.
 
-Tests the language models of a roster with one tiny call each, and says in words what is wrong.
-The calls go over the ledger like any other: they are paid for, counted, and held under the caps.
-
-What a roster sheet must keep to before it is stored, seated or passed on: bounds, no keys.
+Also tests the language models of a roster with one tiny call each; these calls go over the ledger
+like any other.
 """
 
 from __future__ import annotations

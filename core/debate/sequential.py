@@ -1,23 +1,17 @@
-"""CEDA's debate: debaters in turn until all agree over as many turns as they are, or N turns.
+"""Debates in turns: CEDA's, society of minds, and tit for tat.
 
-Source: CEDA 3.1 (agents D and E, termination), 4.4 (N = 5), A.3.3 (agree or deny first). N = 1 is
-one reading that nobody answers, which the judge turns into a verdict: a plain judge (5.5). The
-paper has two debaters and a window of two turns; more are heard out, each within the window.
-Calls: one of agent C, `max_turns` turns at most and one judgement, all in a row.
+CEDA: debaters in turn until all agree over as many turns as they are, or N turns (3.1, 4.4: N = 5,
+A.3.3: agree or deny first). N = 1 is one reading that nobody answers (5.5). Calls: one of agent C,
+`max_turns` turns at most and one judgement, all in a row.
 
-Society of minds and tit for tat: debaters reconsider in the light of the others' answers. Society
-of minds: all answer, then all reconsider. R rounds follow the first answers; in each, every
-debater sees its own last answer and the others', none of the round under way. All agreeing ends
-it early. The majority of the last answers is the judgement, and whose turn is lost keeps the
-answer before it. Source: Du et al. as in SC-MAKS 2.1.2, tables 1 and 2 (two rounds, majority
-voting); ColMAD 2.2, 2.3. Calls: n + n·R turns at most, in chains of 1 + R; nobody judges. R = 2
-by default. Tit for tat: two debaters, of whom the second must oppose, and a judge who ends the
-debate. The first gives its view; the second is assigned the opposite side in the first round
-(whoever opposes an open view calls the claim wrong, for it has to be shown). After that each says
-freely whether the other's last argument convinced it. After each round but the last the judge
-says which answer is clear, or that the debate goes on; after the last it decides on the
-transcript. Debaters beyond two are not seated. Source: Liang et al. as in SC-MAKS 2.1.2, tables 1
-and 2. Calls: 2·R turns and R judgements at most, all in a row. R = 3 by default.
+Society of minds: all answer, then in each of R rounds all reconsider in the light of the others'
+last answers; all agreeing ends it early, and the majority of the last answers is the judgement.
+Source: Du et al. as in SC-MAKS 2.1.2; ColMAD 2.2, 2.3. Calls: n + n·R turns at most, in chains of
+1 + R. R = 2 by default.
+
+Tit for tat: two debaters, of whom the second must oppose in the first round, and a judge who after
+each round says which answer is clear, or that the debate goes on. Source: Liang et al. as in
+SC-MAKS 2.1.2. Calls: 2·R turns and R judgements at most, all in a row. R = 3 by default.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Sentences of a text with their offsets, in some 300 languages (sentencex).
+"""The language, sentences and search terms of a text.
 
-Line ends inside wrapped prose are not sentence ends; list items and rows of tables are. Source:
-CEDA 3.1 (a chunk is typically a sentence).
-
-Which language a text is in: by its script where that decides, else by py3langid.
-
-Search terms of a text in any script: folded, stemmed words, and bigrams where none are spaced.
-SQLite's own tokenizers miss a two-character Chinese word inside a run (measured), so Han, kana,
-Thai, Lao, Khmer and Burmese are cut into overlapping pairs. Terms are for matching only; nothing
-here ever changes a stored text.
+Sentences carry their offsets, in some 300 languages (sentencex): line ends inside wrapped prose are
+not sentence ends; list items and rows of tables are (CEDA 3.1: a chunk is typically a sentence).
+The language follows from the script where that decides, else from py3langid. Search terms are
+folded, stemmed words, and bigrams where no blanks part words, since SQLite's own tokenizers miss a
+two-character Chinese word inside a run (measured). Terms are for matching only.
 """
 
 from __future__ import annotations

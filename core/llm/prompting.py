@@ -2,7 +2,7 @@
 
 One Markdown file per role and step under `prompts/<language>/`: a comment that names the paper's
 section, then a system and a user part with `string.Template` fields. Untrusted fields arrive
-already fenced (`core/llm/prompting.py`). Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2.
+already fenced (`Fence.around`). Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2.
 
 Prompt injection: fence untrusted text in prompts, and name what openly addresses a model.
 `Fence.around` is what every piece of a case, a source, a file's name or a model's reply goes

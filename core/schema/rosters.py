@@ -1,9 +1,7 @@
-"""Who plays which role, as it is written down: seats and roster sheets.
+"""Who plays which role, and what can be chosen of a protocol: seats, roster sheets, options.
 
 A sheet is what is stored with a run, edited in Settings and exchanged as a file; `Roster` in
 `core/schema/roles.py` is the same with living agents in the seats. Source: CEDA 4.1, 5.2, table 6.
-
-In which manner debaters and judges are asked, and what can be chosen of a protocol.
 """
 
 from __future__ import annotations

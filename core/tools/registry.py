@@ -1,10 +1,8 @@
-"""What a tool is, the registry of all tools, and how one is called.
+"""What a tool is, the registry of all tools, how one is called, and `python -m core tools`.
 
 A tool is a typed function with a description that a language model can read: a `Tool` in a file
 beside this one, whose name stands in `MODULES`. Source: HaluAgent 2.2, 3.4; A.1 and A.2 (table 5:
 names with their usage instructions).
-
-`python -m core tools`: lists tools, shows one, or uses one.
 """
 
 from __future__ import annotations

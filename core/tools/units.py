@@ -1,8 +1,7 @@
-"""Converts units, and checks the conversions that a text states: 26.2 miles (42.2 km).
+"""Converts units, checks conversions that a text states, and derives figures it does not write out.
 
-Units are read in any language that the app reads; factors are pint's.
-
-What figures imply: sums, differences, shares and changes that a text does not write out.
+Units are read in any language that the app reads; factors are pint's. Derived figures are sums,
+differences, shares and changes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Answers and single facts that people judged true or false.
 
 Questions with listed answers (TruthfulQA, HalluQA, PubMedQA, NQ-open), facts of a text (HELM/MIND,
-FActScore, HaluEval 2.0, RefChecker) and claims with the evidence found for them (Factcheck-GPT).
-
-Answers of models judged right or wrong: HaluAgent, FacTool and HaluEval. Also sets that nobody
+FActScore, HaluEval 2.0, RefChecker), claims with the evidence found for them (Factcheck-GPT), and
+answers of models judged right or wrong (HaluAgent, FacTool, HaluEval). Also sets that nobody
 labelled for hallucination: recorded debates, code and word problems.
 """
 

@@ -1,9 +1,7 @@
-"""Claims and hypotheses against evidence: fact checking, inference and dialogue sets.
+"""Claims and hypotheses against evidence, in texts and images: fact checking, inference, dialogue.
 
 Most are tables or JSON of evidence, claim and label, which `PairLoader` reads whatever the columns
-are called; the others have a loader of their own.
-
-Statements and questions on images: HallusionBench, Bingo, Fakeddit.
+are called; the others (HallusionBench, Bingo, Fakeddit among them) have a loader of their own.
 """
 
 from __future__ import annotations
