@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 TRIALS = "rosters.trials"
-ROSTER_EDITOR_PROBLEM = "rosters.trial_problem"
+TRIAL_PROBLEM = "rosters.trial_problem"
 POLL_SECONDS = 0.3
 STOPPED = "The test was stopped."
 UNEXPECTED = "The test broke off: an unexpected error, of which the server's log has the details."
@@ -120,7 +120,7 @@ def draw_trial_button(sheet: RosterSheet) -> None:
 
 def draw_trial(sheet: RosterSheet) -> None:
     """What the last test of this very sheet has found, as far as it is."""
-    show_problem(ROSTER_EDITOR_PROBLEM)
+    show_problem(TRIAL_PROBLEM)
     trial = _trial_of(sheet.name)
     if trial is None or trial.sheet != sheet:
         return
@@ -152,7 +152,7 @@ def _start(name: str) -> None:
     under_way = _trial_of(name)
     if under_way is not None and not under_way.is_done:
         return
-    with problem_kept(ROSTER_EDITOR_PROBLEM):
+    with problem_kept(TRIAL_PROBLEM):
         with state.open_store() as store:
             sheet = sheet_named(name, store)
             project = state.project(store)

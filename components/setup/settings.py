@@ -187,9 +187,9 @@ def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:
     return uses
 
 
-API_KEYS_FIELD = "settings.web"
-API_KEYS_PROBLEM, TRIED = f"{API_KEYS_FIELD}.problem", f"{API_KEYS_FIELD}.tried"
-API_KEYS_ABOUT = (
+WEB_FIELD = "settings.web"
+WEB_PROBLEM, TRIED = f"{WEB_FIELD}.problem", f"{WEB_FIELD}.tried"
+ABOUT_WEB_SEARCH = (
     "An audit's search looks through a project's own documents. Where these hardly speak of a "
     "statement it can ask the web too, through one provider, for all projects. It reads the "
     "provider's snippets, or how Wikipedia's articles begin; the pages that are found are never "
@@ -205,7 +205,7 @@ INSIDE = (
 def draw_web_search() -> None:
     """The choice as it stands, fields for another, and a button that tries it."""
     st.subheader("Web search", anchor=False)
-    st.caption(API_KEYS_ABOUT)
+    st.caption(ABOUT_WEB_SEARCH)
     stored = _stored()
     names = list(PROVIDERS)
     provider = st.selectbox(
@@ -213,7 +213,7 @@ def draw_web_search() -> None:
         names,
         index=names.index(stored.provider),
         format_func=lambda name: PROVIDERS[name],
-        key=f"{API_KEYS_FIELD}.provider",
+        key=f"{WEB_FIELD}.provider",
     )
     if provider == "google":
         _draw_google(stored)
@@ -221,7 +221,7 @@ def draw_web_search() -> None:
         st.text_input(
             "The server's address",
             value=stored.address,
-            key=f"{API_KEYS_FIELD}.address",
+            key=f"{WEB_FIELD}.address",
             placeholder="https://search.example.org",
             help=INSIDE,
         )
@@ -229,11 +229,11 @@ def draw_web_search() -> None:
         who = WHO_IS_TOLD[provider]
         st.info(escaped(SENT.format(who=who)), icon=":material/outgoing_mail:")
     with st.container(horizontal=True):
-        button("Save", f"{API_KEYS_FIELD}.save", _save, icon="save")
+        button("Save", f"{WEB_FIELD}.save", _save, icon="save")
         if stored.provider:
             button(
                 "Test",
-                f"{API_KEYS_FIELD}.test",
+                f"{WEB_FIELD}.test",
                 _try,
                 icon="network_check",
                 help="One search for “Wikipedia” at the provider that is saved.",
@@ -246,16 +246,16 @@ def _draw_google(stored: WebChoice) -> None:
     st.text_input(
         "The engine's cx",
         value=stored.cx,
-        key=f"{API_KEYS_FIELD}.cx",
+        key=f"{WEB_FIELD}.cx",
         help="From the engine's control panel at programmablesearchengine.google.com.",
     )
     place = state.keys().where(SEARCH_KEY)
     if place is None:
-        draw_key_field(SEARCH_KEY, API_KEYS_FIELD)
+        draw_key_field(SEARCH_KEY, WEB_FIELD)
         return
     st.caption(escaped(f"{SEARCH_KEY}: {WHERE[place]}"))
     if place == "typed":
-        draw_forget(SEARCH_KEY, API_KEYS_FIELD)
+        draw_forget(SEARCH_KEY, WEB_FIELD)
 
 
 def _stored() -> WebChoice:
@@ -269,7 +269,7 @@ def _stored() -> WebChoice:
 
 def _draw_outcome() -> None:
     """What came of the last click."""
-    show_problem(API_KEYS_PROBLEM)
+    show_problem(WEB_PROBLEM)
     tried_words = st.session_state.pop(TRIED, None)
     if tried_words is None:
         return
@@ -280,10 +280,10 @@ def _draw_outcome() -> None:
 
 def _save() -> None:
     typed = {
-        name: str(st.session_state.get(f"{API_KEYS_FIELD}.{name}") or "")
+        name: str(st.session_state.get(f"{WEB_FIELD}.{name}") or "")
         for name in ("provider", "address", "cx")
     }
-    with problem_kept(API_KEYS_PROBLEM):
+    with problem_kept(WEB_PROBLEM):
         with state.open_store() as store, store.writing():
             store.projects.require_for_all(state.person(store), "admin", "choose a web search")
             save_web_choice(store, WebChoice(**typed))
@@ -294,7 +294,7 @@ def _try() -> None:
     """By a click alone: a rerun asks nobody."""
     from core.tools.web_search import tried
 
-    with problem_kept(API_KEYS_PROBLEM):
+    with problem_kept(WEB_PROBLEM):
         with state.open_store() as store:
             store.projects.require_for_all(state.person(store), "admin", "test the web search")
             choice = web_choice(store)

@@ -27,7 +27,7 @@ from core.store.corrections import LONGEST_COMMENT
 from core.store.sqlite import from_plain, to_plain
 
 Status = Literal["marked", "suggested", "rejected"]
-SpanEditorDid = Literal[
+SpanEdit = Literal[
     "", "mark", "category", "resize", "remove", "accept", "reject", "accept_all", "none",
     "not_none", "undo", "redo",
 ]  # fmt: skip
@@ -60,7 +60,7 @@ class Marked:
     revision: int = 0
     marks: tuple[Mark, ...] = ()
     none: bool = False
-    did: SpanEditorDid = ""
+    did: SpanEdit = ""
 
     @property
     def chosen(self) -> tuple[Mark, ...]:
@@ -205,7 +205,7 @@ def address_of(picture: Upright, key: str) -> str:
     return f"/{base}{path}" if base else path
 
 
-Did = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
+BoxEdit = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
 SMALLEST = 0.004  # of a side: anything smaller is a click
 ROUNDING = 1e-9
 MOST_BOXES = 500
@@ -231,7 +231,7 @@ class Drawn:
 
     revision: int = 0
     boxes: tuple[DrawnBox, ...] = ()
-    did: Did = ""
+    did: BoxEdit = ""
 
 
 # msgspec may crash where two threads are the first to convert the same dataclass.

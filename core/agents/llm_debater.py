@@ -1,15 +1,11 @@
-"""A debater by a language model: one short turn of plain text in the manner that is asked for.
+"""A debater, a writer of round summaries, agent C and agent B, each by a language model.
 
-Each manner has a prompt of its name; what it may show of the debate so far is one fenced text.
-Source: CEDA A.3.3 for the manner “debate”; core/schema/roles.py says of the others what they are.
-
-What a language model writes of a debate: a round in brief, and the response as it should read.
-Source: SC-MAKS 3.4 (context summarisation), 3.2 (the output O*).
-
-Agent C by a language model: facts, conflicts, and a share of the evidence for each debater.
-Source: CEDA 3.3. The judge gets every passage whatever the model says.
-
-Agent B by a language model: writes itself a prompt for the image, then reads it (CEDA A.3.2).
+The debater takes one short turn of plain text; each manner has a prompt of its name, and what it
+may show of the debate so far is one fenced text (CEDA A.3.3; core/schema/roles.py explains the
+other manners). The writer puts a round in brief and the response as it should read (SC-MAKS 3.4,
+3.2: the output O*). Agent C states facts, conflicts, and a share of the evidence for each debater;
+the judge gets every passage whatever the model says (CEDA 3.3). Agent B writes itself a prompt for
+the image, then reads it (CEDA A.3.2).
 """
 
 from __future__ import annotations

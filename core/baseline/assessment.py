@@ -1,9 +1,7 @@
-"""Assesses statements: reads each against its evidence, measures it, and gives it a label.
+"""Assesses statements: reads each against its evidence, measures it, gives it a label, explains it.
 
 Judge, debaters, span extractor and audit all ask here, so that they cannot disagree about what was
-read; what differs between them is which passages they see and which features they go by.
-
-Explains an assessment: the words that are wrong, what the source says instead, and where. Wrong
+read; what differs between them is which passages they see and which features they go by. Wrong
 words are values that differ from the evidence's own, and those that a reader doubts which marks
 words. A replacement is offered only where it is about the same thing: a table's labels say so, or
 the reader finds the corrected claim supported by the very window that it is taken from.

@@ -1,18 +1,16 @@
-"""The built-in debaters: three readers of one evidence who go by different things.
+"""The built-in debaters, agent C and agent B: readers of one evidence who go by different things.
 
 The entailment reader goes by what a passage means for the statement, the value checker by numbers,
 dates and names, the overlap reader by how much of the words the sources have at all. Each has a
 small model over its own features, fitted with the evidence model's; what they say is drawn from
-what was measured. In a debate in turn each agrees or denies and says what is new, or in a few words
-that nothing is; asked alone it states its verdict, confidence and doubt. A passage that another
-debater quotes, or a person points to, is read too.
+what was measured. In a debate in turns each agrees or denies and says what is new, or in a few
+words that nothing is; asked alone it states its verdict, confidence and doubt. A passage that
+another debater quotes, or a person points to, is read too.
 
-Agent C, built in: shares the evidence out so that debaters have something to tell each other. Its
-seat also sums up the rounds of long debates and puts the sources' values into a response. Source:
-CEDA 3.3 (debaters receive partly conflicting subsets, the judge the whole with conflicts marked),
-SC-MAKS 3.4 (round summaries). Every debater gets the closer half of each statement's passages;
-the others alternate. Agent B, built in: says what stands written in an image; what it cannot read
-it says so.
+Agent C shares the evidence out, so that debaters have something to tell each other: every debater
+gets the closer half of each statement's passages, the others alternate (CEDA 3.3: partly
+conflicting subsets). Its seat also sums up the rounds of long debates and puts the sources' values
+into a response (SC-MAKS 3.4). Agent B says what is written in an image, or that it cannot read it.
 """
 
 from __future__ import annotations

@@ -102,8 +102,6 @@ def brought(home: Path, source: str) -> str:
     if name not in known or _is_another(known[name], source):
         if "/" not in source and not Path(source).is_dir():
             require_reader(home, source)
-        from core.baseline.entailment import import_reader
-
         import_reader(source, home / "readers" / name)
     return name
 
@@ -198,7 +196,6 @@ def shared_assessor() -> Assessor:
 @lru_cache(maxsize=2)
 def _imported(folder: Path, changed: int) -> Assessor:
     from core.baseline.assessment import Assessor
-    from core.baseline.entailment import OnnxReader
 
     return Assessor(OnnxReader(folder), model_for(folder))
 

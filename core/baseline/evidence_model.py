@@ -1,18 +1,15 @@
-"""One calibrated probability that a statement is not supported by its evidence, and its label.
+"""The features of a statement beside its evidence, and one calibrated probability made of them.
 
-The mean of boosted trees and a linear model over `features`, fitted on many public sets and on
-constructed pairs at once, grouped by source (`training.train_evidence_model`). No weight is set by
-hand. The label follows the
-probability: from `hallucinated_from` on a statement is hallucinated, below `supported_below` it is
-supported, and between them it is unclear, so that verdicts that are given hold the error rate that
-the card names. Both limits were chosen on calibration rows.
+Features are a few dozen numbers with plain names, in families each of which can be left out to see
+what it is worth: reading, retrieval, coverage, values, negation, question, size. The model is the
+mean of boosted trees and a linear model over them, fitted on many public sets and on constructed
+pairs at once, grouped by source (`training.train_evidence_model`); no weight is set by hand, and
+the trees are plain arrays walked with numpy: nothing is unpickled.
 
-Boosted regression trees kept as plain arrays and walked with numpy: nothing is unpickled.
-
-What is measured of a statement beside its evidence: a few dozen numbers with plain names. The
-evidence model weighs them (`evidence_model`); explanations are drawn from the same readings. They
-come in families, each of which can be left out to see what it is worth: reading, retrieval,
-coverage, values, negation, question, size.
+The label follows the probability that the statement is not supported: from `hallucinated_from` on
+it is hallucinated, below `supported_below` it is supported, and between them it is unclear, so that
+verdicts that are given hold the error rate that the card names. Both limits were chosen on
+calibration rows.
 """
 
 from __future__ import annotations

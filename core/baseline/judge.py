@@ -2,12 +2,10 @@
 
 One chain leads from the statements to the headline: a response is as likely wrong as its worst
 statement, its label follows from that probability by the same limits as a statement's, and the
-reasons are drawn from what was read. Source: CEDA A.3.4.
-
-Lets what tools work out decide where the judge's readers cannot, or where it refutes them. Each
-tool reads the question and the response itself and speaks only where it is meant: a length, a
-date, code that is run, and sums, which are worked out statement by statement in every protocol.
-Source: HaluAgent 2.2, 2.3 (one tool per kind of statement).
+reasons are drawn from what was read (CEDA A.3.4). Tools decide where the readers cannot, or where a
+tool refutes them. Each reads the question and the response itself and speaks only where it is
+meant: a length, a date, code that is run, and sums, which are worked out statement by statement in
+every protocol (HaluAgent 2.2, 2.3: one tool per kind of statement).
 """
 
 from __future__ import annotations

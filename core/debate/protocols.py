@@ -1,9 +1,9 @@
-"""All protocols of debate by name; the audit, which debates only what stays open, is elsewhere.
+"""All protocols of debate by name, and whether a check's models have room for their questions.
 
-Whether the windows of a check's models take its questions at all, found out before any is asked.
-A question in its shortest form is the prompt around the response, one passage of the evidence and
-the beginning of two turns, beside the longest answer: what grows in a debate is cut to the window
-(`core/agents/transcript.py`), and these are not.
+The audit, which debates only what stays open, is elsewhere. A question in its shortest form is the
+prompt around the response, one passage of the evidence and the beginning of two turns, beside the
+longest answer: what grows in a debate is cut to the window (`core/agents/transcript.py`), and these
+are not, so a window that is too small is found out before any model is asked.
 """
 
 from __future__ import annotations

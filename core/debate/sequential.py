@@ -143,7 +143,7 @@ def _rounds(state: DebateState) -> Iterator[Event]:
         yield ConsensusReached(state.run.now(), answers[0].stance, turns)
 
 
-def society_calls(debaters: int, plan: Plan) -> Calls:
+def count_society_calls(debaters: int, plan: Plan) -> Calls:
     """As the head of this file says."""
     stages = 1 + rounds_of(plan)
     return Calls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
@@ -166,7 +166,11 @@ def _speech(state: DebateState, place: int, stage: int, answers: Sequence[Turn])
 
 
 SOCIETY = DebateProtocol(
-    "society", argue_society, society_calls, manners=("answer", "reconsider"), options=("rounds",)
+    "society",
+    argue_society,
+    count_society_calls,
+    manners=("answer", "reconsider"),
+    options=("rounds",),
 )
 
 

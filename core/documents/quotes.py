@@ -1,15 +1,14 @@
-"""Checks in code whether a quote stands in a source, and where. Source: ColMAD 2.3.
+"""Finds in code where a quote stands in a source, or words quoted from a response in it.
 
-First the exact words; then the same words under other spacing, case and typography; then the
-likeliest stretch by rapidfuzz, kept only at a score of 90 or more of 100 (its `partial_ratio`,
-which is Indel-based) and marked as fuzzy with that score. A quote of fewer than four letters
-proves nothing and is never fuzzy.
+A quote of a source (ColMAD 2.3): first the exact words; then the same words under other spacing,
+case and typography; then the likeliest stretch by rapidfuzz, kept only at a score of 90 or more of
+100 (its `partial_ratio`, which is Indel-based) and marked as fuzzy with that score. A quote of
+fewer than four letters proves nothing and is never fuzzy.
 
-Finds where words that a model quotes from a response stand in it. Exact words first; then the
-same words under other spacing, case, typography, Unicode form and digits; then the likeliest
-stretch between word edges, by rapidfuzz, at a similarity of `1 - Levenshtein / longer` of 0.9 or
-more; else nowhere. A place is never looked for in what people marked. What is found is always the
-response's own text. Source: MSA 3.4.
+Words of a response (MSA 3.4): exact words first; then the same words under other spacing, case,
+typography, Unicode form and digits; then the likeliest stretch between word edges, by rapidfuzz, at
+a similarity of `1 - Levenshtein / longer` of 0.9 or more; else nowhere. A place is never looked for
+in what people marked, and what is found is always the response's own text.
 """
 
 from __future__ import annotations

@@ -411,7 +411,5 @@ def joined_lines(above: str, below: str, known: frozenset[str]) -> tuple[str, st
         return (above, "") if keeps else (above[:-1], "")
     if below[:1] < "\u0e00":  # the first script without blanks
         return above, " "
-    both_unspaced = UNSPACED_CHARACTER.fullmatch(above[-1:]) and UNSPACED_CHARACTER.fullmatch(
-        below[:1]
-    )
+    both_unspaced = all(UNSPACED_CHARACTER.fullmatch(c) for c in (above[-1:], below[:1]))
     return above, "" if both_unspaced else " "

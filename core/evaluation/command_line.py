@@ -141,11 +141,6 @@ def _import(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, 
 
 
 def _calibrate(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
-    from core.evaluation.command_line import (
-        calibrate_reader,
-        rows_decided_here,
-        rows_of_sets,
-    )
 
     rows = rows_of_sets(given.dataset, Path(given.path or "."), given.limit)
     if given.decided_here:

@@ -299,11 +299,15 @@ def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -
     return Engine(home, replace(plan, agent_weights=found.number), keys, found.project_id)
 
 
+# What measures, and what only talks to people, is no part of the engine that is measured.
+NOT_MEASURED = ("evaluation", "__main__.py", "pipeline/doctor.py")
+
+
 @lru_cache(maxsize=1)
 def engine_digest() -> str:
-    """Names all that is in `core` but this folder: what measures is no part of what is measured."""
+    """Names all that is in `core` but `NOT_MEASURED`, and the pinned packages."""
     core = PROJECT_ROOT / "core"
-    aside = {core / "evaluation", core / "__main__.py", core / "command.py", core / "doctor.py"}
+    aside = {core / name for name in NOT_MEASURED}
     whole = hashlib.sha256()
     for path in sorted([*core.rglob("*"), PROJECT_ROOT / "requirements.txt"]):
         if path.is_file() and path.suffix != ".pyc" and not aside & {path, *path.parents}:

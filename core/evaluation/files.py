@@ -1,13 +1,12 @@
-"""Reads the files of public sets as they lie: plain, gzipped or in a zip.
+"""Reads the files of public sets as they lie, plain, gzipped or in a zip, as labelled rows.
 
 Files are untrusted: sizes are limited, nothing is unpacked to disk, and every error names file and
 line. What the rows mean is said in `core.evaluation.sets`.
 
-A labelled row of a public set, and the part of the set in which it lies. The part (to train on,
-to calibrate with or to choose by) follows from the row's group key alone: rows with one key (in
-small letters, letters and digits only) lie in one part, in every set. Rows with other keys may
-share a claim or an evidence text all the same, and then lie in two parts; where more than a
-handful of a set's texts do, its rule's note says so.
+The part in which a row lies (to train on, to calibrate with or to choose by) follows from its group
+key alone: rows with one key (in small letters, letters and digits only) lie in one part, in every
+set. Rows with other keys may share a claim or an evidence text all the same, and then lie in two
+parts; where more than a handful of a set's texts do, its rule's note says so.
 """
 
 from __future__ import annotations

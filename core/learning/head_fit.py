@@ -8,13 +8,14 @@ embeddings alone). How much a head reads them beside the embedding is weighed on
 split, which neither has seen: fine-tuned embeddings of the cases that tuned them look better than
 they are.
 
-Fits what a head's log odds are worth: the kind of curve is chosen by log loss on unseen cases.
-Where there is a calibration split, the curve is fitted to it. Before, it is fitted to what heads
-say of training cases that they have not seen; the encoder has seen those, so that they look surer
-than new ones will: such a curve may cool the probabilities but never sharpen them. `fit_stack`
-makes one probability of several scores of a case, by logistic weights that never turn a score
-round. Scores are cross-fitted, so the stack learns how much each is worth on cases not seen
-(Wolpert 1992; Breiman 1996 for weights that are not negative). With one score this is Platt's.
+The calibration says what a head's log odds are worth; the kind of curve is chosen by log loss on
+unseen cases. Where there is a calibration split, the curve is fitted to it. Before, it is fitted
+to what heads say of training cases that they have not seen; the encoder has seen those, so that
+they look surer than new ones will: such a curve may cool the probabilities but never sharpen them.
+`fit_stack` makes one probability of several scores of a case, by logistic weights that never turn
+a score round. Scores are cross-fitted, so the stack learns how much each is worth on cases not
+seen (Wolpert 1992; Breiman 1996 for weights that are not negative). With one score this is
+Platt's.
 """
 
 from __future__ import annotations

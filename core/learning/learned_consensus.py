@@ -203,9 +203,8 @@ def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
     """
     weights = weights_from(learned.body.get("weights"))
     agents = read_body(learned, lambda body: tuple(Agent(**own) for own in body["agents"]))
-    is_known = learned.body.get("features_schema") == FEATURES_SCHEMA and set(weights.names) <= set(
-        DEBATE_NAMES
-    )
+    schema = learned.body.get("features_schema")
+    is_known = schema == FEATURES_SCHEMA and set(weights.names) <= set(DEBATE_NAMES)
     if not is_known or tuple(agent.key for agent in agents) != weights.agents:
         raise ConfigError("Expected weights of this version's agents; learn them anew.")
     return weights, agents

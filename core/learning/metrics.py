@@ -2,9 +2,8 @@
 
 Positive is hallucinated. An interval is the middle 95 % of a seeded bootstrap over groups of
 related cases. Measures take weights, (draws, n): how often each case counts; all measures of one
-call are drawn alike, so that the interval of a difference is paired.
-
-A version's card, and two versions side by side on the same held-out cases.
+call are drawn alike, so that the interval of a difference is paired. Version cards and comparisons
+of two versions on the same held-out cases are made of them.
 """
 
 from __future__ import annotations

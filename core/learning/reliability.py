@@ -1,4 +1,4 @@
-"""How reliable each agent is, overall and by kind of case, and which pairs make up for each other.
+"""How reliable agents and tools are, and which pairs of agents make up for each other.
 
 An agent's share of right answers is a Beta posterior. Over all cases the prior is Beta(1, 1); on
 one kind of case it is a Beta around the agent's own mean, as firm as its kinds lie apart (empirical
@@ -10,8 +10,8 @@ agent's errors that go away: 1 - errors that both make / the fewer of the two ag
 is 0 where one errs wherever the better one does, 1 where they never err together, and not defined
 where the better one makes no error.
 
-How often audits used each tool, what came of it, and how often people agree with its label.
-Source: HaluAgent 3.4, figure 2 (usage rate and proportion of successful detection).
+Of tools: how often audits used each, what came of it, and how often people agree with its label
+(HaluAgent 3.4, figure 2: usage rate and proportion of successful detection).
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""A question to a language model and its answer as plain values, and whose model a name means.
+"""A question to a language model and its answer as plain values, and replies of a certain form.
 
 Agents make calls and hand them to a `Desk`; the desk keeps the ledger and the caps and hands them
-to a `Model`. Neither knows which provider answers. Names are read as litellm does, without it.
-
-Asks a model for a reply of a certain form, once more when the first cannot be read. Schema, then
-repair (code fences, prose around, single quotes, trailing commas), then one retry in the same
-conversation that shows the model what was wrong, then `ReplyError` with the raw text. Nothing in
-a reply is ever executed.
+to a `Model`. Neither knows which provider answers. Names are read as litellm does, without it. A
+reply that must have a form is read by its schema, then repaired (code fences, prose around, single
+quotes, trailing commas), then asked for once more in the same conversation, which shows the model
+what was wrong; then `ReplyError` carries the raw text. Nothing in a reply is ever executed.
 """
 
 from __future__ import annotations

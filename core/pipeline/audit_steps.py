@@ -1,13 +1,10 @@
-"""The parts of an audit: a statement checked tool by tool, which go to debate, how they close.
+"""The parts of an audit: a statement checked tool by tool, what is remembered, how it closes.
 
-Source: HaluAgent 2.3 (tool selection and verification), 2.4.1 (thought, action, observation); CEDA
-6 (a response checked while it is being written).
-
-What tools said of a statement, where in the response, and what the audit remembers of it. Source:
-HaluAgent 2.3 (the triple of sentence, label and evidence). Beyond the paper, a statement is
-contested where the reading of evidence is not one: then it goes to debate. `ToolUse.gave` is JSON
-made for the tool's own view; an imported trace may hold anything there, so only what has the
-shape below is taken from it.
+Source: HaluAgent 2.3 (tool selection and verification; the triple of sentence, label and evidence),
+2.4.1 (thought, action, observation); CEDA 6 (a response checked while it is being written). Beyond
+the paper, a statement is contested where the reading of evidence is not one: then it goes to
+debate. `ToolUse.gave` is JSON made for the tool's own view; an imported trace may hold anything
+there, so only what has the expected shape is taken from it.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ A worker thread drives the engine and stores each durable event before anybody d
 for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
 process as long as its heartbeat is fresh; another process may take it over when it is not. The
 engine is imported where a run needs it: a page that starts none opens sooner. People may speak
-while the agents argue (SC-MAKS 5.4).
-
-Reads and indexes new library files in the background, so that a check finds them ready.
+while the agents argue (SC-MAKS 5.4). New library files are read and indexed in the background too,
+so that a check finds them ready.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from core.schema.roles import Roster
 
 LOGGER = logging.getLogger(__name__)
-BACKGROUND_INDEXING_UNEXPECTED = (
+READING_FAILED = (
     "The file could not be read: an unexpected error, of which the server's log has the details. "
     "Choose Read again."
 )
@@ -137,7 +136,7 @@ class Prereading:
             self._refuse(source_id, str(error))
         except Exception:
             LOGGER.exception("%s could not be prepared", name)
-            self._refuse(source_id, BACKGROUND_INDEXING_UNEXPECTED)
+            self._refuse(source_id, READING_FAILED)
 
     def _refuse(self, source_id: str, problem: str) -> None:
         """A file that stayed waiting would be tried again at every look at the library."""

@@ -1,11 +1,9 @@
-"""Seats a run's agents, built-in ones and language models, by its plan and what people taught.
+"""Seats a run's agents by its plan and what people taught, and reuses an earlier run's steps.
 
 The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
-sooner.
-
-What a finished run spares the one that checks its case again: steps with the same inputs. Reading
-is not among them: it is kept by content in the store. Whether a roster's steps may be taken over
-at all is `Roster.is_deterministic`.
+sooner. A finished run spares the one that checks its case again those steps whose inputs are the
+same. Reading is not among them: it is kept by content in the store. Whether a roster's steps may be
+taken over at all is `Roster.is_deterministic`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Marks the words that do not hold: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3).
+"""Marks the words that are wrong: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3).
 
-A panel that marks words: each member extracts once, all others vote (MSA 3.3). In one run p of a
-span is the mean over the adjudicators that answered; whoever failed or gave no vote is absent
-from it. Over the runs the mean of each character is its soft label, and words are wrong where
-most of the runs give them p of the threshold or more (0.7 in the paper). Where a rule has
-weights, the weighted sum of the votes decides; where it names one member, that member's run alone
-does (table 5). All spans of an extractor go to an adjudicator in one call, so n members make n²
-calls at most, in a chain of two.
+In a panel each member extracts once and all others vote. In one run p of a span is the mean over
+the adjudicators that answered; whoever failed or gave no vote is absent from it. Over the runs the
+mean of each character is its soft label, and words are wrong where most of the runs give them p of
+the threshold or more (0.7 in the paper). Where a rule has weights, the weighted sum of the votes
+decides; where it names one member, that member's run alone does (table 5). All spans of an
+extractor go to an adjudicator in one call, so n members make n² calls at most, in a chain of two.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Checks a response while it is still arriving, and stores the run in the end like any other.
+"""Makes a stored case of what a person gives, checks it once, or checks a response as it arrives.
 
-Each statement is checked once it is whole, and what is cut once stays cut so. When all is there,
-the run is stored with what was found and goes on from it, as if it had been interrupted: reflection
-over the whole confirms or changes what was said before, and what is contested is debated.
-Source: CEDA 6, HaluAgent 2.3.
-
-What a person gives becomes a stored case; a run of it becomes one JSON object. The command line
-and the pages share this; `check_once` is the whole way for one claim.
+The command line and the pages share this; `check_once` is the whole way for one claim. Of a
+response that is still arriving, each statement is checked once it is whole, and what is cut once
+stays cut so. When all is there, the run is stored with what was found and goes on from it, as if it
+had been interrupted: reflection over the whole confirms or changes what was said before, and what
+is contested is debated. A run becomes one JSON object. Source: CEDA 6, HaluAgent 2.3.
 """
 
 from __future__ import annotations

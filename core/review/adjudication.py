@@ -1,8 +1,7 @@
 """What several people and the machine said of one case, side by side, so that it can be settled.
 
-Answers are recorded here too, so that the queue knows at once whether people differ.
-
-Cases much like one at hand, and what people decided on them.
+Answers are recorded here too, so that the queue knows at once whether people differ. Also finds
+cases much like one at hand, with what people decided on them.
 """
 
 from __future__ import annotations

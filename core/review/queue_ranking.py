@@ -1,14 +1,13 @@
-"""Which checks people should look at: a finished run becomes an item of the review queue.
+"""Which checks people should look at, and which verdicts a project answers by itself.
 
 An answer teaches most where the machine was unsure or its agents disagreed, so those come first
-(`core.store.queue`); a share drawn at random keeps measurements honest. What an item's
-run tells is known when it is queued; how unlike it is to what was answered changes with every
-answer, so a thread of its own works that out for the items that teach most and stores it.
+(`core.store.queue`); a share drawn at random keeps measurements honest. What an item's run tells is
+known when it is queued; how unlike it is to what was answered changes with every answer, so a
+thread of its own works that out for the items that teach most and stores it.
 
-Which verdicts a project answers by itself, and which are for people to decide. A project says how
-many of the verdicts that nobody looks at may be wrong; a limit on confidence, fitted on people's
-answers (`core/learning/metrics.py`), holds that. Where nothing was fitted, or nothing can be
-promised, the project answers nothing by itself.
+A project says how many of the verdicts that nobody looks at may be wrong; a limit on confidence,
+fitted on people's answers (`core/learning/track_record.py`), holds that. Where nothing was fitted,
+or nothing can be promised, the project answers nothing by itself.
 """
 
 from __future__ import annotations

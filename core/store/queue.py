@@ -4,11 +4,10 @@ Who claims, submits or passes does so inside `Store.writing()`: one IMMEDIATE tr
 whether an item is free and takes it, so twenty people at once are never given the same place. An
 item never goes to more people than the project wants.
 
-Which cases teach most when people answer them: unsure, disagreed on, unlike what is known.
-Uncertainty is the margin of p (Lewis and Gale 1994), disagreement the vote entropy of a committee
-(Dagan and Engelson 1995), both known when a run ends. Unlikeness to all that was answered, and to
-what is asked before (greedy k-center; Sener and Savarese 2018), keeps near copies apart. How the
-three are mixed was measured: docs/learning.md.
+Cases come first that teach most when people answer them. Uncertainty is the margin of p (Lewis and
+Gale 1994), disagreement the vote entropy of a committee (Dagan and Engelson 1995), both known when
+a run ends. Unlikeness to all that was answered, and to what is asked before (greedy k-center; Sener
+and Savarese 2018), keeps near copies apart. How the three are mixed was measured: docs/learning.md.
 """
 
 from __future__ import annotations

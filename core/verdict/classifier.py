@@ -1,20 +1,18 @@
 """The classifier over the judge's text, and a version of it as a folder that is not trusted.
 
-An encoder and a logistic head (`head.py`); where it was fine-tuned it has an encoder of its own.
-`confidence = max(p, 1 - p)`. Source: CEDA 3.4 eq. 1 and 3.5.
+An encoder and a logistic head; where it was fine-tuned it has an encoder of its own. `confidence =
+max(p, 1 - p)`. A folder holds plain arrays and a card; nothing is unpickled. `head.json` names the
+arrays of `head.safetensors` with their shapes, and size and sha256 of every other file; a digest
+guards it. Schemas 1 to 3, from before, kept the weights in `head.json`.
 
-A folder holds plain arrays and a card; nothing is unpickled. `head.json` names the arrays of
-`head.safetensors` with their shapes, and size and sha256 of every other file; a digest guards it.
-Schemas 1 to 3, from before, kept the weights in `head.json`.
-
-The logistic head over a verdict text's embedding and words and the judge's own probability. `m =
-g·(w·z + b) + a·logit(p_judge)` with `z` the text's embedding and `p_judge` the judge's own
-probability; where the judge gives none, `m = w·z + b`. Source: CEDA 3.4 eq. 1 and 3.5, which have
-no `p_judge`: a text hardly tells 0.6 from 0.9, which the judge knows, and says the same again
-where it is made from it. Where the text's words (known n-grams with a weight each) told more on
-cases not seen, `m` becomes `d·m + e·words(text) + f`. With `c` the calibration, `p_hallucinated =
-c(m)`: temperature (Guo et al. 2017), Platt's sigmoid (1999) or isotonic regression (Zadrozny and
-Elkan 2002). Fitted by `core/learning/head_fit.py` and `calibration.py`, applied with numpy alone.
+The head: `m = g·(w·z + b) + a·logit(p_judge)` with `z` the text's embedding and `p_judge` the
+judge's own probability; where the judge gives none, `m = w·z + b`. Source: CEDA 3.4 eq. 1 and 3.5,
+which have no `p_judge`: a text hardly tells 0.6 from 0.9, which the judge knows, and says the same
+again where it is made from it. Where the text's words (known n-grams with a weight each) told more
+on cases not seen, `m` becomes `d·m + e·words(text) + f`. With `c` the calibration,
+`p_hallucinated = c(m)`: temperature (Guo et al. 2017), Platt's sigmoid (1999) or isotonic
+regression (Zadrozny and Elkan 2002). Fitted by `core/learning/head_fit.py`, applied with numpy
+alone.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ feed-forward network; a softmax makes weights of scores. The reward model is suc
 Learned in `core/learning`, applied here with numpy alone; `with_weigher` seats, in a run, the
 weights that were in use when it began.
 
-What a debate, and each agent's answer in it, looked like: the numbers a consensus learns from.
 SC-MAKS 3.5 learns from "debate dynamics (e.g., critique frequency, revision sentiment, citation
 count)" and scores an answer O_i by the critiques C_ij on it, revisions and citations (3.5.1). The
-names and their order are a schema with a number of its own: whoever keeps numbers keeps it beside
-them, and a change of meaning is a new number. NaN where nothing is known.
+names of these features and their order are a schema with a number of its own: whoever keeps numbers
+keeps it beside them, and a change of meaning is a new number. NaN where nothing is known.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from core.evaluation import engine_runs
 from core.evaluation.engine_runs import engine_digest, engine_of, predicted
 from core.evaluation.files import GoldSpan
 from core.llm.keys import Keys
+from core.runtime.config import PROJECT_ROOT
 from core.schema.events import SpanAdjudicated, WordsScored
 from core.schema.progress import Progress
 from core.schema.records import Case, Cause, Judgement, Label, Plan, Span, Verdict, WordScore
@@ -62,6 +63,8 @@ def test_an_engine_is_that_of_its_home_and_known_by_its_code(
 ) -> None:
     with open_store(home) as store, store.writing():
         store.projects.save_setting("max_turns", 3)
+    core = PROJECT_ROOT / "core"
+    assert all((core / name).exists() for name in engine_runs.NOT_MEASURED), "moved or renamed"
     engine = engine_of(home, Plan(), Keys({}))
     assert (engine.plan.max_turns, engine.plan.classifier) == (3, "seed")
     root = tmp_path / "root"

@@ -1,10 +1,9 @@
 """Texts in which people marked wrong words or sentences: answers, summaries, hypotheses.
 
 The layouts that an import reads too (Mu-SHROOM, HaluQuestQA, RAGTruth, FaithBench, XSum) are read
-by `core/exchange/public_sets.py`, row by row; what is no such row is an error here.
-
-ReaLMistake: answers that experts checked, with what detectors said; zips are read in memory. The
-authors ask that no example be published as plain text: nothing is unpacked or shown.
+by `core/exchange/public_sets.py`, row by row; what is no such row is an error here. ReaLMistake's
+zips are read in memory: its authors ask that no example be published as plain text, so nothing is
+unpacked or shown.
 """
 
 from __future__ import annotations
