@@ -9,7 +9,7 @@ from core.agents.rosters import ROSTER_WORDS
 from core.schema.events import StepsReused
 from core.schema.progress import can_resume
 from core.schema.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
-from core.schema.rosters import BUILT_IN, WAYS
+from core.schema.rosters import BUILT_IN, PROTOCOL_INFOS
 
 LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
 FIELD_WORDS = {
@@ -113,8 +113,8 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "lead": "Lead: also retrains and activates",
     "admin": "Admin: also sets up the project",
 }
-PROTOCOL_WORDS = {way.name: way.words for way in WAYS}
-PROTOCOL_FITS = {way.name: way.fits for way in WAYS}
+PROTOCOL_WORDS = {way.name: way.words for way in PROTOCOL_INFOS}
+PROTOCOL_FITS = {way.name: way.fits for way in PROTOCOL_INFOS}
 
 
 def roster_words(name: str, words: str = "", *, short: bool = False) -> str:

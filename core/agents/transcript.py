@@ -40,19 +40,19 @@ NEARLY = 0.9  # of a length that did not fit: marks take some room too
 CLOSING = r"[\s,.;:!?，。；：！？]*[”\"»」』“]"
 
 
-class Words(dict[str, str]):
+class ByLanguage(dict[str, str]):
     """What our own code writes among what was said, by the language of the prompt, else English."""
 
     def __missing__(self, language: str) -> str:
         return self["en"]
 
 
-LEFT_OUT = Words(en="({} left out)", zh="（此前的 {} 次发言已省略）")
-BEFORE = Words(en="Before, in brief: ", zh="此前摘要：")
-PERSON = Words(en="{} (a person): ", zh="{}（真人）：")
-ABOUT = Words(en=" on {}’s answer", zh=" 谈 {} 的回答")
-ASSIGNED = Words(en=" (assigned {})", zh="（指定立场 {}）")
-SHORTENED = Words(en=" … (shortened)", zh="……（有删节）")
+LEFT_OUT = ByLanguage(en="({} left out)", zh="（此前的 {} 次发言已省略）")
+BEFORE = ByLanguage(en="Before, in brief: ", zh="此前摘要：")
+PERSON = ByLanguage(en="{} (a person): ", zh="{}（真人）：")
+ABOUT = ByLanguage(en=" on {}’s answer", zh=" 谈 {} 的回答")
+ASSIGNED = ByLanguage(en=" (assigned {})", zh="（指定立场 {}）")
+SHORTENED = ByLanguage(en=" … (shortened)", zh="……（有删节）")
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _with_mark(text: str, quote: str, mark: str) -> str:
 
 
 def _rounded(words: str, language: str) -> str:
-    """Words that were cut, up to their last sentence or word; no figure is left with half of it."""
+    """ByLanguage that were cut, up to their last sentence or word; no figure is left with half of it."""
     ended = whole_sentences(words, language)
     if len(words) > len(ended) >= len(words) / 2:
         return ended

@@ -28,8 +28,8 @@ from core.schema.rosters import (
     DEBATE_NAMES,
     FOR_READERS,
     MOST_ROUNDS,
+    PROTOCOL_INFOS,
     STYLES,
-    WAYS,
     JudgeManner,
     Manner,
     Option,
@@ -41,7 +41,7 @@ from core.schema.rosters import (
 
 _FOUND: dict[str, DebateProtocol] = {
     value.name: value
-    for module in sorted({way.module for way in WAYS if way.module})
+    for module in sorted({way.module for way in PROTOCOL_INFOS if way.module})
     for value in vars(import_module(f"core.debate.{module}")).values()
     if isinstance(value, DebateProtocol)
 }

@@ -214,7 +214,7 @@ def file_type(kind: SourceKind) -> FileType:
     return {one.kind: one for one in FILE_TYPES}[kind]
 
 
-def called(name: str) -> FileType | None:
+def type_of_name(name: str) -> FileType | None:
     """The type of files whose names end so; None where none do."""
     _, dot, ending = name.rpartition(".")
     return next((one for one in FILE_TYPES if dot and ending.lower() in one.endings), None)
@@ -269,7 +269,7 @@ def kind_of(name: str, data: bytes) -> SourceKind:
     """
     if not data:
         raise InputError(f"{shown(name)} is empty (0 bytes); save it again and add it once more.")
-    own, ending = called(name), name.rpartition(".")[2].lower()
+    own, ending = type_of_name(name), name.rpartition(".")[2].lower()
     expected = own.kind if own else None
     found = _found(name, data, expected)
     if found is None:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from core.baseline.wording import counted
 from core.documents.library import store_file
-from core.documents.readers import called
+from core.documents.readers import type_of_name
 from core.exchange.outgoing import stored_row
 from core.exchange.rows import (
     IMPORTED,
@@ -398,7 +398,7 @@ def _add(store: Store, home: Path, data: bytes, name: str, order: Order) -> Libr
         "".join(c for c in name if c.isprintable() and c not in "/\\")[:LONGEST_NAME].strip()
         or NO_NAME
     )
-    own = called(bare)
+    own = type_of_name(bare)
     if own is None or not own.is_text:  # a text under the name of the PDF that it was taken from
         bare += ".txt"
     settings = store.projects.settings()

@@ -36,7 +36,7 @@ TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended
 
 
 @dataclass(frozen=True)
-class Way:
+class ProtocolInfo:
     """A way to argue as people choose it: its name, what happens (`words`), and what it `fits`.
 
     `module` of `core/debate` holds its code, none an audit's, which is no debate. `for_readers`:
@@ -52,54 +52,54 @@ class Way:
 
 
 # In the order in which they are offered. Kept here, so that a page or a trace loads no code.
-WAYS = (
-    Way("ceda", "sequential",
+PROTOCOL_INFOS = (
+    ProtocolInfo("ceda", "sequential",
         "Debate in turn (CEDA): two unlike debaters answer each other in turn, then a judge "
         "decides.",
         "It fits a single claim or a short answer that rests on your documents.", for_readers=True),
-    Way("single", "independent",
+    ProtocolInfo("single", "independent",
         "Single judge: one judge reads the evidence, and nobody argues.",
         "It is the quickest way, and the baseline of every debate.", for_readers=True),
-    Way("ensemble", "independent",
+    ProtocolInfo("ensemble", "independent",
         "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
         "It shows what many heads come to without arguing; a coin that decided is told of.",
         for_readers=True),
-    Way("colmad", "colmad",
+    ProtocolInfo("colmad", "colmad",
         "Shared goal (ColMAD): all answer alone, then complete each other’s answers; a judge "
         "concludes.",
         "It fits what is hard to see: debaters work towards one goal, say how sure they are and "
         "where they may be mistaken."),
-    Way("copmad", "colmad",
+    ProtocolInfo("copmad", "colmad",
         "Assigned sides (CopMAD): two debaters are given opposing sides and argue to win; a "
         "judge decides.",
         "It shows the best case for either side. Who argues better may win: it is here to be "
         "compared with."),
-    Way("society", "sequential",
+    ProtocolInfo("society", "sequential",
         "Society of minds: all answer, then reconsider having read the others; most decide.",
         "It fits questions that several can think through alone and then learn from each other; "
         "no judge decides."),
-    Way("mad", "sequential",
+    ProtocolInfo("mad", "sequential",
         "Tit for tat (MAD): one debater opposes the other until a judge finds the answer clear.",
         "It fits claims that look right at once: somebody has to speak against the first view."),
-    Way("mamm_refine", "mamm_refine",
+    ProtocolInfo("mamm_refine", "mamm_refine",
         "Corrected text (MAMM-REFINE): agents find wrong words, criticise each other’s finds, "
         "and mend the text.",
         "It fits a text that you want to put right: you take the better text or leave it."),
-    Way("sc_maks", "sc_maks",
+    ProtocolInfo("sc_maks", "sc_maks",
         "Advice and attack (SC-MAKS): agents help and attack each other’s answers in rounds, "
         "then their weights decide.",
         "It is the most thorough and the costliest, and what is wrong is written anew."),
-    Way("adaptive", "independent",
+    ProtocolInfo("adaptive", "independent",
         "Adaptive: a single judge first; a debate only where it is not sure enough.",
         "It saves calls: the debate is held only where the judge is unsure or the built-in "
         "readers contradict it."),
-    Way("audit", "",
+    ProtocolInfo("audit", "",
         "Audit: each statement is checked with the tool that fits it; debate on what stays "
         "contested.",
         "It fits a long response, and one with sums, dates, code or a length asked for."),
 )  # fmt: skip
-NAMES = tuple(way.name for way in WAYS if way.module)
-FOR_READERS = tuple(way.name for way in WAYS if way.for_readers)
+NAMES = tuple(way.name for way in PROTOCOL_INFOS if way.module)
+FOR_READERS = tuple(way.name for way in PROTOCOL_INFOS if way.for_readers)
 # Those that an adaptive check can go on to.
 DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
 
