@@ -337,7 +337,7 @@ def test_a_checks_size_tells_its_language_its_images_and_what_is_yet_to_be_embed
     shelf: Store,
 ) -> None:
     entries = [
-        LibraryEntry(name, "project", name, kind, 1, "ready", "Mira", 1.0, characters=length)  # type: ignore[arg-type]
+        LibraryEntry(name, "project", name, kind, 1, "ready", "Mira", 1.0, characters=length)
         for name, kind, length in (("a", "text", 900), ("b", "text", 70), ("c", "image", 5))
     ]
     embedding = Seat(model="openai/e", api_base="http://127.0.0.1:9/v1")

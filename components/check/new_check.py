@@ -31,6 +31,7 @@ from components.widgets.wording import clipped, counted, escaped, size, when
 from core.baseline.examples import EXAMPLES, Example
 from core.debate.protocols import has_turns, offered_to, require_protocol
 from core.documents.library import store_file
+from core.documents.readers import endings
 from core.pipeline.run_factory import require_keys
 from core.pipeline.streaming_input import Draft, store_case
 from core.runtime.config import Settings
@@ -39,9 +40,6 @@ from core.schema.records import Case, LibraryEntry, Plan, Project, Run
 from core.schema.rosters import AS_IS, BUILT_IN
 from core.store import Store
 
-READABLE = [
-    "txt", "md", "pdf", "docx", "html", "htm", "csv", "tsv", "png", "jpg", "jpeg", "webp",
-]  # fmt: skip
 STATUS_ICONS = {
     "waiting": ":material/hourglass_empty:",
     "reading": ":material/hourglass_top:",
@@ -64,7 +62,7 @@ def draw_uploader(key: str, label: str = "Documents and images", choice: str = "
         key=key,
         accept_multiple_files=True,
         max_upload_size=limit,
-        help=f"{', '.join(READABLE)}; up to {limit} MB each. They are kept on this computer; a "
+        help=f"{', '.join(endings())}; up to {limit} MB each. They are kept on this computer; a "
         "roster of language models sends the passages and images that it uses to its provider.",
         on_change=_mark_changed,
         args=(key,),

@@ -10,7 +10,13 @@ import streamlit as st
 
 from components.app import state
 from components.setup.settings import draw_keys_of
-from components.widgets.wording import escaped, protocol_words, roster_words, seconds
+from components.widgets.wording import (
+    PROTOCOL_FITS,
+    escaped,
+    protocol_words,
+    roster_words,
+    seconds,
+)
 from core.agents.rosters import sheet_named, sheets_of
 from core.debate import protocols
 from core.debate.protocols import DEBATES, offered_to, options_of, then_of
@@ -157,24 +163,6 @@ def _draw_words(label: str, words: Mapping[str, str], key: str, **options: Any) 
     )
 
 
-FITS = {
-    "ceda": "It fits a single claim or a short answer that rests on your documents.",
-    "single": "It is the quickest way, and the baseline of every debate.",
-    "ensemble": "It shows what many heads come to without arguing; a coin that decided is told of.",
-    "adaptive": "It saves calls: the debate is held only where the judge is unsure or the built-in "
-    "readers contradict it.",
-    "colmad": "It fits what is hard to see: debaters work towards one goal, say how sure they are "
-    "and where they may be mistaken.",
-    "copmad": "It shows the best case for either side. Who argues better may win: it is here to be "
-    "compared with.",
-    "society": "It fits questions that several can think through alone and then learn from each "
-    "other; no judge decides.",
-    "sc_maks": "It is the most thorough and the costliest, and what is wrong is written anew.",
-    "mad": "It fits claims that look right at once: somebody has to speak against the first view.",
-    "mamm_refine": "It fits a text that you want to put right: you take the better text or leave "
-    "it.",
-    "audit": "It fits a long response, and one with sums, dates, code or a length asked for.",
-}
 # Whoever only wants to check a text finds what fits above the papers' other ways to argue.
 EVERYDAY = ("ceda", "audit", "single", "adaptive")
 MODELS_ONLY = (
@@ -203,7 +191,7 @@ def draw_protocol_choice(key: str, roster: str) -> str:
         persist_state="session",
     )
     protocol = str(chosen or usual)
-    st.caption(escaped(f"{happens(protocol)} {FITS.get(protocol, '')}".strip()))
+    st.caption(escaped(f"{happens(protocol)} {PROTOCOL_FITS.get(protocol, '')}".strip()))
     draw_offer_note(offered)
     return protocol
 

@@ -26,11 +26,10 @@ from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.documents.segmentation import terms
 from core.exchange.annotation_tools import config_of
 from core.exchange.archive import give, take
-from core.exchange.fields import WRITTEN
 from core.exchange.incoming import As, Order, Outcome, foreseen, take_in
 from core.exchange.outgoing import rows_of, sorted_out, zipped
 from core.exchange.packed import MOST_MEGABYTES
-from core.exchange.registry import FORMATS, joined_sources, recognised
+from core.exchange.registry import FORMATS, WRITTEN, joined_sources, recognised
 from core.exchange.rows import ExchangeRow, Problem, Read
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError, ReviewError

@@ -15,12 +15,19 @@ from components.widgets.html import changed_lines, difference_html, element, joi
 from components.widgets.wording import (
     FIELD_WORDS,
     LANGUAGE_WORDS,
-    PROMPT_WORDS,
     counted,
     escaped,
     when,
 )
-from core.llm.prompting import FIELDS, Prompt, PromptBook, check_edit, shipped
+from core.llm.prompting import (
+    FIELDS,
+    LANGUAGES,
+    TITLES,
+    Prompt,
+    PromptBook,
+    check_edit,
+    shipped,
+)
 from core.runtime.errors import ReviewError
 from core.store.projects import RANK, PromptEdit
 
@@ -247,26 +254,26 @@ def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
     with right:
         language = st.segmented_control(
             "Language",
-            list(LANGUAGE_WORDS),
+            LANGUAGES,
             default="en",
             required=True,
-            format_func=lambda code: LANGUAGE_WORDS[code],
+            format_func=lambda code: LANGUAGE_WORDS.get(code, code),
             key="prompts.language",
             persist_state="session",
-            help="Checks of Chinese texts use the Chinese prompts, all others the English ones.",
+            help="A check uses the prompts in its text’s language, else the English ones.",
         )
 
     with left:
         name = st.selectbox(
             "Prompt",
-            list(PROMPT_WORDS),
-            index=list(PROMPT_WORDS).index("debate"),
-            format_func=lambda name: PROMPT_WORDS[name],
+            list(TITLES),
+            index=list(TITLES).index("debate"),
+            format_func=lambda name: TITLES[name],
             key="prompts.name",
             persist_state="session",
         )
     chosen = language or "en"
-    here = [words for known, words in PROMPT_WORDS.items() if (known, chosen) in edited]
+    here = [words for known, words in TITLES.items() if (known, chosen) in edited]
     if here:
         st.caption(f"Edited in this project: {', '.join(here)}.")
     return load_prompt(project_id, name or "debate", chosen)

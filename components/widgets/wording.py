@@ -9,48 +9,8 @@ from core.agents.rosters import ROSTER_WORDS
 from core.schema.events import StepsReused
 from core.schema.progress import can_resume
 from core.schema.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
-from core.schema.rosters import BUILT_IN
+from core.schema.rosters import BUILT_IN, PROTOCOL_INFOS
 
-PROMPT_WORDS = {
-    "image_question": "Image: what to look for",
-    "image_reading": "Image: reading it",
-    "context": "Evidence in order",
-    "debate": "Debater’s turn",
-    "answer": "Debater’s own answer",
-    "collaborate": "Debater’s turn together with others (ColMAD)",
-    "compete": "Debater’s turn for an assigned side (CopMAD)",
-    "reconsider": "Debater’s answer, reconsidered",
-    "tit_for_tat": "Debater’s turn in tit for tat",
-    "detect": "Debater names wrong words",
-    "critique": "Debater on the words that others name",
-    "revise": "Debater’s mended text",
-    "advise": "Debater’s advice on another’s answer",
-    "attack": "Debater’s attack on another’s answer",
-    "summary": "A round in brief",
-    "corrected": "Response as it should read",
-    "judge": "Judge’s verdict",
-    "judge_moderate": "Judge after a round: does the debate go on?",
-    "judge_rerank": "Judge picks the best of the mended texts",
-    "judge_plain": "Single judge, asked plainly",
-    "judge_thought": "Single judge, thinking aloud",
-    "judge_examples": "Single judge, with examples",
-    "judge_collaborate": "Judge’s verdict on what was found together (ColMAD)",
-    "judge_compete": "Judge’s verdict on assigned sides (CopMAD)",
-    "segment": "Response into statements",
-    "spans": "Wrong words",
-    "span_examples": "Wrong words: examples from corrections",
-    "span_vote": "Vote on wrong words",
-    "match": "Tool: a statement against its evidence",
-    "back_translation": "Tool: a translation put back",
-    "translation": "Tool: a claimed translation",
-    "pick_tool": "Audit: the next tool for a statement",
-    "reflect": "Audit: looking over all statements",
-    "panel_spans": "Wrong words: by a member of the panel",
-    "panel_votes": "Wrong words: votes of the panel",
-    "alignment": "Measuring: an explanation beside a person’s reason",
-    "mend": "Asking again for a usable reply",
-    "trajectory": "Trajectories: what the agent is told first",
-}
 LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
 FIELD_WORDS = {
     "role": "the role that the project or the check gives",
@@ -153,25 +113,8 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "lead": "Lead: also retrains and activates",
     "admin": "Admin: also sets up the project",
 }
-PROTOCOL_WORDS = {
-    "ceda": "Debate in turn (CEDA): two unlike debaters answer each other in turn, then a judge "
-    "decides.",
-    "single": "Single judge: one judge reads the evidence, and nobody argues.",
-    "ensemble": "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
-    "adaptive": "Adaptive: a single judge first; a debate only where it is not sure enough.",
-    "colmad": "Shared goal (ColMAD): all answer alone, then complete each other’s answers; a judge "
-    "concludes.",
-    "copmad": "Assigned sides (CopMAD): two debaters are given opposing sides and argue to win; a "
-    "judge decides.",
-    "society": "Society of minds: all answer, then reconsider having read the others; most decide.",
-    "sc_maks": "Advice and attack (SC-MAKS): agents help and attack each other’s answers in "
-    "rounds, then their weights decide.",
-    "mad": "Tit for tat (MAD): one debater opposes the other until a judge finds the answer clear.",
-    "mamm_refine": "Corrected text (MAMM-REFINE): agents find wrong words, criticise each other’s "
-    "finds, and mend the text.",
-    "audit": "Audit: each statement is checked with the tool that fits it; debate on what stays "
-    "contested.",
-}
+PROTOCOL_WORDS = {way.name: way.words for way in PROTOCOL_INFOS}
+PROTOCOL_FITS = {way.name: way.fits for way in PROTOCOL_INFOS}
 
 
 def roster_words(name: str, words: str = "", *, short: bool = False) -> str:

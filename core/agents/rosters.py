@@ -9,10 +9,11 @@ The roster that a command asks for: one model, a roster's name, or a roster's fi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from core.agents.roster_files import (
     MOST_BYTES,
@@ -225,8 +226,18 @@ __all__ = (
     "sheet_named",
     "sheets_of",
 )
-Player = TypeVar("Player")
 AS_SHIPPED = SpanThreshold()
+# By role, the module and the class that play it on a language model; `_debaters` has the debaters.
+PLAYERS: Mapping[str, tuple[str, str]] = {
+    "segmenter": ("llm_audit", "LlmSegmenter"),
+    "tool_picker": ("llm_audit", "LlmToolPicker"),
+    "reflector": ("llm_audit", "LlmReflector"),
+    "image_reader": ("llm_debater", "LlmImageReader"),
+    "context_writer": ("llm_debater", "LlmContextWriter"),
+    "judge": ("llm_judge", "LlmJudge"),
+    "span_extractor": ("llm_panel", "LlmSpanExtractor"),
+    "span_adjudicator": ("llm_panel", "LlmSpanAdjudicator"),
+}
 ROSTER_WORDS: Mapping[str, str] = {name: sheet.words for name, sheet in SHIPPED.items()}
 
 
@@ -312,29 +323,20 @@ def seated(sheet: RosterSheet, work: AgentContext) -> Roster:
     panel, rule = _panel(sheet, work), _panel_rule(sheet, work)
     if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
         return replace(spare, name=sheet.name, span_panel=panel, panel_rule=rule)
-    from core.agents.llm_audit import LlmReflector, LlmSegmenter, LlmToolPicker
-    from core.agents.llm_debater import LlmContextWriter, LlmImageReader
-    from core.agents.llm_judge import LlmJudge
-    from core.agents.llm_panel import LlmSpanAdjudicator, LlmSpanExtractor
-
-    def player(seat: Seat, own: Player, make: Callable[[Seat, AgentContext], Player]) -> Player:
-        return own if seat.is_built_in else make(seat, work)
-
-    return Roster(
+    played = {
+        role: getattr(import_module(f"core.agents.{module}"), name)(getattr(sheet, role), work)
+        for role, (module, name) in PLAYERS.items()
+        if not getattr(sheet, role).is_built_in
+    }
+    return replace(
+        spare,
         name=sheet.name,
-        segmenter=player(sheet.segmenter, spare.segmenter, LlmSegmenter),
-        tool_picker=player(sheet.tool_picker, spare.tool_picker, LlmToolPicker),
-        reflector=player(sheet.reflector, spare.reflector, LlmReflector),
-        image_reader=player(sheet.image_reader, spare.image_reader, LlmImageReader),
-        context_writer=player(sheet.context_writer, spare.context_writer, LlmContextWriter),
         debaters=_debaters(sheet, work),
-        judge=player(sheet.judge, spare.judge, LlmJudge),
-        span_extractor=player(sheet.span_extractor, spare.span_extractor, LlmSpanExtractor),
-        span_adjudicator=player(sheet.span_adjudicator, spare.span_adjudicator, LlmSpanAdjudicator),
         spare=spare,
         calls_made=work.desk.drain,
         span_panel=panel,
         panel_rule=rule,
+        **played,
     )
 
 

@@ -38,13 +38,21 @@ from core.schema.rosters import Seat
 LEAST_TOKENS = 32  # of words that are shortened; a turn begins with its stance
 NEARLY = 0.9  # of a length that did not fit: marks take some room too
 CLOSING = r"[\s,.;:!?，。；：！？]*[”\"»」』“]"
-# What our own code writes among what was said, by the language of the prompt.
-LEFT_OUT = {"en": "({} left out)", "zh": "（此前的 {} 次发言已省略）"}
-BEFORE = {"en": "Before, in brief: ", "zh": "此前摘要："}
-PERSON = {"en": "{} (a person): ", "zh": "{}（真人）："}
-ABOUT = {"en": " on {}’s answer", "zh": " 谈 {} 的回答"}
-ASSIGNED = {"en": " (assigned {})", "zh": "（指定立场 {}）"}
-SHORTENED = {"en": " … (shortened)", "zh": "……（有删节）"}
+
+
+class ByLanguage(dict[str, str]):
+    """What our own code writes among what was said, by the language of the prompt, else English."""
+
+    def __missing__(self, language: str) -> str:
+        return self["en"]
+
+
+LEFT_OUT = ByLanguage(en="({} left out)", zh="（此前的 {} 次发言已省略）")
+BEFORE = ByLanguage(en="Before, in brief: ", zh="此前摘要：")
+PERSON = ByLanguage(en="{} (a person): ", zh="{}（真人）：")
+ABOUT = ByLanguage(en=" on {}’s answer", zh=" 谈 {} 的回答")
+ASSIGNED = ByLanguage(en=" (assigned {})", zh="（指定立场 {}）")
+SHORTENED = ByLanguage(en=" … (shortened)", zh="……（有删节）")
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Talk:
-    """What was said so far, in order; `language` is that of the prompt, en or zh."""
+    """What was said so far, in order; `language` is that of the prompt."""
 
     lines: tuple[Line, ...]
     language: str
@@ -169,7 +177,7 @@ class Talk:
         return texts
 
     def _left_out(self, number: int) -> str:
-        words = counted(number, "earlier turn") if self.language == "en" else str(number)
+        words = str(number) if self.language == "zh" else counted(number, "earlier turn")
         return LEFT_OUT[self.language].format(words)
 
     def _shown(self, texts: Sequence[str], gone: int) -> Shown:
@@ -192,7 +200,7 @@ def _with_mark(text: str, quote: str, mark: str) -> str:
 
 
 def _rounded(words: str, language: str) -> str:
-    """Words that were cut, up to their last sentence or word; no figure is left with half of it."""
+    """ByLanguage that were cut, up to their last sentence or word; no figure is left with half of it."""
     ended = whole_sentences(words, language)
     if len(words) > len(ended) >= len(words) / 2:
         return ended

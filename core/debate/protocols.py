@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 from core.agents.agent_runner import too_small
 from core.agents.transcript import LEAST_TOKENS
 from core.debate import NAMES
-from core.debate.colmad import COLMAD, COPMAD
-from core.debate.independent import ENSEMBLE, SINGLE, next_of, over
-from core.debate.mamm_refine import MAMM_REFINE
-from core.debate.sc_maks import SC_MAKS
-from core.debate.sequential import CEDA, MAD, SOCIETY
+from core.debate.independent import next_of, over
+from core.debate.sequential import CEDA
 from core.debate.state import DebateProtocol
 from core.llm.limits import estimated_tokens, window_of, words_tokens
 from core.llm.prompting import FIELDS, Fence, PromptBook, filled
@@ -27,8 +25,10 @@ from core.schema.events import AUDIT
 from core.schema.records import Case, Plan, Project
 from core.schema.rosters import (
     AS_IS,
+    DEBATE_NAMES,
     FOR_READERS,
     MOST_ROUNDS,
+    PROTOCOL_INFOS,
     STYLES,
     JudgeManner,
     Manner,
@@ -39,21 +39,15 @@ from core.schema.rosters import (
     turn_tokens,
 )
 
-DEBATES: Mapping[str, DebateProtocol] = {
-    protocol.name: protocol
-    for protocol in (
-        CEDA,
-        ENSEMBLE,
-        COLMAD,
-        COPMAD,
-        SOCIETY,
-        MAD,
-        MAMM_REFINE,
-        SC_MAKS,
-    )
+_FOUND: dict[str, DebateProtocol] = {
+    value.name: value
+    for module in sorted({way.module for way in PROTOCOL_INFOS if way.module})
+    for value in vars(import_module(f"core.debate.{module}")).values()
+    if isinstance(value, DebateProtocol)
 }
-_ALL = {**DEBATES, "single": SINGLE, "adaptive": over(DEBATES)}
-PROTOCOLS: Mapping[str, DebateProtocol] = {name: _ALL[name] for name in NAMES}
+DEBATES: Mapping[str, DebateProtocol] = {name: _FOUND[name] for name in DEBATE_NAMES}
+_FOUND["adaptive"] = over(DEBATES)
+PROTOCOLS: Mapping[str, DebateProtocol] = {name: _FOUND[name] for name in NAMES}
 # As the command line has them; turns are the project's, and the seed goes with everything.
 OPTION_WORDS: Mapping[Option, str] = {
     "rounds": "--rounds", "samples": "--samples", "style": "--style",

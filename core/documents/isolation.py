@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from core.documents.draft import ReadRequest, Report, shown
-from core.documents.readers import read
+from core.documents.readers import file_type, read
 from core.runtime.concurrency import Stop
 from core.runtime.config import MEGABYTE, PROJECT_ROOT, Settings
 from core.runtime.errors import InputError, Stopped
@@ -33,9 +33,7 @@ LOGGER = logging.getLogger(__name__)
 # Measured: OCR of pages and charts takes 1.2 to 1.7 GB of address space (0.5 to 0.8 GB in use), the
 # largest pictures 2.3 GB, text alone less than 1 GB.
 MEMORY = 4096 * MEGABYTE
-# These readers are plain Python and linear, so small files need no child of their own.
-HERE: frozenset[SourceKind] = frozenset({"text", "table"})
-LARGEST_HERE = MEGABYTE
+LARGEST_HERE = MEGABYTE  # of what a light reader reads without a child process
 AT_ONCE = 2
 NEEDED_BY_LOADERS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "TEMP")
 # Per-thread arenas reserve address space by the gigabyte on machines with many cores.
@@ -75,7 +73,7 @@ def read_source(
     from core.store.sqlite import from_plain
 
     stop.check()
-    if kind in HERE and len(data) <= LARGEST_HERE:
+    if file_type(kind).is_light and len(data) <= LARGEST_HERE:
         source = read(ReadRequest(source_id, name, data, kind, settings, on_progress))
     else:
         task = Task(

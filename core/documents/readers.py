@@ -11,8 +11,8 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
-from typing import get_args
 
 import regex
 
@@ -175,37 +175,62 @@ def _replaced(data: bytes, encoding: str) -> tuple[str, str]:
         return data.decode(encoding, "replace"), remark
 
 
-READ_HERE = ".txt, .md, .pdf, .docx, .html, .csv, .tsv, .png, .jpg and .webp"
-KINDS: dict[str, SourceKind] = {
-    "txt": "text",
-    "text": "text",
-    "md": "markdown",
-    "markdown": "markdown",
-    "pdf": "pdf",
-    "docx": "docx",
-    "html": "html",
-    "htm": "html",
-    "xhtml": "html",
-    "csv": "table",
-    "tsv": "table",
-    "png": "image",
-    "jpg": "image",
-    "jpeg": "image",
-    "webp": "image",
-}
-WORDS: dict[SourceKind, str] = {
-    "text": "plain text",
-    "markdown": "Markdown text",
-    "pdf": "a PDF",
-    "docx": "a Word document",
-    "html": "an HTML page",
-    "table": "a table of plain text",
-    "image": "a PNG, JPEG or WebP image",
-}
+@dataclass(frozen=True)
+class FileType:
+    """A type of file that is read: what it is called, by what it is known, and what reads it.
+
+    `reader` names the module beside this one and its function, which makes a `Source` of a
+    `ReadRequest`. `is_text`: it may be plain text in UTF-8; any other must begin with a signature.
+    `is_light`: the reader is plain Python and linear, so small files need no child process.
+    """
+
+    kind: SourceKind
+    words: str
+    endings: tuple[str, ...]
+    reader: tuple[str, str]
+    signatures: tuple[bytes, ...] = ()
+    is_text: bool = True
+    is_light: bool = False
+
+
+FILE_TYPES = (
+    FileType("text", "plain text", ("txt", "text"), ("readers", "read_text"), is_light=True),
+    FileType("markdown", "Markdown text", ("md", "markdown"), ("html", "read_markdown")),
+    FileType("pdf", "a PDF", ("pdf",), ("pdf", "read_pdf"), (b"%PDF-",), is_text=False),
+    FileType("docx", "a Word document", ("docx",), ("docx", "read_docx"), is_text=False),
+    FileType("html", "an HTML page", ("html", "htm", "xhtml"), ("html", "read_html")),
+    FileType(
+        "table", "a table of plain text", ("csv", "tsv"), ("tables", "read_table"), is_light=True
+    ),
+    FileType(
+        "image", "a PNG, JPEG or WebP image", ("png", "jpg", "jpeg", "webp"),
+        ("images", "read_image"), (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"), is_text=False,
+    ),
+)  # fmt: skip
+
+
+def file_type(kind: SourceKind) -> FileType:
+    """The type of that kind."""
+    return {one.kind: one for one in FILE_TYPES}[kind]
+
+
+def type_of_name(name: str) -> FileType | None:
+    """The type of files whose names end so; None where none do."""
+    _, dot, ending = name.rpartition(".")
+    return next((one for one in FILE_TYPES if dot and ending.lower() in one.endings), None)
+
+
+def endings() -> list[str]:
+    """The endings of all files that are read."""
+    return [ending for one in FILE_TYPES for ending in one.endings]
+
+
+def _what_is_read() -> str:
+    return f"Counterpoint reads .{', .'.join(endings())}"
+
+
+# Of what is not read.
 SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"%PDF-", "pdf"),
-    (b"\x89PNG\r\n\x1a\n", "image"),
-    (b"\xff\xd8\xff", "image"),
     (b"GIF8", "a GIF image (save it as PNG)"),
     (b"BM", "a bitmap image (save it as PNG)"),
     (b"II*\x00", "a TIFF image (save it as PNG or PDF)"),
@@ -244,19 +269,18 @@ def kind_of(name: str, data: bytes) -> SourceKind:
     """
     if not data:
         raise InputError(f"{shown(name)} is empty (0 bytes); save it again and add it once more.")
-    ending = name.rpartition(".")[2].lower() if "." in name else ""
-    expected = KINDS.get(ending)
+    own, ending = type_of_name(name), name.rpartition(".")[2].lower()
+    expected = own.kind if own else None
     found = _found(name, data, expected)
     if found is None:
-        return _text_kind(name, data, ending, expected)
-    if found not in get_args(SourceKind):
-        called = f" called .{ending}" if expected else ""
-        raise InputError(f"{shown(name)} is {found}{called}; Counterpoint reads {READ_HERE}.")
-    kind: SourceKind = found  # type: ignore[assignment]  # narrowed by get_args above
-    if expected is None or expected == kind:
-        return kind
+        return _text_kind(name, data, ending, own)
+    if found not in (one.kind for one in FILE_TYPES):
+        so = f" called .{ending}" if expected else ""
+        raise InputError(f"{shown(name)} is {found}{so}; {_what_is_read()}.")
+    if expected in (None, found):
+        return found
     raise InputError(
-        f"{shown(name)} is called .{ending} but holds {WORDS[kind]}; "
+        f"{shown(name)} is called .{ending} but holds {file_type(found).words}; "
         "give it its right ending, or add the file that was meant."
     )
 
@@ -270,7 +294,8 @@ def _found(name: str, data: bytes, expected: SourceKind | None) -> str | None:
     if data[4:8] == b"ftyp":
         heic = data[8:12] in (b"heic", b"heix", b"mif1", b"avif")
         return "an image of a type that is not read (save it as JPEG)" if heic else "a video file"
-    for signature, what in SIGNATURES:
+    read_here = ((signature, one.kind) for one in FILE_TYPES for signature in one.signatures)
+    for signature, what in (*read_here, *SIGNATURES):
         if data.startswith(signature):
             return None if signature in AMBIGUOUS and not _is_binary(data) else what
     if expected == "pdf" and b"%PDF-" in data[:1024]:
@@ -294,22 +319,20 @@ def _markup(data: bytes) -> bytes:
     return sample
 
 
-def _text_kind(name: str, data: bytes, ending: str, expected: SourceKind | None) -> SourceKind:
-    """The kind of a file without any known signature."""
-    if expected in ("pdf", "docx", "image"):
+def _text_kind(name: str, data: bytes, ending: str, own: FileType | None) -> SourceKind:
+    """The kind of a file without any known signature; `own` is the type that its name says."""
+    if own and not own.is_text:
         what = "something else" if _is_binary(data) else "plain text"
         raise InputError(
-            f"{shown(name)} is called .{ending} but holds {what}, not {WORDS[expected]}; "
+            f"{shown(name)} is called .{ending} but holds {what}, not {own.words}; "
             "add the file that was meant."
         )
-    if expected == "html" and not _is_binary(data):
+    if own and own.kind == "html" and not _is_binary(data):
         return "html"  # Its reader knows other encodings than UTF-8.
-    if expected is None and _is_binary(data):
-        raise InputError(
-            f"{shown(name)} is of a type that is not read; Counterpoint reads {READ_HERE}."
-        )
+    if own is None and _is_binary(data):
+        raise InputError(f"{shown(name)} is of a type that is not read; {_what_is_read()}.")
     decoded(name, data)
-    return expected or "text"
+    return own.kind if own else "text"
 
 
 def _is_binary(data: bytes) -> bool:
@@ -349,16 +372,6 @@ def _in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
 # Counts up when a reader gives another text or other places: readings are then made anew.
 READER_VERSION = "3"
 
-READERS: dict[SourceKind, tuple[str, str]] = {
-    "text": ("readers", "read_text"),
-    "markdown": ("html", "read_markdown"),
-    "pdf": ("pdf", "read_pdf"),
-    "docx": ("docx", "read_docx"),
-    "html": ("html", "read_html"),
-    "table": ("tables", "read_table"),
-    "image": ("images", "read_image"),
-}
-
 
 def read(request: ReadRequest) -> Source:
     """The source in these bytes; its language is still "und".
@@ -366,7 +379,8 @@ def read(request: ReadRequest) -> Source:
     Raises:
         InputError: the file cannot be read, for whatever reason; one sentence says why.
     """
-    module, function = READERS[request.kind]
+    own = file_type(request.kind)
+    module, function = own.reader
     reader: Callable[[ReadRequest], Source] = getattr(
         import_module(f"core.documents.{module}"), function
     )
@@ -381,6 +395,6 @@ def read(request: ReadRequest) -> Source:
         ) from error
     except Exception as error:
         raise InputError(
-            f"{request.file} could not be read as {WORDS[request.kind]}; "
+            f"{request.file} could not be read as {own.words}; "
             "open it in the program it comes from, save it again and add it once more."
         ) from error

@@ -15,11 +15,10 @@ from typing import Any
 from core.baseline.wording import counted
 from core.exchange.annotation_tools import config_of
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
-from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.incoming import Order, Outcome, take_in
 from core.exchange.outgoing import rows_of, sorted_out
 from core.exchange.packed import MOST_MEGABYTES
-from core.exchange.registry import FORMATS, joined_sources
+from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN, joined_sources
 from core.pipeline.streaming_input import read_whole
 from core.review.people import first_project, person_here
 from core.runtime.config import MEGABYTE, shown_safely

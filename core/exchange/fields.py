@@ -31,10 +31,6 @@ from core.runtime.errors import InputError, shown
 from core.schema.records import Label, Span, WordScore
 from core.schema.reviews import Suggestion
 
-WRITTEN = ("jsonl", "csv", "label-studio", "argilla", "mu-shroom", "ragtruth")
-ONLY_READ = ("faithbench", "haluquestqa", "xsum", "mad")  # public sets as they lie
-
-
 LONGEST_ID = 200
 LABELS: Mapping[str, Label] = {
     "supported": "supported", "supports": "supported", "support": "supported",

@@ -19,8 +19,8 @@ from typing import Literal
 
 from core.baseline.wording import counted
 from core.documents.library import store_file
-from core.documents.readers import KINDS
-from core.exchange.outgoing import PLAIN, stored_row
+from core.documents.readers import type_of_name
+from core.exchange.outgoing import stored_row
 from core.exchange.rows import (
     IMPORTED,
     Document,
@@ -398,8 +398,8 @@ def _add(store: Store, home: Path, data: bytes, name: str, order: Order) -> Libr
         "".join(c for c in name if c.isprintable() and c not in "/\\")[:LONGEST_NAME].strip()
         or NO_NAME
     )
-    ending = bare.rpartition(".")[2].lower() if "." in bare else ""
-    if KINDS.get(ending) not in PLAIN:  # a text under the name of the PDF that it was taken from
+    own = type_of_name(bare)
+    if own is None or not own.is_text:  # a text under the name of the PDF that it was taken from
         bare += ".txt"
     settings = store.projects.settings()
     return store_file(store, home, order.project.id, bare, data, order.by, order.now, settings)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.documents.library import file_bytes
+from core.documents.readers import FILE_TYPES
 from core.exchange.fields import lines
 from core.exchange.rows import Document, ExchangeRow, MachineVerdict
 from core.exchange.trajectory import (
@@ -32,11 +33,9 @@ from core.llm.prompting import PromptBook
 from core.runtime.errors import InputError
 from core.schema.events import AUDIT
 from core.schema.progress import folded
-from core.schema.records import Case, Project, SourceKind
+from core.schema.records import Case, Project
 from core.store import Store
 from core.store.queries import Judged, events_of, newest_verdicts
-
-PLAIN: tuple[SourceKind, ...] = ("text", "markdown", "html", "table")
 
 
 def rows_of(store: Store, home: Path, project: Project, which: str = "all") -> list[ExchangeRow]:
@@ -68,7 +67,8 @@ class Shelf:
         """The files of these ids, with their text where they are plain."""
         for source in ids:
             name, kind = self._names.get(source, ("removed file", "pdf"))
-            yield Document(name, self._text(source) if kind in PLAIN else None, source)
+            is_plain = any(one.is_text for one in FILE_TYPES if one.kind == kind)
+            yield Document(name, self._text(source) if is_plain else None, source)
 
     def _text(self, source: str) -> str | None:
         if source not in self._texts:

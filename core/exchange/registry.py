@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from core.exchange.annotation_tools import (
@@ -37,7 +37,9 @@ from core.runtime.errors import InputError
 class Format:
     """How a kind of file is read and written; `write` is None for layouts that are only read.
 
-    `leaves_out` is a sentence on what `write` has no place for; empty where nothing is written.
+    `leaves_out` is a sentence on what `write` has no place for; empty where nothing is written. A
+    row with all names of one of the sets in `knows` is in it: of a table with that `delimiter`, or
+    of JSON where there is none.
     """
 
     words: str
@@ -45,6 +47,8 @@ class Format:
     read: Callable[[str, bytes], Read]
     write: Callable[[Sequence[ExchangeRow]], bytes] | None = None
     leaves_out: str = ""
+    knows: tuple[Set[str], ...] = ()
+    delimiter: str = ""
 
 
 # What only JSONL has a place for.
@@ -75,6 +79,7 @@ FORMATS: dict[str, Format] = {
         read_label_studio,
         write_label_studio,
         f"Leaves out verdicts, files that are not plain text, {_DETAILS}.",
+        ({"data"},),
     ),
     "argilla": Format(
         "Argilla",
@@ -83,6 +88,7 @@ FORMATS: dict[str, Format] = {
         write_argilla,
         "Leaves out verdicts, the names of sources (their texts become one), files that are not "
         f"plain text, how sure the newest suggestion is of single words, {_DETAILS}.",
+        ({"fields"},),
     ),
     "mu-shroom": Format(
         "Mu-SHROOM",
@@ -91,6 +97,7 @@ FORMATS: dict[str, Format] = {
         write_mushroom,
         "Leaves out sources, suggestions, verdicts, who gave the answer that counts, "
         f"what each person said, {_DETAILS}.",
+        ({"model_output_text"},),
     ),
     "ragtruth": Format(
         "RAGTruth",
@@ -99,12 +106,17 @@ FORMATS: dict[str, Format] = {
         write_ragtruth,
         "Leaves out suggestions, verdicts, who gave the answer that counts, what each person said, "
         f"files that are not plain text, {_DETAILS}.",
+        ({"response", "labels"}, {"source_id", "source_info"}),
     ),
     "faithbench": Format("FaithBench", "json", read_faithbench),
-    "haluquestqa": Format("HaluQuestQA", "csv", read_haluquestqa),
-    "xsum": Format("XSum annotations", "csv", read_xsum),
+    "haluquestqa": Format(
+        "HaluQuestQA", "csv", read_haluquestqa, knows=(HALUQUESTQA_COLUMNS,), delimiter="\t"
+    ),
+    "xsum": Format("XSum annotations", "csv", read_xsum, knows=(XSUM_COLUMNS,), delimiter=","),
     "mad": Format("Recorded debates (MAD)", "tar.gz", read_mad),
 }
+WRITTEN = tuple(name for name, one in FORMATS.items() if one.write)
+ONLY_READ = tuple(name for name in FORMATS if name not in WRITTEN)  # public sets as they lie
 
 
 def recognised(name: str, data: bytes) -> str:
@@ -125,30 +137,24 @@ def recognised(name: str, data: bytes) -> str:
     if is_mad(value):
         return "mad"
     keys = set(value) if isinstance(value, dict) else set()
-    for wanted, found in (
-        ({"data"}, "label-studio"),
-        ({"fields"}, "argilla"),
-        ({"model_output_text"}, "mu-shroom"),
-        ({"response", "labels"}, "ragtruth"),
-        ({"source_id", "source_info"}, "ragtruth"),
-    ):
-        if wanted <= keys and "schema" not in keys:
-            return found
-    return "jsonl"
+    return "jsonl" if "schema" in keys else _known_by(keys, "") or "jsonl"
+
+
+def _known_by(names: Set[str], delimiter: str) -> str:
+    """The first format that knows a row with these names as its own."""
+    formats = ((own, one) for own, one in FORMATS.items() if one.delimiter == delimiter)
+    return next((own for own, one in formats if any(known <= names for known in one.knows)), "")
 
 
 def _of_table(text: str) -> str:
     head = text[:100_000]
-    for delimiter, columns, found in (
-        ("\t", HALUQUESTQA_COLUMNS, "haluquestqa"),
-        (",", XSUM_COLUMNS, "xsum"),
-    ):
+    for delimiter in dict.fromkeys(one.delimiter for one in FORMATS.values() if one.delimiter):
         reader = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
         try:
-            names = next(reader, [])
+            names = set(next(reader, []))
         except csv.Error:
             continue
-        if columns <= set(names):
+        if found := _known_by(names, delimiter):
             return found
     return "csv"
 

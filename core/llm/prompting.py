@@ -25,6 +25,7 @@ from string import Template
 
 from core.llm.call import Message
 from core.runtime.errors import ConfigError, InputError, ReviewError
+from core.schema.records import base_of
 from core.store.projects import LONGEST_PROMPT
 
 # Zero-width and filler characters, direction marks and overrides, which carry no words; the tags
@@ -249,25 +250,60 @@ def _shortened(found: str) -> str:
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 
 
-LANGUAGES = ("en", "zh")
-NAMES = tuple(
-    (
-        "image_question image_reading context debate answer collaborate compete reconsider "
-        "tit_for_tat detect critique revise advise attack summary corrected judge judge_moderate "
-        "judge_rerank judge_plain judge_thought judge_examples judge_collaborate judge_compete "
-        "segment spans span_examples span_vote match back_translation translation pick_tool "
-        "reflect panel_spans panel_votes alignment mend trajectory"
-    ).split()
-)
+# All prompts, in the order in which they are offered, with the titles that people read.
+TITLES = {
+    "image_question": "Image: what to look for",
+    "image_reading": "Image: reading it",
+    "context": "Evidence in order",
+    "debate": "Debater’s turn",
+    "answer": "Debater’s own answer",
+    "collaborate": "Debater’s turn together with others (ColMAD)",
+    "compete": "Debater’s turn for an assigned side (CopMAD)",
+    "reconsider": "Debater’s answer, reconsidered",
+    "tit_for_tat": "Debater’s turn in tit for tat",
+    "detect": "Debater names wrong words",
+    "critique": "Debater on the words that others name",
+    "revise": "Debater’s mended text",
+    "advise": "Debater’s advice on another’s answer",
+    "attack": "Debater’s attack on another’s answer",
+    "summary": "A round in brief",
+    "corrected": "Response as it should read",
+    "judge": "Judge’s verdict",
+    "judge_moderate": "Judge after a round: does the debate go on?",
+    "judge_rerank": "Judge picks the best of the mended texts",
+    "judge_plain": "Single judge, asked plainly",
+    "judge_thought": "Single judge, thinking aloud",
+    "judge_examples": "Single judge, with examples",
+    "judge_collaborate": "Judge’s verdict on what was found together (ColMAD)",
+    "judge_compete": "Judge’s verdict on assigned sides (CopMAD)",
+    "segment": "Response into statements",
+    "spans": "Wrong words",
+    "span_examples": "Wrong words: examples from corrections",
+    "span_vote": "Vote on wrong words",
+    "match": "Tool: a statement against its evidence",
+    "back_translation": "Tool: a translation put back",
+    "translation": "Tool: a claimed translation",
+    "pick_tool": "Audit: the next tool for a statement",
+    "reflect": "Audit: looking over all statements",
+    "panel_spans": "Wrong words: by a member of the panel",
+    "panel_votes": "Wrong words: votes of the panel",
+    "alignment": "Measuring: an explanation beside a person’s reason",
+    "mend": "Asking again for a usable reply",
+    "trajectory": "Trajectories: what the agent is told first",
+}
+NAMES = tuple(TITLES)
 WITHOUT_SYSTEM = frozenset({"mend", "span_examples"})
 
 _FOLDER = Path(__file__).parent / "prompts"
+LANGUAGES = tuple(sorted(folder.name for folder in _FOLDER.iterdir() if folder.is_dir()))
 _COMMENT = re.compile(r"\A\s*<!--.*?-->\s*", re.DOTALL)
 _PART = re.compile(r"^## (System|User)[ \t\r]*$", re.MULTILINE)
 
 
 def _text(name: str, language: str) -> str:
-    return (_FOLDER / language / f"{name}.md").read_text(encoding="utf-8")
+    """The prompt's file, in English where the language's folder has none."""
+    path = _FOLDER / language / f"{name}.md"
+    return (path if path.exists() else _FOLDER / "en" / path.name).read_text(encoding="utf-8")
 
 
 FIELDS = {name: tuple(Template(_text(name, "en")).get_identifiers()) for name in NAMES}
@@ -309,7 +345,7 @@ class PromptBook:
 
 def prompt_language(language: str) -> str:
     """The language of the prompts for a case in `language` (a BCP 47 tag or `und`)."""
-    return "zh" if language.strip().casefold().startswith("zh") else "en"
+    return base_of(language) if base_of(language) in LANGUAGES else "en"
 
 
 @cache

@@ -44,7 +44,7 @@ Cause = Literal[
     "unreadable_reply", "budget_reached", "agent_failed", "not_settled",
 ]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
-SourceKind = Literal["text", "markdown", "pdf", "docx", "html", "table", "image"]
+SourceKind = str  # of a type of file that `core/documents/readers.py` reads
 Reading = Literal["text", "ocr"]
 BlockKind = Literal[
     "heading", "paragraph", "list item", "table row", "caption", "footnote", "chart label"

@@ -29,29 +29,79 @@ Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "t
 # What SC-MAKS can be held without, to see what it is worth (SC-MAKS 4.10).
 Part = Literal["", "cooperation", "adversary", "weights"]
 PARTS: tuple[Part, ...] = ("cooperation", "adversary", "weights")
-# All ways to argue, in the order in which they are offered; `core/debate/protocols.py` has each
-# with its code. Kept here, so that a page that only names them, or a trace, loads none.
-NAMES = (
-    "ceda",
-    "single",
-    "ensemble",
-    "colmad",
-    "copmad",
-    "society",
-    "mad",
-    "mamm_refine",
-    "sc_maks",
-    "adaptive",
-)
-# Those in which the built-in readers speak: they say the same however they are asked, so that
-# rounds, assigned sides and critiques would be acted out.
-FOR_READERS = ("ceda", "single", "ensemble")
-# Those that an adaptive check can go on to.
-DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
 STYLES: tuple[JudgeManner, ...] = ("plain", "thought", "examples")  # of a single judge
 MOST_ROUNDS = 20  # and samples
 LINES_TOKENS = 80  # for lines of their own after a turn
 TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended
+
+
+@dataclass(frozen=True)
+class ProtocolInfo:
+    """A way to argue as people choose it: its name, what happens (`words`), and what it `fits`.
+
+    `module` of `core/debate` holds its code, none an audit's, which is no debate. `for_readers`:
+    built-in readers speak in it too, who say the same however they are asked, so that rounds,
+    assigned sides and critiques would be acted out.
+    """
+
+    name: str
+    module: str
+    words: str
+    fits: str
+    for_readers: bool = False
+
+
+# In the order in which they are offered. Kept here, so that a page or a trace loads no code.
+PROTOCOL_INFOS = (
+    ProtocolInfo("ceda", "sequential",
+        "Debate in turn (CEDA): two unlike debaters answer each other in turn, then a judge "
+        "decides.",
+        "It fits a single claim or a short answer that rests on your documents.", for_readers=True),
+    ProtocolInfo("single", "independent",
+        "Single judge: one judge reads the evidence, and nobody argues.",
+        "It is the quickest way, and the baseline of every debate.", for_readers=True),
+    ProtocolInfo("ensemble", "independent",
+        "Ensemble: debaters answer alone, most decide, and a coin where they cancel out.",
+        "It shows what many heads come to without arguing; a coin that decided is told of.",
+        for_readers=True),
+    ProtocolInfo("colmad", "colmad",
+        "Shared goal (ColMAD): all answer alone, then complete each other’s answers; a judge "
+        "concludes.",
+        "It fits what is hard to see: debaters work towards one goal, say how sure they are and "
+        "where they may be mistaken."),
+    ProtocolInfo("copmad", "colmad",
+        "Assigned sides (CopMAD): two debaters are given opposing sides and argue to win; a "
+        "judge decides.",
+        "It shows the best case for either side. Who argues better may win: it is here to be "
+        "compared with."),
+    ProtocolInfo("society", "sequential",
+        "Society of minds: all answer, then reconsider having read the others; most decide.",
+        "It fits questions that several can think through alone and then learn from each other; "
+        "no judge decides."),
+    ProtocolInfo("mad", "sequential",
+        "Tit for tat (MAD): one debater opposes the other until a judge finds the answer clear.",
+        "It fits claims that look right at once: somebody has to speak against the first view."),
+    ProtocolInfo("mamm_refine", "mamm_refine",
+        "Corrected text (MAMM-REFINE): agents find wrong words, criticise each other’s finds, "
+        "and mend the text.",
+        "It fits a text that you want to put right: you take the better text or leave it."),
+    ProtocolInfo("sc_maks", "sc_maks",
+        "Advice and attack (SC-MAKS): agents help and attack each other’s answers in rounds, "
+        "then their weights decide.",
+        "It is the most thorough and the costliest, and what is wrong is written anew."),
+    ProtocolInfo("adaptive", "independent",
+        "Adaptive: a single judge first; a debate only where it is not sure enough.",
+        "It saves calls: the debate is held only where the judge is unsure or the built-in "
+        "readers contradict it."),
+    ProtocolInfo("audit", "",
+        "Audit: each statement is checked with the tool that fits it; debate on what stays "
+        "contested.",
+        "It fits a long response, and one with sums, dates, code or a length asked for."),
+)  # fmt: skip
+NAMES = tuple(way.name for way in PROTOCOL_INFOS if way.module)
+FOR_READERS = tuple(way.name for way in PROTOCOL_INFOS if way.for_readers)
+# Those that an adaptive check can go on to.
+DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
 
 
 @dataclass(frozen=True)

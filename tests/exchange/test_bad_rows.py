@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from core.exchange import incoming
-from core.exchange.fields import ONLY_READ, WRITTEN
 from core.exchange.incoming import Order, take_in
 from core.exchange.packed import MOST_ROW
-from core.exchange.registry import FORMATS
+from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
 from core.runtime.errors import InputError, NotAllowed
 from core.schema.events import RunFinished, RunStarted
 from core.schema.records import Member, Plan, Project, Run, Source, Verdict

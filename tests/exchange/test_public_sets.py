@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.exchange.fields import WRITTEN
-from core.exchange.registry import FORMATS, recognised
+from core.exchange.registry import FORMATS, WRITTEN, recognised
 from core.exchange.rows import Read
 from core.store import open_store
 from tests.exchange.stores import imported, kept

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.exchange.fields import WRITTEN
 from core.exchange.outgoing import rows_of
-from core.exchange.registry import FORMATS
+from core.exchange.registry import FORMATS, WRITTEN
 from core.exchange.rows import (
     ExchangeRow,
     MachineVerdict,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.exchange.fields import ONLY_READ, WRITTEN
-from core.exchange.registry import FORMATS
+from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
 from core.exchange.rows import Document, ExchangeRow, MachineVerdict, correction_of, gold_of
 from core.schema.records import Span
 from core.schema.reviews import Suggestion

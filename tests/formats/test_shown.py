@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.exchange.fields import ONLY_READ, WRITTEN
-from core.exchange.registry import FORMATS
+from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
 from core.runtime.errors import InputError, shown
 
 NASTY = "a\x1b[2J\x07\u202e\u2066\u200b\u2028\x9b\r\nb"

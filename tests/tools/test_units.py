@@ -78,10 +78,3 @@ def test_what_cannot_be_converted_fails_with_a_sentence(
 def test_there_and_back_is_where_one_began(value: float, pair: tuple[str, str]) -> None:
     there = float(convert(value, *pair))
     assert float(convert(there, *reversed(pair))) == pytest.approx(value, rel=1e-9, abs=1e-6)
-
-
-def test_the_docs_show_the_tool_as_it_is() -> None:
-    docs = (ROOT / "docs/tools.md").read_text(encoding="utf-8")
-    shown = docs.split("```python\n")[1].split("```")[0]
-    assert "TOOL = Tool(" in shown
-    assert (ROOT / "core/tools/units.py").read_text(encoding="utf-8").endswith(shown)
