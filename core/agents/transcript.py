@@ -200,7 +200,7 @@ def _with_mark(text: str, quote: str, mark: str) -> str:
 
 
 def _rounded(words: str, language: str) -> str:
-    """ByLanguage that were cut, up to their last sentence or word; no figure is left with half of it."""
+    """Words that were cut, up to their last sentence or word; no figure is left with half of it."""
     ended = whole_sentences(words, language)
     if len(words) > len(ended) >= len(words) / 2:
         return ended
