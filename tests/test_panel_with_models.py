@@ -17,8 +17,9 @@ from core.runtime.concurrency import Stop
 from core.schema.progress import Progress
 from core.schema.records import Plan
 from core.schema.rosters import RosterSheet, Seat
+from tests.fakes import case_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
-from tests.test_with_models import Bench, case_of
+from tests.test_with_models import Bench
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 

@@ -20,9 +20,9 @@ from core.schema.progress import Progress, folded
 from core.schema.records import Plan, Run
 from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
+from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
-from tests.test_with_models import case_of
 
 FACTS = b"The tower is 412 m tall. It was opened in 1932."
 CLAIM = "The tower is 512 m tall. 3 + 4 = 7."

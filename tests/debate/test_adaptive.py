@@ -120,17 +120,6 @@ def test_p_near_one_half_is_not_sure(p: float, is_near: bool) -> None:
     assert bool(reasons(Judgement("J", label, "It is so.", p=p))) == is_near  # type: ignore[arg-type]
 
 
-def test_a_resumed_check_judges_and_decides_once() -> None:
-    whole, _ = adaptive([WRONG, RIGHT], samples=2)
-    cut = next(n for n, event in enumerate(whole) if event.kind == "turn_finished") + 1
-    rest, desk = adaptive([], samples=2, past=whole[:cut])
-    assert not {"judgement_sampled", "debate_decided", "context_built"} & set(kinds(rest))
-    assert [asked.slot for asked in desk.asked] == ["turn 2", "turn 3", "judge"]
-    before = next(n for n, event in enumerate(whole) if event.kind == "debate_decided")
-    rest, desk = adaptive([], samples=2, past=whole[:before])
-    assert not [asked for asked in desk.asked if asked.prompt.endswith("plain")]
-
-
 def test_the_built_in_roster_argues_only_about_what_is_not_plain() -> None:
     plan = Plan(options=DebateOptions(samples=4, then="ceda"))
     events = list(arguing(ARGUE, VIEW, built_in(), plan=plan).events())

@@ -100,6 +100,15 @@ def test_the_built_in_roster_makes_no_label_of_no_evidence(name: str) -> None:
     assert judgement.cause_words
 
 
+@pytest.mark.parametrize("name", ["ensemble", "society", "mamm_refine", "sc_maks"])
+def test_where_most_decide_an_image_that_nobody_could_read_bars_every_label(name: str) -> None:
+    desk, view = FakeDesk(reply), replace(VIEW, unreadable_images=("chart.png",))
+    run = arguing(PROTOCOLS[name].argue, view, desk_roster(desk), plan=Plan(name))
+    judgement = judgement_of(list(run.events()))
+    assert (judgement.label, judgement.cause) == ("unclear", "image_not_readable")
+    assert not desk.asked
+
+
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(FOR_READERS)))
 def test_what_readers_could_only_act_out_is_refused_with_what_to_do(name: str) -> None:
     words = f"found {name}: built-in readers say the same in every round.*language models"

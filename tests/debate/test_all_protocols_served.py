@@ -22,8 +22,9 @@ from core.schema.rosters import DebateOptions, RosterSheet
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to
+from tests.fakes import case_of, until
 from tests.llm.loopback import Asked, Reply, loopback
-from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, sheet_at
+from tests.test_with_models import CLAIM, FACTS, Bench, sheet_at
 
 STOPPED_WITHIN = 0.5  # seconds
 
@@ -125,14 +126,6 @@ def after(count: int, reply: Reply) -> Callable[[Asked], Reply]:
         return reply if len(seen) >= count else sensible(asked)
 
     return answer
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    """Waits for it, but not for ever."""
-    end = time.monotonic() + PATIENCE
-    while not is_true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.005)
 
 
 def test_a_trace_of_each_exports_and_imports_and_plays_the_same(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import pytest
 from core.debate.sequential import debate_ceda as ceda
 from core.debate.sequential import reached_consensus
 from core.runtime.concurrency import Stop
-from core.runtime.errors import ModelError, ReplyError, ReviewError, Stopped
+from core.runtime.errors import ReplyError, ReviewError, Stopped
 from core.schema.events import Event
 from core.schema.records import Context, Plan, Share, Turn
 from tests.debates import arguing, kinds, seated, turns
@@ -34,12 +34,6 @@ def debate(
     plan = Plan(max_turns=max_turns)
     debating = arguing(ceda, VIEW, roster, plan=plan, context=CONTEXT, past=past)
     return list(debating.events()), first, second
-
-
-def first_turns(events: list[Event], count: int) -> list[Event]:
-    """The events up to the end of that many turns."""
-    ends = [place for place, event in enumerate(events) if event.kind == "turn_finished"]
-    return events[: ends[count - 1] + 1]
 
 
 def test_the_papers_illusion_both_agree_and_the_claim_is_false() -> None:
@@ -133,24 +127,6 @@ def test_a_debater_who_cannot_be_used_at_all_ends_the_debate_in_time() -> None:
     mumbling: list[Line | ReviewError] = [ReplyError("mumbled", reply="mm")] * 3
     events, _, _ = debate(mumbling, mumbling, max_turns=5)
     assert kinds(events) == ["turn_started", "problem_met"] * 5
-
-
-def test_a_service_that_failed_is_no_matter_of_the_debate() -> None:
-    with pytest.raises(ModelError, match="no answer"):
-        debate([ModelError("no answer")], [])
-
-
-def test_a_resumed_debate_does_not_repeat_what_was_said() -> None:
-    whole, _, _ = debate(
-        [("deny", "hallucinated", "DENY."), ("agree", "hallucinated", "AGREE.")],
-        [("agree", "hallucinated", "AGREE.")],
-    )
-    rest, first, second = debate(
-        [("agree", "hallucinated", "AGREE.")], [], past=first_turns(whole, 2)
-    )
-    assert kinds(rest) == ["turn_started", "turn_finished", "consensus_reached"]
-    assert turns(rest)[0].number == 3
-    assert (len(first.views), len(second.views)) == (1, 0)
 
 
 def test_a_debate_that_was_over_stays_over() -> None:

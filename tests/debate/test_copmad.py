@@ -26,7 +26,6 @@ from tests.debate.two_sides import (
     cast,
     heard_by,
     plan,
-    up_to,
 )
 from tests.debates import Arguing, arguing, desk_roster, kinds, seated, turns
 from tests.fakes import FakeDesk, ScriptedDebater
@@ -58,11 +57,9 @@ def both(ada: int = 4, ben: int = 4) -> dict[str, ScriptedDebater]:
 def test_the_sides_are_assigned_and_each_hears_all_before() -> None:
     people, judge = both(2, 2), JudgeInTurn("hallucinated")
     events = list(held(people, judge).events())
+    sides = (("Ada", "supported"), ("Ben", "hallucinated"))
     assert [(t.debater, t.assigned, t.round, t.manner) for t in turns(events)] == [
-        ("Ada", "supported", 1, "compete"),
-        ("Ben", "hallucinated", 1, "compete"),
-        ("Ada", "supported", 2, "compete"),
-        ("Ben", "hallucinated", 2, "compete"),
+        (*side, number, "compete") for number in (1, 2) for side in sides
     ]
     assert heard_by(people) == {1: [], 2: [1], 3: [1, 2], 4: [1, 2, 3]}
     assert [view.assigned for view in people["Ada"].views] == ["supported"] * 2
@@ -144,32 +141,6 @@ def test_one_debater_is_no_contest() -> None:
     at = held(cast(Ada=[]), JudgeInTurn())
     list(at.events())
     assert (judged(at).label, judged(at).cause) == ("unclear", "not_settled")
-
-
-@pytest.mark.parametrize(("rounds", "is_swapped"), [(0, False), (1, True), (3, True)])
-def test_as_many_calls_as_the_formula_says(rounds: int, is_swapped: bool) -> None:
-    asked = plan("copmad", rounds=rounds, is_swapped=is_swapped)
-    each = (rounds or 2) * (1 + is_swapped)
-    people, judge = both(each, each), JudgeInTurn("supported", "supported")
-    list(held(people, judge, asked).events())
-    expected = count_copmad_calls(2, asked)
-    made = sum(len(debater.views) for debater in people.values())
-    assert (made, len(judge.views)) == (expected.turns, expected.judgements)
-    assert all(not debater.lines for debater in people.values())
-
-
-@pytest.mark.parametrize(("kind", "count"), [("turn_finished", 3), ("judgement_sampled", 1)])
-def test_a_resumed_contest_repeats_nothing(kind: str, count: int) -> None:
-    labels: tuple[Label, Label] = ("supported", "supported")
-    whole = list(held(both(), JudgeInTurn(*labels), SWAPPED).events())
-    past = up_to(whole, kind, count)
-    done = {turn.number for turn in turns(past)}
-    ada, ben = (sum((number - 1) % 2 == place for number in done) for place in (0, 1))
-    people, judge = both(4 - ada, 4 - ben), JudgeInTurn(*labels)
-    rest = list(held(people, judge, SWAPPED, past).events())
-    assert {turn.number for turn in turns(rest)} == set(range(1, 9)) - done
-    assert len(judge.views) == 2 - kinds(past).count("judgement_sampled")
-    assert kinds(rest)[-1] == "judgement_reached"
 
 
 def test_models_are_told_their_side_and_the_judge_whose_it_is() -> None:

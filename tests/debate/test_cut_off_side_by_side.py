@@ -27,9 +27,9 @@ from core.schema.records import Plan, Run
 from core.schema.rosters import DebateOptions, RosterSheet, Seat
 from core.store import open_store
 from tests.debate.scripts import prompt_of, reply_to
-from tests.debate.test_all_protocols_served import until
+from tests.fakes import case_of, until
 from tests.llm.loopback import Asked, Reply, loopback
-from tests.test_with_models import CLAIM, FACTS, Bench, case_of, load_litellm
+from tests.test_with_models import CLAIM, FACTS, Bench, load_litellm
 
 NAMES = ("Ada", "Ben", "Cleo")
 # Of three debaters and one round: the phase that is cut off, how many calls it has, all turns.

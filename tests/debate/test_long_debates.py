@@ -25,11 +25,11 @@ from core.store import open_store
 from tests.agents.seats import SEAT, many_passages
 from tests.debate.scripts import prompt_of, reply_to
 from tests.debates import arguing, desk_roster, kinds
-from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
+from tests.fakes import FakeDesk, Scripted, case_of, make_case, make_passage, make_view
 from tests.llm.loopback import Asked as Request
 from tests.llm.loopback import Reply as Answer
 from tests.llm.loopback import loopback
-from tests.test_with_models import CLAIM, FACTS, Bench, case_of, sheet_at
+from tests.test_with_models import CLAIM, FACTS, Bench, sheet_at
 
 ROUNDS = 8
 DEBATERS = {"society": 6}  # who hear one answer of each

@@ -197,37 +197,6 @@ def test_swapped_the_same_two_are_seated() -> None:
     assert said == ["Tit for tat is between two: “Cleo” did not take part."]
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 2, 4])
-def test_its_calls_are_those_of_the_formula(rounds: int) -> None:
-    most = rounds or 3
-    rulings: list[Ruling] = [*[GO_ON] * (most - 1), WRONG]
-    options = DebateOptions(rounds=rounds)
-    debate = TitForTat(["supported"] * most, ["hallucinated"] * most, rulings, options=options)
-    asked = PROTOCOL.calls(2, debate.plan)
-    assert len(debate.one.views) + len(debate.other.views) == asked.turns
-    assert len(debate.judge.views) == asked.judgements
-    assert asked.chain == asked.total
-
-
-def test_a_resumed_debate_takes_nothing_twice() -> None:
-    whole = TitForTat(["supported"] * 3, ["hallucinated"] * 3, [GO_ON, GO_ON, WRONG])
-    for place, event in enumerate(whole.events):
-        if event.kind not in ("turn_finished", "judgement_sampled"):
-            continue
-        past = whole.events[: place + 1]
-        said = len(turns(past))
-        ruled = sum(e.kind == "judgement_sampled" for e in past)
-        rest = TitForTat(
-            ["supported"] * (3 - (said + 1) // 2),
-            ["hallucinated"] * (3 - said // 2),
-            [GO_ON, GO_ON, WRONG][ruled:],
-            past=past,
-        )
-        assert [turn.number for turn in turns(rest.events)] == list(range(said + 1, 7))
-        assert not rest.judge.rulings
-        assert rest.judgement == whole.judgement
-
-
 @pytest.mark.parametrize("line", ["Verdict: go on", "**Verdict: GO ON**", "裁决：继续"])
 def test_the_judge_may_have_it_go_on_only_when_it_moderates(line: str) -> None:
     reply = f"Whether both speak of the same tower is open.\n{line}"

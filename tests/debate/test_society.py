@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.debate.sequential import SOCIETY as PROTOCOL
-from core.runtime.errors import ModelError, ReplyError, ReviewError
+from core.runtime.errors import ReplyError, ReviewError
 from core.schema.events import Event
 from core.schema.records import Judgement, Plan, Stance
 from core.schema.roles import CaseView
@@ -153,56 +152,11 @@ def test_one_who_is_left_is_no_society_that_agrees() -> None:
     assert "Of 2 agents 0 say hallucinated, 1 supported, 1 gave no label." in society.judgement.text
 
 
-def test_with_nobody_left_there_is_no_label_and_nothing_to_reconsider() -> None:
-    society = Society({"Ada": [lost()], "Ben": [lost()]})
-    judgement = society.judgement
-    assert (judgement.label, judgement.cause, judgement.p) == ("unclear", "unreadable_reply", None)
-
-
-def test_an_image_that_nobody_could_read_bars_every_label() -> None:
-    view = replace(VIEW, unreadable_images=("chart.png",))
-    judgement = Society({"Ada": [], "Ben": []}, view=view).judgement
-    assert (judgement.label, judgement.cause) == ("unclear", "image_not_readable")
-
-
-@pytest.mark.parametrize("members", [2, 3, 5])
-@pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_its_calls_are_those_of_the_formula(members: int, rounds: int) -> None:
-    stages = 1 + (rounds or 2)
-    said = {f"M{i}": [YES if i else NO] * stages for i in range(members)}
-    society = Society(said, rounds=rounds)
-    asked = PROTOCOL.calls(members, society.plan)
-    assert society.calls == asked.total == members * stages
-    assert asked.chain == stages
-
-
-def test_a_resumed_society_takes_no_turn_twice() -> None:
-    whole = Society({"Ada": [YES, NO, NO], "Ben": [NO, YES, NO], "Cleo": [NO, NO, YES]})
-    ends = [n for n, event in enumerate(whole.events) if event.kind == "turn_finished"]
-    for taken in (1, 3, 4, 8, 9):
-        past = whole.events[: ends[taken - 1] + 1]
-        done = {turn.number for turn in turns(past)}
-        missing = {
-            name: [s for n, s in enumerate(stances) if 3 * n + place + 1 not in done]
-            for place, (name, stances) in enumerate(
-                {"Ada": [YES, NO, NO], "Ben": [NO, YES, NO], "Cleo": [NO, NO, YES]}.items()
-            )
-        }
-        rest = Society(missing, past=past)
-        assert {turn.number for turn in turns(rest.events)} == set(range(1, 10)) - done
-        assert rest.judgement.label == whole.judgement.label
-
-
 def test_what_was_lost_in_an_earlier_round_stays_lost_on_resume() -> None:
     whole = Society({"Ada": [lost(), NO], "Ben": [YES, NO], "Cleo": [YES, YES]}, rounds=1)
     past = [event for event in whole.events if event.kind != "judgement_reached"]
     rest = Society({"Ada": [], "Ben": [], "Cleo": []}, rounds=1, past=past)
     assert rest.judgement.label == "hallucinated"
-
-
-def test_a_service_that_failed_is_no_matter_of_the_debate() -> None:
-    with pytest.raises(ModelError, match="no answer"):
-        Society({"Ada": [ModelError("no answer")], "Ben": [YES]})
 
 
 @settings(max_examples=30, deadline=None)

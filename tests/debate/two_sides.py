@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ReplyError, ReviewError
-from core.schema.events import Event
 from core.schema.records import Cause, Judgement, Label, Plan, Turn
 from core.schema.roles import DebateView, JudgeView, Speak
 from core.schema.rosters import DebateOptions
@@ -47,12 +46,6 @@ def heard_by(people: Mapping[str, ScriptedDebater]) -> dict[int, list[int]]:
         view.number: [turn.number for turn in view.turns]
         for view in sorted(views, key=lambda view: view.number)
     }
-
-
-def up_to(events: Sequence[Event], kind: str, count: int) -> list[Event]:
-    """The events up to the end of that many of a kind."""
-    ends = [place for place, event in enumerate(events) if event.kind == kind]
-    return list(events[: ends[count - 1] + 1])
 
 
 class JudgeInTurn:
