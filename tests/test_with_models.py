@@ -46,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("without_weights")
 CLAIM = "The tower is 512 m tall."
 FACTS = b"The tower is 412 m tall. It was opened in 1932."
 SECRET = "sk-secret-0123456789"
-PATIENCE = 60.0
+PATIENCE = 90.0
 
 
 @dataclass
@@ -77,9 +77,14 @@ class Bench:
             return run, [event for _, event in store.runs.events(run_id)]
 
 
+def bench_in(home: Path) -> Bench:
+    """A home with the claim and its facts."""
+    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+
+
 @pytest.fixture
 def bench(home: Path) -> Bench:
-    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    return bench_in(home)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -41,10 +41,10 @@ from core.debate.state import (
     rounds_of,
     spoken,
 )
-from core.debate.votes import drawing, unheard
+from core.debate.votes import drawing, undecided
 from core.runtime.concurrency import merged
 from core.schema.events import Event, JudgementSampled
-from core.schema.records import Judgement, Plan, Stance, Turn
+from core.schema.records import Cause, Judgement, Plan, Stance, Turn
 from core.schema.rosters import Manner
 
 PAIR = 2
@@ -82,7 +82,7 @@ def argue_copmad(state: DebateState) -> Iterator[Event]:
     """The debate or both at once, then the judge."""
     names = tuple(state.run.roster.debaters)
     if len(names) < PAIR:
-        yield from concluded(state, replace(unheard(state, TOO_FEW), cause="not_settled"))
+        yield from concluded(state, _open(state, "not_settled", TOO_FEW))
         return
     if len(names) > PAIR:
         verb = "is" if len(names) == PAIR + 1 else "are"
@@ -123,10 +123,16 @@ def _debates(state: DebateState) -> list[_Debate]:
     return debates
 
 
+def _open(state: DebateState, cause: Cause, words: str) -> Judgement:
+    return undecided(state.run.roster.judge.name, cause, words)
+
+
 def _one_sided(state: DebateState, debate: _Debate) -> Judgement | None:
     heard = {turn.assigned for turn in debate.turns(state)}
     silent = [f"{name} for {SIDES[side]}" for name, side in debate.sides if side not in heard]
-    return unheard(state, f"nobody heard {' and '.join(silent)}") if silent else None
+    return (
+        _open(state, "unreadable_reply", f"nobody heard {' and '.join(silent)}") if silent else None
+    )
 
 
 def _sampled(state: DebateState, debate: _Debate) -> Iterator[Event]:
@@ -143,10 +149,8 @@ def together(state: DebateState, found: list[JudgementSampled]) -> Judgement:
     first, second = (sample.judgement for sample in found)
     if (first.label, first.cause) != (second.label, second.cause):
         words = "; ".join(f"{sample.note}: {sample.judgement.label}" for sample in found)
-        return replace(
-            unheard(state, f"the judge's finding hangs on who argues which side ({words})"),
-            cause="not_settled",
-        )
+        words = f"the judge's finding hangs on who argues which side ({words})"
+        return _open(state, "not_settled", words)
     p = None if first.p is None or second.p is None else (first.p + second.p) / 2
     prose = "\n\n".join(f"{s.note}: {s.judgement.prose}" for s in found if s.judgement.prose)
     return replace(first, p=p, prose=prose)
@@ -180,7 +184,7 @@ def argue_colmad(state: DebateState) -> Iterator[Event]:
         yield from state.heard()
         yield from judged(state.run, judge_view(state, manner="collaborate"))
     else:
-        yield from concluded(state, unheard(state, NOBODY))
+        yield from concluded(state, _open(state, "unreadable_reply", NOBODY))
 
 
 def count_colmad_calls(debaters: int, plan: Plan) -> Calls:

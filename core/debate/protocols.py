@@ -64,11 +64,7 @@ def protocol_of(plan: Plan) -> DebateProtocol:
 
 
 def protocol_named(name: str) -> DebateProtocol:
-    """The protocol that a run argues by.
-
-    Raises:
-        InputError: there is none of that name here, as in a run that came from another version.
-    """
+    """The protocol that a run argues by; InputError for one that this version does not know."""
     if name not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{name}”, which this version "

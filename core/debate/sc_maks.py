@@ -44,7 +44,7 @@ from core.debate.state import (
     spoken,
     taken,
 )
-from core.debate.votes import MOST_SAID, barred, last_reason, nobody_voted
+from core.debate.votes import MOST_SAID, barred, last_reason, nobody_voted, undecided
 from core.runtime.concurrency import merged
 from core.runtime.errors import ReplyError
 from core.schema.events import (
@@ -146,10 +146,7 @@ def _judgement(
     elif label == "unclear":
         words, cause = views, "not_addressed" if state.view.evidence.passages else "no_evidence"
     if words or label is None:
-        why = f"{capitalised(words)}."
-        return Judgement(
-            NAME, "unclear", f"No verdict: {words}.", cause=cause, cause_words=why, p=p
-        )
+        return undecided(NAME, cause, words, p)
     own = [answer for answer in answers if answer.stance == label]
     best = max(own, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
     thin = ", no more than half but more than for any other answer" if shares[label] <= HALF else ""

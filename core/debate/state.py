@@ -198,9 +198,6 @@ def spoken(state: DebateState, requests: Sequence[TurnRequest]) -> Iterator[Even
 
     A turn whose reply is unusable is lost and counted; the debate goes on with what was said. What
     was lost before a later turn was taken stays lost when the run is resumed.
-
-    Raises:
-        ModelError: a debater's service failed; the run can be resumed at this turn.
     """
     yield from state.heard()
     last = max((request.number for request in requests), default=0)

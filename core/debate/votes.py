@@ -26,15 +26,10 @@ from core.schema.records import Cause, Judgement, Label, Turn
 from core.schema.roles import CaseView, JudgeView
 
 
-def unheard(state: DebateState, words: str) -> Judgement:
-    """Unclear, without asking the judge: there is no debate that it could read."""
-    return Judgement(
-        agent=state.run.roster.judge.name,
-        label="unclear",
-        text=f"No verdict: {words}.",
-        cause="unreadable_reply",
-        cause_words=f"{capitalised(words)}.",
-    )
+def undecided(agent: str, cause: Cause, words: str, p: float | None = None) -> Judgement:
+    """Unclear, and why in `words` that have no full stop."""
+    text, why = f"No verdict: {words}.", f"{capitalised(words)}."
+    return Judgement(agent, "unclear", text, cause=cause, cause_words=why, p=p)
 
 
 @dataclass(frozen=True)
@@ -94,9 +89,8 @@ def tally(labels: Iterable[Label | None], whole: int = 0) -> Tally:
 
 def without_majority(agent: str, votes: Tally, noun: str) -> Judgement:
     """Unclear, of votes for labels of which none has more than half."""
-    words = f"{votes.words(noun)} Neither label has the majority."
-    text = f"No verdict: {words}"
-    return Judgement(agent, "unclear", text, cause="not_settled", cause_words=words, p=votes.p)
+    words = f"{votes.words(noun)} Neither label has the majority"
+    return undecided(agent, "not_settled", words, votes.p)
 
 
 def barred(agent: str, view: CaseView) -> Judgement | None:
@@ -110,13 +104,11 @@ def barred(agent: str, view: CaseView) -> Judgement | None:
 
 def nobody_voted(agent: str, view: CaseView, answered: int) -> Judgement:
     """Unclear, of a vote in which no label was given; `answered` could be read and left it open."""
-    cause: Cause = "unreadable_reply"
-    words = "Nobody gave an answer that could be read."
     if answered and not view.evidence.passages:
-        cause, words = "no_evidence", "There is no evidence to check it against."
-    elif answered:
-        cause, words = "not_settled", "Everybody who answered left it open."
-    return Judgement(agent, "unclear", f"No verdict: {words}", cause=cause, cause_words=words)
+        return undecided(agent, "no_evidence", "There is no evidence to check it against")
+    if answered:
+        return undecided(agent, "not_settled", "Everybody who answered left it open")
+    return undecided(agent, "unreadable_reply", "Nobody gave an answer that could be read")
 
 
 MOST_SAID = 240  # characters of a reason

@@ -24,7 +24,6 @@ from core.pipeline.audit_steps import (
     CONDITIONS,
     READING,
     SEARCH,
-    Auditing,
     Reading,
     checked,
     closed,
@@ -38,7 +37,7 @@ from core.pipeline.audit_steps import (
     told_by,
     waves,
 )
-from core.runtime.concurrency import Stop, merged
+from core.runtime.concurrency import merged
 from core.runtime.errors import ReplyError
 from core.schema.events import (
     Event,
@@ -67,7 +66,7 @@ from core.schema.records import (
     Statement,
 )
 from core.schema.roles import CaseView, Evidence, EvidenceReader, JudgeView
-from core.tools.registry import Answer, Bench, toolbox
+from core.tools.registry import Answer, Bench
 
 
 def applied(
@@ -335,11 +334,6 @@ class AuditRun:
         return self.progress.memory
 
 
-def bare_bench(case: Case, stop: Stop) -> Bench:
-    """What tools reach where there are only the case's own sources."""
-    return Bench(stop)
-
-
 def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
     """The events up to the judgement; those of a tuple are to be stored together."""
     progress = run.progress
@@ -390,17 +384,10 @@ def _seen(run: AuditRun, view: CaseView) -> JudgeView:
 def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Event]:
     """The whole response and every statement that has no conclusion yet, in waves."""
     view, play = run.view(), run.play
-    spare = play.roster.spare
-    audit = Auditing(
-        view,
-        play.roster.tool_picker,
-        spare.tool_picker if spare else None,
-        toolbox(),
-        lambda statement, reading: _bench(run, view, statement, reading),
-        play.stop,
-        play.now,
-        play.roster.calls_made,
-    )
+
+    def bench_for(statement: Statement | None, reading: Reading) -> Bench:
+        return _bench(run, view, statement, reading)
+
     past: dict[int | None, list[ToolUse]] = defaultdict(list)
     for use in run.progress.tool_uses:
         past[use.statement].append(use)
@@ -409,12 +396,13 @@ def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Ev
         memory = tuple(entry for i, entry in sorted(run.memory.items()) if i in told)
         told |= {statement.index for statement in wave}
         streams = [
-            partial(checked, audit, s, past=past[s.index], memory=memory)
+            partial(checked, play, view, s, bench_for, past=past[s.index], memory=memory)
             for s in wave
             if s.index not in run.memory
         ]
         if number == 0 and with_whole:
-            streams.insert(0, partial(checked, audit, None, past=past[None], memory=memory))
+            whole = partial(checked, play, view, None, bench_for, past=past[None], memory=memory)
+            streams.insert(0, whole)
         done, total = len(run.memory), len(view.statements)
         yield ProgressMade(play.now(), "auditing", "Checking the statements", done, total)
         yield from merged(streams, workers=AT_ONCE)

@@ -12,23 +12,20 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import msgspec
 from rapidfuzz import fuzz
 
+from core.agents.agent_runner import RunContext, calls_of, part_played
 from core.baseline.audit_agents import places
 from core.baseline.tool_picker import concludes, rest_of
-from core.runtime.concurrency import Stop
-from core.runtime.errors import InputError, ReplyError
+from core.runtime.errors import InputError
 from core.schema.events import (
     MOST_STEPS,
     Event,
     MemoryUpdated,
-    ModelCalled,
     PassagesFound,
-    ProblemMet,
     Remembered,
     ToolCalled,
     ToolUse,
@@ -39,7 +36,6 @@ from core.schema.records import (
     Judgement,
     Label,
     MeasuredShare,
-    ModelCall,
     Passage,
     Point,
     Project,
@@ -47,7 +43,7 @@ from core.schema.records import (
     Statement,
 )
 from core.schema.roles import AuditView, CaseView, Evidence, Step, ToolPicker
-from core.tools.registry import Bench, Tool, read_input, use
+from core.tools.registry import Bench, read_input, toolbox, use
 
 ALIKE_FROM = 80  # of 100: a model may drop or mend a word of the statement
 LONGER_BY = 1.5  # times the statement; what is longer says something else as well
@@ -313,12 +309,9 @@ def whole_so_far(pieces: Iterable[str], language: str) -> Iterator[str]:
 def decoded(
     read: Callable[[], bytes], most: int, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
-    """Pieces of UTF-8 text as their bytes come; `read` gives what there is, nothing at the end.
+    """Pieces of UTF-8 text as their bytes come; InputError for more than `most`, or other bytes.
 
     Where it ends within a character, that one is left out, which `say` hears.
-
-    Raises:
-        InputError: it is no UTF-8, or more than `most` bytes.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     count, data = 0, b"."
@@ -404,20 +397,6 @@ REPEATED = (
 TOO_MANY = "The picker came to no conclusion in {most} steps; what the tools said decides."
 
 
-@dataclass(frozen=True)
-class Auditing:
-    """What all statements of one audit share; `spare` stands in where a reply is unusable."""
-
-    view: CaseView
-    picker: ToolPicker
-    spare: ToolPicker | None
-    tools: Mapping[str, Tool[Any]]
-    bench: Callable[[Statement | None, Reading], Bench]
-    stop: Stop
-    now: Callable[[], float]
-    calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
-
-
 class Reading:
     """The passages that tools were shown for one statement, in the order of their showing."""
 
@@ -433,8 +412,10 @@ class Reading:
 
 
 def checked(
-    audit: Auditing,
+    play: RunContext,
+    view: CaseView,
     statement: Statement | None,
+    bench_for: Callable[[Statement | None, Reading], Bench],
     *,
     past: Sequence[ToolUse] = (),
     memory: Sequence[Remembered] = (),
@@ -442,79 +423,68 @@ def checked(
     """The events of one statement, to its conclusion; `past` are uses of an interrupted run.
 
     The response as a whole (None) is not remembered: its uses stand for themselves.
-
-    Raises:
-        ModelError: the picker's service failed; the run can be resumed at this step.
     """
-    uses, picker, spare = list(past), audit.picker, audit.spare
+    uses, picker = list(past), play.roster.tool_picker
+    spare = play.roster.spare.tool_picker if play.roster.spare else None
     if spare and any(use.agent == spare.name for use in past):
         picker = spare  # which had to stand in before
     index = statement.index if statement else None
-    reading = Reading(audit.view.evidence.of(index) if index is not None else ())
-    bench = audit.bench(statement, reading)
+    reading = Reading(view.evidence.of(index) if index is not None else ())
+    bench = bench_for(statement, reading)
     end = Step(TOO_MANY.format(most=MOST_STEPS))
     refused = sum(use.words == REPEATED for use in uses)
     while len(uses) < MOST_STEPS and refused < MOST_REFUSALS:
-        audit.stop.check()
-        seen = AuditView(audit.view, statement, tuple(uses), tuple(memory))
-        step, told = _next(audit, picker, seen)
+        step, told = _next(play, picker, AuditView(view, statement, tuple(uses), tuple(memory)))
         yield from told
         if spare and any(event.kind == "problem_met" for event in told):
             picker = spare
         if not step.tool:
             end = step
             break
-        made = _refused(audit, step, uses) or _used(audit, step, statement, bench)
+        made = _refused(step, uses) or _used(view.case, step, statement, bench)
         made = replace(made, statement=index, agent=picker.name, thought=step.thought)
-        yield from _calls(audit)
+        yield from calls_of(play)
         uses.append(made)
         refused += made.words == REPEATED
-        yield ToolCalled(audit.now(), made)
+        yield ToolCalled(play.now(), made)
     if statement is not None:
         if not reading.shown.keys() <= reading.known.keys():
             everything = tuple((reading.known | reading.shown).values())
-            yield PassagesFound(audit.now(), statement.index, everything)
+            yield PassagesFound(play.now(), statement.index, everything)
         read = tuple(reading.shown or reading.known)
-        yield MemoryUpdated(audit.now(), concluded(statement.index, uses, end, read))
+        yield MemoryUpdated(play.now(), concluded(statement.index, uses, end, read))
 
 
-def _next(audit: Auditing, picker: ToolPicker, seen: AuditView) -> tuple[Step, list[Event]]:
+def _next(play: RunContext, picker: ToolPicker, seen: AuditView) -> tuple[Step, list[Event]]:
     """The picker's next step, or its spare's for an unusable reply; with what there is to tell."""
-    try:
-        step = picker.next_step(seen, audit.stop)
-    except ReplyError as error:
-        spare = audit.spare
-        rest = "The built-in agent stands in." if spare else "Nobody stands in."
-        told_by = "" if str(error).startswith("Tool picker (") else f"Tool picker ({picker.name}): "
-        words = f"{told_by}{error} {rest}"
-        told = [*_calls(audit), ProblemMet(audit.now(), "auditing", words, reply=error.reply)]
-        return (spare.next_step(seen, audit.stop) if spare else Step(words)), told
-    return step, [*_calls(audit)]
+    step, told = part_played(
+        *(play, picker, "auditing"),
+        lambda: picker.next_step(seen, play.stop),
+        lambda spare: spare.tool_picker.next_step(seen, play.stop),
+        role="Tool picker",
+    )
+    problem = next((event.message for event in told if event.kind == "problem_met"), "")
+    return step or Step(problem), told
 
 
-def _calls(audit: Auditing) -> Iterator[Event]:
-    return (ModelCalled(audit.now(), call) for call in audit.calls_made())
-
-
-def _used(audit: Auditing, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
+def _used(case: Case, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
     """The tool called as the step says; a tool or an input that there is not has failed."""
-    tool = audit.tools.get(step.tool)
+    tool = toolbox().get(step.tool)
     try:
         if tool is None:
-            known = ", ".join(audit.tools)
+            known = ", ".join(toolbox())
             raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
-        made = use(tool, read_input(tool, step.given), bench)
-        made = placed(made, statement, audit.view.case, tool.about)
+        made = placed(use(tool, read_input(tool, step.given), bench), statement, case, tool.about)
         return about_statement(made, statement, tool.about)
     except InputError as error:
         words = str(error)
         return ToolUse(step.tool, None, step.given or "{}", "{}", "failed", "unclear", words, 0.0)
 
 
-def _refused(audit: Auditing, step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
+def _refused(step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
     """What a picker is told that makes the very call of an earlier step; None for a new call."""
     given = step.given or "{}"
-    if tool := audit.tools.get(step.tool):
+    if tool := toolbox().get(step.tool):
         with suppress(InputError):
             given = msgspec.json.encode(read_input(tool, given)).decode()
     if all((one.tool, one.given) != (step.tool, given) for one in uses):

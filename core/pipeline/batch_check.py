@@ -43,12 +43,7 @@ class ClaimRow:
 
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
-    """The rows of a CSV or TSV file with a header.
-
-    Raises:
-        InputError: it is not UTF-8, has no column of claims, no row, or too many, or its quotes
-            do not match.
-    """
+    """The rows of a CSV or TSV file with a header; InputError where it cannot be read whole."""
     text = decoded(name, data)
     whole = _whole(name, text)
     header = [field.strip() for field in next(whole, [])]

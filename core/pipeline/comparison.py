@@ -253,11 +253,7 @@ def start_comparison(
     by: str,
     typed: Mapping[str, str] = NOTHING_TYPED,
 ) -> list[str]:
-    """Queue a run for every way without a problem, in one transaction; their ids.
-
-    Raises:
-        InputError: there is no way, too many, or none that can be started; nothing was stored.
-    """
+    """Queue a run for every way without a problem; their ids, or InputError where there is none."""
     if not ways or len(ways) > MOST_WAYS:
         raise InputError(
             f"Expected 1 to {MOST_WAYS} ways to check, found {len(ways)}; choose protocols and "

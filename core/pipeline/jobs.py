@@ -218,12 +218,9 @@ SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hun
 
 
 def warm_up(home: Path) -> None:
-    """Load what a first check would wait for: languages, encoder, classifier, units, numbers.
+    """Load what a first check would wait for; ConfigError where that cannot be loaded.
 
     Languages first: a case is stored with its own, so the click itself waits for them.
-
-    Raises:
-        ConfigError: the encoder or the active classifier cannot be loaded.
     """
     from core.documents.segmentation import language_of
 
@@ -274,13 +271,9 @@ class Jobs:
         by: str = "",
         typed: Mapping[str, str] = NOTHING_TYPED,
     ) -> str:
-        """Queue a run over a stored case and return its id at once.
+        """Queue a run over a stored case and return its id; InputError, KeyMissing as of `require`.
 
         `by` pays for it (the case's author if empty); `typed` are keys that live in their session.
-
-        Raises:
-            KeyMissing: the plan's roster needs a key that is not at hand; nothing was stored.
-            InputError: it cannot argue by the plan's protocol; nothing was stored.
         """
         payer = self.payer(by or case.author, typed)
         self.require(plan, payer)
@@ -320,10 +313,7 @@ class Jobs:
 
         Not even this process may have it: a run whose lease lapsed while the machine slept goes on
         with the worker that had it. One whose end is stored is free, also while that tidies up.
-
-        Raises:
-            KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.
-            InputError: it cannot go on by its protocol here; the run stays as it is.
+        What `require` refuses stays as it is.
         """
         payer = self.payer(by, typed)
         with open_store(self.home) as store:
@@ -351,11 +341,7 @@ class Jobs:
             store.runs.request_stop(run_id, by)
 
     def say(self, run_id: str, by: str, text: str) -> None:
-        """Store a person's words in a run of this process; the next turns hear them.
-
-        Raises:
-            InputError: they are empty or too long, or the debate is over or another process's.
-        """
+        """Store words that the next turns hear; InputError for none, too many, or no debate."""
         words = text.strip()
         if not words:
             raise InputError(

@@ -16,7 +16,7 @@ from core.debate.state import DebateState, judge_view, warned
 from core.documents.library import Gathering, gather_sources, missed, sources_of
 from core.documents.retrieval import Retriever, described_passages, described_texts
 from core.llm.encoder import Embedder
-from core.pipeline.audit_stage import AuditRun, audited, bare_bench, seen_after, statements_checked
+from core.pipeline.audit_stage import AuditRun, audited, seen_after, statements_checked
 from core.pipeline.run_factory import Earlier, code_digest, copies, reusable
 from core.pipeline.span_stage import marked
 from core.runtime.concurrency import Stop
@@ -77,7 +77,7 @@ class Resources:
     classifier: Classifier
     now: Callable[[], float]
     retriever: Embedder | None = None
-    bench: Callable[[Case, Stop], Bench] = bare_bench
+    bench: Callable[[Case, Stop], Bench] = lambda _, stop: Bench(stop)
     reader_id: str = ""
 
     @property

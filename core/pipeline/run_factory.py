@@ -115,9 +115,8 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
 def code_digest() -> str:
     """Names the program as it lies on disk: rules live in code, and another rule reads otherwise.
 
-    Taken once, when the engine is loaded (some 30 ms): later the disk may hold another program
-    than the one that runs. Everything in `core` counts, and the pinned packages: too much is only
-    done anew once.
+    Taken once, when the engine is loaded: later the disk may hold another program. Everything in
+    `core` counts, and the pinned packages: too much is only done anew once.
     """
     files = [p for p in (PROJECT_ROOT / "core").rglob("*") if p.suffix in (".py", ".json")]
     whole = hashlib.sha256()
@@ -177,11 +176,7 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
 
 
 def learned_marks(store: Store, run: Run) -> LearnedMarks:
-    """What people's marks had taught when the run was planned, with the examples for its case.
-
-    Raises:
-        ConfigError: it is not here, or not as it was learned.
-    """
+    """What people's marks had taught when the run was planned; ConfigError where that is gone."""
     plan = run.plan
     threshold = _learned(store, run, THRESHOLD, plan.span_threshold)
     examples = _learned(store, run, EXAMPLES, plan.span_examples)
@@ -287,10 +282,7 @@ def staffed(
     """The agents that the run's plan names; `roster` is what a test or demo seats instead.
 
     Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
-
-    Raises:
-        KeyMissing: a key that the run needs is not at hand (any more).
-        ConfigError: the encoder, the classifier or what was learned cannot be loaded.
+    KeyMissing, or ConfigError for what cannot be loaded.
     """
     from core.agents.rosters import roster_named
     from core.baseline.encoder import load_multilingual_encoder

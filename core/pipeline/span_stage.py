@@ -173,9 +173,6 @@ def rotate(
     """The events of all runs as they come; then the runs of those members that could extract.
 
     Whoever fails is absent, and said to be. Spans in statements put `aside` are nobody's.
-
-    Raises:
-        Stopped: somebody stopped the run.
     """
     names = named(panel)
     rounds = [_Round(i, panel, names, view, stop, now, aside) for i in range(len(panel))]

@@ -183,12 +183,9 @@ class Draft:
 
 
 def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
-    """Keep a case, findable by its words; the one that is there where all of it is the same.
+    """Keep a case, or the one that is there where all of it is the same; InputError for no text.
 
-    Then one text checked in several ways is one case with several runs, and people judge it once.
-
-    Raises:
-        InputError: there is no text to check, or too much of it.
+    So one text checked in several ways is one case with several runs, and people judge it once.
     """
     limit = store.projects.settings().response_characters
     if not draft.response.strip():
@@ -228,10 +225,9 @@ def case_of(draft: Draft, project: Project, response: str, author: str, now: flo
 def submitted(
     store: Store, home: Path, request: Request, clock: Callable[[], float]
 ) -> tuple[str, Project, Draft, list[str]]:
-    """Take the files into the library; (person, project, draft, complaints about files left out).
+    """Take the files into the library; (person, project, draft, complaints about the others).
 
-    Raises:
-        InputError: no file could be used, or one is not there at all: a mistake in the command.
+    InputError: none could be used, or one is not there at all: that is a mistake in the command.
     """
     person = person_here(store)
     project = first_project(store, person, clock())
@@ -262,11 +258,7 @@ def submitted(
 
 
 def read_whole(path: Path, most_megabytes: int) -> bytes:
-    """The file's bytes, one more than is allowed at most: what is too large is refused later.
-
-    Raises:
-        InputError: there is no ordinary file there, or it may not be read.
-    """
+    """The file's bytes, at most one more than is allowed; InputError where there is none."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"Expected a file at {path}, found a folder or a device.")
@@ -281,12 +273,7 @@ def read_whole(path: Path, most_megabytes: int) -> bytes:
 def check_once(
     home: Path, request: Request, clock: Callable[[], float], keys: Keys = NO_KEYS
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check one claim here and now; (the outcome, complaints about files left out).
-
-    Raises:
-        InputError: nothing to check, an unknown roster or protocol, or no file could be used.
-        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
-    """
+    """Check one claim here and now; (the outcome, complaints about files left out)."""
     plan, notices = planned(home, request, keys)
     if not request.response.strip():
         raise InputError("Expected a claim to check, found an empty text; give one.")
@@ -301,12 +288,7 @@ def check_once(
 
 
 def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
-    """Who is to check, before anything is read or stored; (the plan, what to tell of it).
-
-    Raises:
-        InputError: an unknown roster or protocol.
-        KeyMissing: the roster needs a key that is not at hand.
-    """
+    """(Who is to check, what to tell of it); InputError or KeyMissing before all else."""
     if request.protocol not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
@@ -447,14 +429,9 @@ def check_arriving(
     clock: Callable[[], float],
     keys: Keys,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check the response of which `pieces` arrive; (the outcome, complaints about files left out).
+    """Check the response of which `pieces` arrive, as an audit; `tell` hears of each statement.
 
-    `tell` hears of each statement as soon as it is checked.
-
-    Raises:
-        InputError: another protocol than the audit, nothing to check, too much of it, or no file
-            could be used.
-        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
+    (The outcome, complaints about files left out); InputError and KeyMissing as of `check_once`.
     """
     plan, notices = planned(home, request, keys)
     if plan.protocol != AUDIT:

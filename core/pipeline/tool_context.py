@@ -36,9 +36,6 @@ def bench_of(home: Path, keys: Keys, stop: Stop) -> Bench:
     """What tools reach outside of a run: the library of the home's oldest project, and the web.
 
     A home that is not there is not made: nothing is searched then.
-
-    Raises:
-        ConfigError: the home cannot be opened, or its settings cannot be read.
     """
     reader, library, web = SHIPPED, None, None
     if (home / DATABASE).is_file():

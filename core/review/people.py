@@ -149,11 +149,7 @@ class Identity:
 
 
 def login_from(section: object) -> Login:
-    """The section as it must be; nothing of it is shown in a complaint but names.
-
-    Raises:
-        ConfigError: a package is missing, or something in the section is missing or of no use.
-    """
+    """The section as it must be, else ConfigError, in which nothing of it is shown but names."""
     for module, package in PACKAGES.items():
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
@@ -251,11 +247,7 @@ def require_reachable(address: str) -> None:
 
 
 def identity_from(claims: Mapping[str, object]) -> Identity:
-    """Who the provider says this is.
-
-    Raises:
-        ConfigError: it does not say who issued the identity and for whom.
-    """
+    """Who the provider says this is; ConfigError where issuer or subject is missing."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     if not (isinstance(issuer, str) and issuer and isinstance(subject, str) and subject):
         raise ConfigError(
@@ -311,11 +303,7 @@ def _free_name(store: Store, identity: Identity) -> str:
 
 
 def project_of(store: Store, person: str, wanted: str) -> Project:
-    """The wanted project where the person is in it, else the first one that they are in.
-
-    Raises:
-        NotAllowed: they are in none; it says who can change that.
-    """
+    """The wanted project, else the first of theirs; NotAllowed, with whom to ask, for none."""
     mine = store.projects.of(person)
     if mine:
         return next((project for project in mine if project.id == wanted), mine[0])

@@ -319,11 +319,6 @@ class _Uniform:
 UNIFORM: Weigher = _Uniform()
 
 
-def _nothing_to_say(view: CaseView) -> tuple[str, ...]:
-    """Built-in agents follow no instruction, whoever gives it."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Roster:
     """An agent for every role. `debaters` maps the name used in the debate to its agent.
@@ -347,7 +342,7 @@ class Roster:
     spare: Roster | None = None
     calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
     notes_made: Callable[[], tuple[str, ...]] = tuple
-    notices: Callable[[CaseView], tuple[str, ...]] = _nothing_to_say
+    notices: Callable[[CaseView], tuple[str, ...]] = lambda _: ()
     span_panel: tuple[SpanPanelist, ...] = ()
     panel_rule: PanelRule = AS_THE_PAPER
     weigher: Weigher = UNIFORM

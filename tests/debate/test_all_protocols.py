@@ -17,12 +17,12 @@ from core.llm.limits import estimated_tokens
 from core.pipeline.cost_estimate import Size, steps_of
 from core.runtime.errors import InputError, ModelError
 from core.schema.events import Event
-from core.schema.records import Judgement, Plan
+from core.schema.records import Plan
 from core.schema.rosters import FOR_READERS, DebateOptions, RosterSheet
 from core.store.ledger import AGAIN
 from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways
-from tests.debates import arguing, built_in, desk_roster, kinds
+from tests.debates import arguing, built_in, desk_roster, judgement_of, kinds
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
 
 FACTS = make_passage("The tower is 412 m tall.", number=1)
@@ -63,12 +63,6 @@ def argued(
     for event in arguing(protocol_of(plan).argue, VIEW, roster, plan=plan, past=past).events():
         events.append(event)
     return events
-
-
-def judgement_of(events: Sequence[Event]) -> Judgement:
-    """What the check came to."""
-    (found,) = [event for event in events if event.kind == "judgement_reached"]
-    return found.judgement
 
 
 def counted(asked: Sequence[Asked]) -> tuple[int, int, int]:

@@ -19,7 +19,7 @@ from core.schema.events import Event
 from core.schema.records import Judgement, Plan, Point, Stance, Turn
 from core.schema.roles import CaseView, DebateView, JudgeView, Speak
 from tests.agents.seats import SEAT, judge_view, workplace
-from tests.debates import arguing, kinds, seated, turns
+from tests.debates import arguing, judgement_of, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
 RESPONSE = "The tower is 512 m tall. It was opened in 1926 by a queen."
@@ -119,8 +119,7 @@ class Refining:
 
     @property
     def judgement(self) -> Judgement:
-        (found,) = [e.judgement for e in self.events if e.kind == "judgement_reached"]
-        return found
+        return judgement_of(self.events)
 
     @property
     def revised(self) -> list[str]:

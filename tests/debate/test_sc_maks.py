@@ -19,7 +19,7 @@ from core.schema.events import Event
 from core.schema.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn
 from core.schema.roles import CaseView, DebateView, JudgeView, Roster, Speak
 from core.schema.rosters import DebateOptions, Manner, Part
-from tests.debates import Arguing, arguing, kinds, seated, turns
+from tests.debates import Arguing, arguing, judgement_of, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
 FACT = make_passage("The Vidar bridge carries four lanes.", number=1)
@@ -106,10 +106,6 @@ def debating(
     roster = replace(seated(agents), context_writer=writer)
     plan = Plan(protocol="sc_maks", options=DebateOptions(rounds=rounds, without=without))
     return arguing(argue, view, roster, plan=plan, past=past), agents, writer
-
-
-def judgement_of(events: Sequence[Event]) -> Judgement:
-    return next(event.judgement for event in events if event.kind == "judgement_reached")
 
 
 @pytest.mark.parametrize(
