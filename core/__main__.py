@@ -16,8 +16,9 @@ import sqlite3
 import sys
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -69,11 +70,7 @@ class OneLineParser(argparse.ArgumentParser):
     """Argument errors take one line, like every other bad input."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the arguments.
-
-        Raises:
-            InputError: always; one line.
-        """
+        """Refuse the arguments in one line (InputError)."""
         raise InputError(f"{self.prog}: {message} (see --help)")
 
 
@@ -101,13 +98,20 @@ def parser_of(about: str | None) -> OneLineParser:
 
 
 def require_sense(given: argparse.Namespace) -> None:
-    """Refuse options that say nothing, cannot be kept, or go only with others.
-
-    Raises:
-        InputError: with the option's name.
-    """
-    _require_paths(given)
-    _require_texts(given)
+    """Refuse options that say nothing, cannot be kept, or go only with others (InputError)."""
+    for option, value in vars(given).items():
+        texts = value if isinstance(value, list) else [] if value is None else [value]
+        name = option.replace("_", "-")
+        if option in PATHS and "" in texts:  # it would be the folder that one stands in
+            raise InputError(f"Expected a path in --{name}, found an empty one; give one.")
+        if option in SAY_SOMETHING and not all(text.strip() for text in texts):
+            raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
+        if isinstance(value, str) and option not in (*PATHS, "name"):
+            _require_utf8(option, value, given.command)
+    if getattr(given, "api_base", None) is not None and given.model is None:
+        raise InputError(
+            "Expected --model beside --api-base, found none; name the model that is asked there."
+        )
     if getattr(given, "as_it_arrives", False) and given.claim_file != "-":
         raise InputError(
             "Expected --claim-file - beside --as-it-arrives, found none; only standard input "
@@ -130,60 +134,47 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instruction", help="CEDA's Instruction (A.3.1)")
     _add_who(parser)
     parser.add_argument(
-        "--as-it-arrives",
-        action="store_true",
+        "--as-it-arrives", action="store_true",
         help="with --protocol audit and --claim-file -: check each statement as soon as it is "
         "there, and say so on standard error",
-    )
-    parser.add_argument(
-        "--seed", metavar="S", type=_seed, default=0, help="of a coin that is thrown"
-    )
+    )  # fmt: skip
+    coin = "of a coin that is thrown"
+    parser.add_argument("--seed", metavar="S", type=_number(0, 2**31 - 1), default=0, help=coin)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _add_who(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
-        "--roster",
-        metavar="NAME_OR_FILE",
+        "--roster", metavar="NAME_OR_FILE",
         help=f"who checks: {', '.join(SHIPPED)}, "
         "one kept under Settings, or a roster's .json file (default: builtin)",
-    )
+    )  # fmt: skip
     who.add_argument(
-        "--model",
-        help="a model for every speaking role, as litellm names it: "
+        "--model", help="a model for every speaking role, as litellm names it: "
         "gpt-4.1-mini, anthropic/claude-haiku-4-5, ollama_chat/llama3.1",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--api-base", metavar="URL", help="the OpenAI-compatible address of --model"
     )
     parser.add_argument(
-        "--token-cap",
-        metavar="N",
-        type=_token_cap,
-        default=0,
+        "--token-cap", metavar="N", type=_number(1, MOST_TOKENS), default=0,
         help="most tokens that models of no known price may use (default: as Settings say)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--reader",
-        metavar="NAME_OR_FOLDER",
+        "--reader", metavar="NAME_OR_FOLDER",
         help="what built-in agents read evidence with: “shipped”, one of `reader list`, or a model "
         "of the Hugging Face Hub or a folder, imported once (default: as Settings say)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--protocol",
-        default="ceda",
+        "--protocol", default="ceda",
         help="how they argue: " + ", ".join(NAMES) + "; or audit: statement by statement with "
         "tools, debate on what stays contested (default: ceda)",
-    )
-    _add_options(parser)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen of a protocol; each keeps to its own where nothing is said."""
-    parser.add_argument("--rounds", metavar="N", type=_few, default=0, help="rounds of debate")
+    )  # fmt: skip
+    few = _number(1, MOST_ROUNDS)
+    parser.add_argument("--rounds", metavar="N", type=few, default=0, help="rounds of debate")
     parser.add_argument(
-        "--samples", metavar="N", type=_few, default=0, help="judgements, of which most decide"
+        "--samples", metavar="N", type=few, default=0, help="judgements, of which most decide"
     )
     parser.add_argument(
         "--style", choices=STYLES, default="", help="how a single judge is asked (default: plain)"
@@ -201,95 +192,32 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def debate_options(given: argparse.Namespace) -> DebateOptions:
-    """What was chosen of the protocol.
-
-    Raises:
-        InputError: several parts are to be left out: their worth could not be told apart.
-    """
-    parts = list(dict.fromkeys(given.without))
-    if len(parts) > 1:
-        raise InputError(f"Expected one part after --without, found {', '.join(parts)}: give one.")
-    return DebateOptions(
-        given.rounds, given.samples, given.style, given.swap, given.seed, given.then, *parts
-    )
-
-
-def _few(text: str) -> int:
-    """A number of rounds or samples."""
-    return _whole(text, 1, MOST_ROUNDS)
-
-
-def _seed(text: str) -> int:
-    """A seed."""
-    return _whole(text, 0, 2**31 - 1)
-
-
-def _token_cap(text: str) -> int:
-    """A whole number of tokens."""
-    return _whole(text, 1, MOST_TOKENS)
+def _number(least: int, most: int) -> Callable[[str], int]:
+    return partial(_whole, least=least, most=most)
 
 
 def _whole(text: str, least: int, most: int) -> int:
-    """The number, if it is a whole one within its bounds."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))):
-        found = text if text.isprintable() and len(text) <= 40 else "something else"
-        raise argparse.ArgumentTypeError(
-            f"expected a whole number from {least} to {most:,}, found “{found}”"
-        )
-    if not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(
-            f"expected a whole number from {least} to {most:,}, found {int(text):,}"
-        )
-    return int(text)
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if is_number and least <= int(text) <= most:
+        return int(text)
+    found = f"“{text if text.isprintable() and len(text) <= 40 else 'something else'}”"
+    if is_number:
+        found = f"{int(text):,}"
+    raise argparse.ArgumentTypeError(
+        f"expected a whole number from {least} to {most:,}, found {found}"
+    )
 
 
-def _require_paths(given: argparse.Namespace) -> None:
-    """An empty path would be the folder that one stands in."""
-    for option in PATHS:
-        paths = getattr(given, option, None)
-        if "" in (paths if isinstance(paths, list) else [paths]):
-            name = option.replace("_", "-")
-            raise InputError(f"Expected a path in --{name}, found an empty one; give one.")
-
-
-def _require_texts(given: argparse.Namespace) -> None:
-    """Options that say nothing, or go only with others."""
-    for option, value in vars(given).items():
-        if isinstance(value, str) and option not in (*PATHS, "name"):
-            _require_text(option, value, given.command)
-    for option in SAY_SOMETHING:
-        value = getattr(given, option, None)
-        told = value if isinstance(value, list) else [] if value is None else [value]
-        if not all(text.strip() for text in told):
-            name = option.replace("_", "-")
-            raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
-    if getattr(given, "api_base", None) is not None and given.model is None:
-        raise InputError(
-            "Expected --model beside --api-base, found none; name the model that is asked there."
-        )
-
-
-def _require_text(option: str, value: str, command: str) -> None:
+def _require_utf8(option: str, value: str, command: str) -> None:
     """Arguments may carry bytes that are no UTF-8; they cannot be stored or shown."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        remedy = (
-            "the text in a UTF-8 file with --claim-file" if command == "check" else "it as UTF-8"
-        )
+        text = "the text in a UTF-8 file with --claim-file" if command == "check" else "it as UTF-8"
         raise InputError(
             f"Expected UTF-8 text in --{option}, found another encoding at character "
-            f"{error.start + 1}; give {remedy}."
+            f"{error.start + 1}; give {text}."
         ) from error
-
-
-def require_words(claim: str) -> None:
-    """Refuse a claim of nothing that can be seen."""
-    if all(unicodedata.category(char) in UNSEEN for char in claim):
-        raise InputError(
-            "Expected a claim to check, found an empty text or one that cannot be seen; give one."
-        )
 
 
 BAD_INPUT = 2
@@ -364,14 +292,12 @@ def _silence(stream: TextIO) -> None:
 def _doctor(_: argparse.Namespace, home: Path) -> int:
     from core.pipeline.doctor import report
 
-    lines = io.StringIO()
-    code = report(home, lines)
-    _print(lines.getvalue())
+    code, told = report(home)
+    _print(told)
     return code
 
 
 def _exchange(given: argparse.Namespace, home: Path) -> int:
-    """Bring a file in, or write one."""
     from core.exchange.command_line import run_export, run_import
 
     run = run_import if given.command == "import" else run_export
@@ -379,7 +305,6 @@ def _exchange(given: argparse.Namespace, home: Path) -> int:
 
 
 def _learn(given: argparse.Namespace, home: Path) -> int:
-    """Train a version, or score old runs again under one."""
     from core.learning.command_line import run_rescore, run_retrain
 
     run = run_retrain if given.command == "retrain" else run_rescore
@@ -387,7 +312,6 @@ def _learn(given: argparse.Namespace, home: Path) -> int:
 
 
 def _reader(given: argparse.Namespace, home: Path) -> int:
-    """Bring a reader, calibrate it, or choose which one is used."""
     from core.evaluation.command_line import run_reader
 
     return run_reader(given, home, _say, _print)
@@ -396,23 +320,22 @@ def _reader(given: argparse.Namespace, home: Path) -> int:
 def _tools(given: argparse.Namespace, home: Path) -> int:
     """List the tools of an audit, or use one over the home's library and the web it chose."""
     from core.llm.keys import keys_here
-    from core.pipeline.tool_context import Place, bench_where
+    from core.pipeline.tool_context import bench_of
     from core.runtime.concurrency import Stop
     from core.tools.registry import run_tools
 
-    place = Place(home, keys_here(os.environ, PROJECT_ROOT), Stop())
-    return run_tools(given, bench_where(place), _say, _print)
+    return run_tools(
+        given, bench_of(home, keys_here(os.environ, PROJECT_ROOT), Stop()), _say, _print
+    )
 
 
 def _say(words: str) -> None:
-    """Lines on standard error as they are."""
     for line in words.splitlines():
         _complain(line)
 
 
 def _check(given: argparse.Namespace, home: Path) -> int:
-    """Check one claim in this process and print the outcome."""
-    from core.pipeline.streaming_input import check_once, planned
+    from core.pipeline.streaming_input import check_once, check_stream, planned
 
     request = _request(
         given,
@@ -425,12 +348,14 @@ def _check(given: argparse.Namespace, home: Path) -> int:
     keys = _keys(request)
     planned(home, request, keys)  # before the claim is waited for
     if given.as_it_arrives:
-        from core.pipeline.streaming_input import check_stream
-
         result, complaints = check_stream(home, request, keys, sys.stdin, _complain)
     else:
         claim = _claim(given)
-        require_words(claim)
+        if all(unicodedata.category(char) in UNSEEN for char in claim):
+            raise InputError(
+                "Expected a claim to check, found an empty text or one that cannot be seen; "
+                "give one."
+            )
         result, complaints = check_once(home, replace(request, response=claim), time.time, keys)
     for complaint in complaints:
         _complain(complaint)
@@ -439,16 +364,18 @@ def _check(given: argparse.Namespace, home: Path) -> int:
 
 
 def _evaluate(given: argparse.Namespace, home: Path) -> int:
-    """Measure an engine, a system or a tool on a labelled set."""
     from core.evaluation.command_line import run_evaluate
 
     return run_evaluate(given, home, _request(given), _keys, _complain, _print)
 
 
 def _request(given: argparse.Namespace, **more: Any) -> Request:
-    """What is asked for, with whoever is to check it."""
+    """What is asked for, with whoever is to check it; InputError for several parts left out."""
     from core.pipeline.streaming_input import Request
 
+    parts = list(dict.fromkeys(given.without))
+    if len(parts) > 1:
+        raise InputError(f"Expected one part after --without, found {', '.join(parts)}: give one.")
     return Request(
         response="",
         roster=given.roster or BUILT_IN,
@@ -456,7 +383,9 @@ def _request(given: argparse.Namespace, **more: Any) -> Request:
         model=given.model or "",
         api_base=given.api_base or "",
         token_cap=given.token_cap,
-        options=debate_options(given),
+        options=DebateOptions(
+            given.rounds, given.samples, given.style, given.swap, given.seed, given.then, *parts
+        ),
         reader=given.reader or "",
         **more,
     )
@@ -472,7 +401,6 @@ def _keys(request: Request) -> Keys:
 
 
 def _claim(given: argparse.Namespace) -> str:
-    """The text to check, exactly as it was given."""
     if given.claim is not None:
         return str(given.claim)
     try:
@@ -494,33 +422,27 @@ def _claim(given: argparse.Namespace) -> str:
         ) from error
 
 
-def _plainly(result: dict[str, object]) -> str:
-    """The verdict in a few lines, for a person at a terminal."""
-    label = result["label"] or result["status"]
+def _plainly(result: dict[str, Any]) -> str:
+    """The verdict in a few lines, for a person at a terminal; an unknown cost is never a zero."""
+    from core.llm.limits import dollars_words
+
     p = result["p_hallucinated"]
     sure = f"  p(hallucinated) = {p:.2f}" if isinstance(p, float) else ""
-    lines = [f"{str(label).upper()}{sure}", f"{result['rationale'] or result['cause_words']}"]
-    spans = result["spans"]
-    for span in spans if isinstance(spans, list) else []:
+    lines = [f"{str(result['label'] or result['status']).upper()}{sure}"]
+    lines.append(f"{result['rationale'] or result['cause_words']}")
+    for span in result["spans"]:
         leads = instead_words(in_evidence=span["in_evidence"])
         instead = f": {leads} {span['instead']}" if span["instead"] else ""
         lines.append(f"  wrong: {span['text']}{instead}")
     if result["for_people"]:
         lines.append("For people to decide: below what this project answers by itself.")
-    models = result["models"]
-    for model, used in models.items() if isinstance(models, dict) else ():
-        lines.append(f"  {_used(model, used)}")
+    for model, used in result["models"].items():
+        cost = "cost unknown" if used["cost"] is None else dollars_words(used["cost"])
+        calls = "1 call" if used["calls"] == 1 else f"{used['calls']} calls"
+        taken = f" ({used['reused']} more answered by earlier runs)" if used["reused"] else ""
+        tokens = used["tokens_in"] + used["tokens_out"]
+        lines.append(f"  {model}: {calls}{taken}, {tokens:,} tokens, {cost}")
     return "\n".join(lines) + "\n"
-
-
-def _used(model: str, used: dict[str, Any]) -> str:
-    """What a model did, in words; a cost that is not known is never a zero."""
-    from core.llm.limits import dollars_words
-
-    cost = "cost unknown" if used["cost"] is None else dollars_words(used["cost"])
-    calls = "1 call" if used["calls"] == 1 else f"{used['calls']} calls"
-    taken = f" ({used['reused']} more answered by earlier runs)" if used["reused"] else ""
-    return f"{model}: {calls}{taken}, {used['tokens_in'] + used['tokens_out']:,} tokens, {cost}"
 
 
 COMMANDS = {

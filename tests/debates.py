@@ -15,7 +15,7 @@ from core.llm.prompting import PromptBook
 from core.runtime.concurrency import Stop
 from core.schema.events import Event, PersonSpoke
 from core.schema.progress import Progress
-from core.schema.records import Context, Plan, Turn
+from core.schema.records import Context, Judgement, Plan, Turn
 from core.schema.roles import CaseView, Debater, Judge, Roster
 from core.schema.rosters import Seat
 from tests.agents.seats import FENCE, SEAT
@@ -75,6 +75,13 @@ def kinds(events: Sequence[Event]) -> list[str]:
 def turns(events: Sequence[Event]) -> list[Turn]:
     """The turns that were taken."""
     return [event.turn for event in events if event.kind == "turn_finished"]
+
+
+def judgement_of(events: Sequence[Event]) -> Judgement:
+    """What the debate came to, which is its last event."""
+    (found,) = [event.judgement for event in events if event.kind == "judgement_reached"]
+    assert events[-1].kind == "judgement_reached"
+    return found
 
 
 def desk_roster(

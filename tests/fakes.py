@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from core.documents.library import store_file
 from core.llm.call import Asked, Call, Completion, Model, in_silence
 from core.llm.encoder import Matrix
+from core.pipeline.streaming_input import Draft, store_case
+from core.review.people import first_project
 from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
 from core.runtime.errors import ReviewError
 from core.schema.events import Event
 from core.schema.records import (
@@ -31,6 +37,7 @@ from core.schema.records import (
     Turn,
 )
 from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Roster, Speak
+from core.store import open_store
 
 if TYPE_CHECKING:
     from core.pipeline.review import Resources
@@ -257,6 +264,28 @@ def make_view(case: Case, passages: Sequence[Passage]) -> CaseView:
     statement = Statement(0, 0, len(case.response), case.response, case.response)
     evidence = Evidence({p.id: p for p in passages}, {0: tuple(p.id for p in passages)})
     return CaseView(case, (statement,), evidence, {p.source_id: p.text for p in passages})
+
+
+def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) -> Case:
+    """A stored case over stored files."""
+    with open_store(home) as store:
+        project = first_project(store, "Mira", 1.0)
+        entries = [
+            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
+            for name, data in files
+        ]
+        images = tuple(e.id for e in entries if e.kind == "image")
+        documents = tuple(e.id for e in entries if e.kind != "image")
+        draft = Draft(claim, documents=documents, images=images, **fields)
+        return store_case(store, project, draft, "Mira", 1.0)
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for it, but not for ever."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.005)
 
 
 def review(

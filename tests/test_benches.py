@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from core.agents.agent_runner import AgentContext
 from core.documents.library import store_file
+from core.llm.client import LiteLlm
 from core.llm.keys import Keys
+from core.llm.limits import Caps
+from core.llm.metering import Account, LedgerDesk
+from core.llm.prompting import Fence, PromptBook
 from core.pipeline.jobs import Jobs
-from core.pipeline.tool_context import Place, bench_of
+from core.pipeline.tool_context import asker_of, bench_of
 from core.review.people import first_project
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
 from core.schema.events import ToolUse
 from core.schema.progress import folded
-from core.schema.records import Plan
+from core.schema.records import Case, Plan
 from core.schema.rosters import Seat
 from core.store import open_store
 from core.tools.registry import Bench, read_input, tool_named, use
 from core.tools.web_search import WebChoice, save_web_choice
+from tests.fakes import case_of
 from tests.llm.loopback import Asked, Reply, loopback
-from tests.test_with_models import case_of
 from tests.tools.web.server import as_json, serving
 
 pytestmark = pytest.mark.usefixtures("without_weights")
@@ -30,9 +36,18 @@ pytestmark = pytest.mark.usefixtures("without_weights")
 FACTS = b"The Orrin bridge is 412 m long. It was opened in 1931."
 
 
-def place(home: Path, **more: object) -> Place:
-    values: dict[str, object] = {"home": home, "keys": Keys({}), "stop": Stop(), "by": "Mira"}
-    return Place(**(values | more))  # type: ignore[arg-type]
+def bench(home: Path) -> Bench:
+    return bench_of(home, Keys({}), Stop())
+
+
+def with_model(home: Path, seat: Seat) -> Bench:
+    """What tools reach in the run “call” where a model is in the tool picker's seat."""
+    with open_store(home):  # which makes the ledger
+        account, caps = Account("call", "Mira", ""), Caps.of(Settings(), 0)
+    desk = LedgerDesk(LiteLlm(Keys({})), home, account, caps, time.time)
+    ask = asker_of(seat, AgentContext(desk, PromptBook(), Fence.of_run("call"), home))
+    assert ask
+    return Bench(Stop(), ask=ask(Case("call", "", "", language="en"), Stop()))
 
 
 def used(tool: str, bench: Bench, **given: object) -> ToolUse:
@@ -50,7 +65,7 @@ def library(home: Path) -> Path:
 
 def test_the_library_of_the_oldest_project_is_searched(library: Path) -> None:
     """A file that cannot be read costs only itself."""
-    found = used("search", bench_of(place(library)), query="How long is the Orrin bridge?")
+    found = used("search", bench(library), query="How long is the Orrin bridge?")
     assert found.outcome == "found"
     sources = json.loads(found.gave)["sources"]
     assert {source["title"] for source in sources} == {"facts.txt"}
@@ -58,18 +73,18 @@ def test_the_library_of_the_oldest_project_is_searched(library: Path) -> None:
 
 
 def test_a_statement_is_compared_with_the_library_by_the_built_in_readers(library: Path) -> None:
-    found = used("match", bench_of(place(library)), statement="The Orrin bridge is 512 m long.")
+    found = used("match", bench(library), statement="The Orrin bridge is 512 m long.")
     assert (found.label, found.instead) == ("hallucinated", "412 m")
     assert "512" in "The Orrin bridge is 512 m long."[found.start : found.end]
 
 
 def test_an_empty_home_has_neither_library_nor_web_nor_model(home: Path) -> None:
-    bench = bench_of(place(home))
+    empty = bench(home)
     assert not home.exists()
-    assert (bench.library, bench.web, bench.ask) == (None, None, None)
-    assert used("search", bench, query="x").outcome == "off"
+    assert (empty.library, empty.web, empty.ask) == (None, None, None)
+    assert used("search", empty, query="x").outcome == "off"
     given = {"text": "a", "claimed": "b", "source_language": "en", "target_language": "de"}
-    assert used("translate", bench, **given).outcome == "off"
+    assert used("translate", empty, **given).outcome == "off"
 
 
 def test_the_web_that_was_chosen_is_asked_and_counted(home: Path) -> None:
@@ -78,12 +93,11 @@ def test_the_web_that_was_chosen_is_asked_and_counted(home: Path) -> None:
         with open_store(home) as store:
             save_web_choice(store, WebChoice("searxng", server.origin))
             store.projects.save_setting("web_searches", 1)
-        bench = bench_of(place(home, run_id="call"))
-        assert "SearXNG" in used("search", bench, query="How long is the bridge?").words
-        assert (
-            "SearXNG (as found on" in used("search", bench, query="How long is the bridge?").words
-        )
-        over = used("search", bench, query="Who built the bridge?")
+        here = bench(home)
+        asked = "How long is the bridge?"
+        assert "SearXNG" in used("search", here, query=asked).words
+        assert "SearXNG (as found on" in used("search", here, query=asked).words
+        over = used("search", here, query="Who built the bridge?")
         assert over.outcome == "failed"
         assert "used up" in over.words
     assert len(server.got) == 1
@@ -106,9 +120,8 @@ def test_a_translation_is_checked_by_a_model_within_the_ledger(home: Path) -> No
     }
     with loopback(answer) as server:
         seat = Seat("openai/loopback", server.base, window=8192)
-        around = place(home, seat=seat, run_id="call")
-        found = used("translate", bench_of(around), **given)
-        again = used("translate", bench_of(around), **given)
+        found = used("translate", with_model(home, seat), **given)
+        again = used("translate", with_model(home, seat), **given)
     assert (found.label, found.p, found.instead) == ("hallucinated", 0.95, "vor")
     assert given["claimed"][found.start : found.end] == "nach"
     assert again.gave == found.gave
@@ -126,8 +139,8 @@ def test_a_translation_is_checked_by_a_model_within_the_ledger(home: Path) -> No
 def test_a_model_that_fails_is_no_label(home: Path, reply: Reply) -> None:
     with loopback(lambda _: reply) as server:
         seat = Seat("openai/loopback", server.base, window=8192, seconds=2)
-        bench = bench_of(place(home, seat=seat))
-        found = used("match", bench, statement="It is 512 m long.", context="It is 412 m long.")
+        asking = with_model(home, seat)
+        found = used("match", asking, statement="It is 512 m long.", context="It is 412 m long.")
     assert (found.outcome, found.label, found.p) == ("failed", "unclear", None)
     assert found.words
 

@@ -196,21 +196,10 @@ def test_a_row_that_never_started_is_started_once_by_two_who_ask(home: Path, bat
 @pytest.mark.parametrize(
     "text",
     [
-        "=1+1",
-        "+1",
-        "-1",
-        "@SUM(A1)",
-        "\tx",
-        "\rx",
-        "\nx",
-        " =1",
-        "\u00a0=1",
-        "\u200b=1",
-        "\u200b\t=1",
-        "＝1",
-        "＠A",
+        "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx", " =1", "\u00a0=1", "\u200b=1",
+        "\u200b\t=1", "＝1", "＠A",
     ],
-)
+)  # fmt: skip
 def test_no_cell_is_a_formula(text: str) -> None:
     assert safe_cell(text) == "'" + text
 

@@ -3,7 +3,6 @@
 Nothing here runs a checker: the corpora are measured elsewhere and never tuned to.
 """
 
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -18,12 +17,8 @@ from tests.corpora.loader import (
     REPORT_KINDS,
     RIGHT_KINDS,
     WRONG_KINDS,
-    Block,
-    BulletList,
     Chart,
-    Footnote,
     Heading,
-    Paragraph,
     ReportCase,
     ReportStatement,
     StatementRow,
@@ -59,26 +54,6 @@ def places(case: ReportCase) -> set[str]:
             case Table() | Chart(printed_values=True):
                 found.add(block.caption if isinstance(block, Table) else block.title)
     return found
-
-
-def words_of(text: str) -> int:
-    """Count words; three Chinese characters count as two words."""
-    han = len(re.findall(r"[\u4e00-\u9fff]", text))
-    return len(re.sub(r"[\u4e00-\u9fff]+", " ", text).split()) + han * 2 // 3
-
-
-def texts_of(block: Block) -> list[str]:
-    """Return everything a block prints."""
-    match block:
-        case BulletList(items):
-            return list(items)
-        case Table():
-            return [block.caption, *block.columns, *(cell for row in block.rows for cell in row)]
-        case Chart():
-            return [block.title]
-        case Heading(text) | Paragraph(text) | Footnote(text):
-            return [text]
-    return []
 
 
 def test_each_language_has_25_statements_numbered_from_one() -> None:
@@ -143,15 +118,6 @@ def assert_wrong_words(case: ReportCase, statement: ReportStatement) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_response_is_long_and_mostly_right(case: ReportCase) -> None:
-    labels = Counter(statement.label for statement in case.response.statements)
-    assert labels["supported"] >= 13
-    assert 4 <= labels["hallucinated"] <= 7
-    assert sum(statement.kind == GENERIC for statement in case.response.statements) <= 1
-    assert 250 <= words_of(case.response.text) <= 450
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_report_writes_the_files_and_pages_it_promises(case: ReportCase, tmp_path: Path) -> None:
     written = build_report(case, tmp_path)
     assert [path.name for path in written] == list(case.report.files)
@@ -175,22 +141,6 @@ def test_a_report_is_the_same_bytes_when_rendered_again(number: int, tmp_path: P
     first = build_report(CASES[number - 1], tmp_path / "first")
     second = build_report(CASES[number - 1], tmp_path / "second")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_report_is_long_and_has_tables_and_charts(case: ReportCase) -> None:
-    blocks = case.report.blocks
-    assert 2 <= sum(isinstance(block, Table) for block in blocks) <= 6
-    assert 1 <= sum(isinstance(block, Chart) for block in blocks) <= 2
-    assert 2_500 <= sum(words_of(text) for block in blocks for text in texts_of(block)) <= 5_000
-
-
-def test_half_of_the_reports_print_values_in_their_charts() -> None:
-    printing = [
-        {block.printed_values for block in case.report.blocks if isinstance(block, Chart)}
-        for case in CASES
-    ]
-    assert Counter(map(frozenset, printing)) == {frozenset({True}): 10, frozenset({False}): 10}
 
 
 def test_readme_counts_are_those_of_the_corpora() -> None:

@@ -11,20 +11,17 @@ import pytest
 from PIL import Image
 
 from core.documents import library as gather
-from core.documents.library import reindex, remove_file, store_file
+from core.documents.library import reindex, remove_file
 from core.documents.retrieval import ensure_index
 from core.pipeline.review import Resources
-from core.pipeline.streaming_input import Draft, store_case
-from core.review.people import first_project
 from core.runtime.concurrency import Stop
-from core.runtime.config import Settings
 from core.runtime.errors import InputError, ModelError, ReplyError
 from core.schema.events import TRANSIENT, Event, RunResumed
 from core.schema.progress import folded
 from core.schema.records import Case, Judgement, Plan, Source
 from core.schema.roles import JudgeView, Roster
 from core.store import Store, open_store
-from tests.fakes import Line, ScriptedDebater, ScriptedJudge, review
+from tests.fakes import Line, ScriptedDebater, ScriptedJudge, case_of, review
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -41,23 +38,6 @@ def photograph() -> bytes:
     out = io.BytesIO()
     image.save(out, "JPEG")
     return out.getvalue()
-
-
-def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) -> Case:
-    """A stored case over stored files."""
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        entries = [
-            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
-            for name, data in files
-        ]
-        draft = Draft(
-            claim,
-            documents=tuple(e.id for e in entries if e.kind != "image"),
-            images=tuple(e.id for e in entries if e.kind == "image"),
-            **fields,
-        )
-        return store_case(store, project, draft, "Mira", 1.0)
 
 
 def run(
@@ -88,25 +68,17 @@ def test_the_papers_example_is_supported(roster: Roster, resources: Resources) -
     turns = kinds.count("turn_finished")
     assert 3 <= turns <= 5, "three readers, each heard at least once"
     assert kinds == [
-        "run_started",
-        "document_read",
-        "statement_found",
-        "passages_found",
-        "context_built",
+        *"run_started document_read statement_found passages_found context_built".split(),
         *["turn_started", "turn_finished"] * turns,
-        "judgement_reached",
-        "label_predicted",
-        "words_scored",
-        "run_finished",
+        *"judgement_reached label_predicted words_scored run_finished".split(),
     ]
 
 
 def test_its_opposite_is_hallucinated_with_the_wrong_word_marked(
     roster: Roster, resources: Resources
 ) -> None:
-    case = case_of(
-        resources.home, "Female cats tend to be left pawed.", ("cats.txt", CATS.encode())
-    )
+    claim = "Female cats tend to be left pawed."
+    case = case_of(resources.home, claim, ("cats.txt", CATS.encode()))
     state = folded(run(case, roster, resources))
     assert state.verdict
     assert state.verdict.label == "hallucinated"
@@ -120,12 +92,8 @@ def test_its_opposite_is_hallucinated_with_the_wrong_word_marked(
 
 
 def test_a_photograph_without_text_is_unclear(roster: Roster, resources: Resources) -> None:
-    case = case_of(
-        resources.home,
-        "The dog in the picture is brown.",
-        ("dog.jpg", photograph()),
-        ("cats.txt", CATS.encode()),
-    )
+    files = ("dog.jpg", photograph()), ("cats.txt", CATS.encode())
+    case = case_of(resources.home, "The dog in the picture is brown.", *files)
     state = folded(run(case, roster, resources))
     assert state.verdict
     assert (state.verdict.label, state.verdict.cause) == ("unclear", "image_not_readable")
@@ -142,12 +110,8 @@ def test_without_sources_the_cause_is_said(roster: Roster, resources: Resources)
 def test_a_source_that_cannot_be_read_costs_only_itself(
     roster: Roster, resources: Resources
 ) -> None:
-    case = case_of(
-        resources.home,
-        PAPER_CLAIM,
-        ("broken.pdf", b"%PDF-1.4\n1 0 obj << truncated"),
-        ("cats.txt", CATS.encode()),
-    )
+    files = ("broken.pdf", b"%PDF-1.4\n1 0 obj << truncated"), ("cats.txt", CATS.encode())
+    case = case_of(resources.home, PAPER_CLAIM, *files)
     state = folded(run(case, roster, resources))
     assert state.verdict
     assert state.verdict.label == "supported"
@@ -305,33 +269,18 @@ def test_stop_leaves_what_was_found_and_no_verdict(roster: Roster, resources: Re
     assert state.verdict is None
 
 
-def scripted(roster: Roster, one: list[Line], other: list[Line], judge: ScriptedJudge) -> Roster:
-    return replace(
-        roster,
-        debaters={"D": ScriptedDebater("One", list(one)), "E": ScriptedDebater("Two", list(other))},
-        judge=judge,
-    )
-
-
 def test_the_papers_illusion_ends_hallucinated(roster: Roster, resources: Resources) -> None:
     """CEDA A.3, example 2: both agree with each other, and the claim is false."""
-    lines = "The two horizontal lines are of exactly the same length."
-    case = case_of(
-        resources.home,
-        "The top line is shorter than the bottom line.",
-        ("lines.txt", lines.encode()),
-    )
-    judge = ScriptedJudge(
-        "hallucinated",
-        "Both debaters agree that the statement is wrong. Verdict: INCORRECT, the statement is "
-        "hallucinated.",
-    )
-    cast = scripted(
-        roster,
-        [("agree", "hallucinated", "AGREE. The lines are identical, so it is not shorter.")],
-        [("agree", "hallucinated", "AGREE. Measurement confirms equal lengths.")],
-        judge,
-    )
+    source = ("lines.txt", b"The two horizontal lines are of exactly the same length.")
+    case = case_of(resources.home, "The top line is shorter than the bottom line.", source)
+    told = "Both debaters agree. Verdict: INCORRECT, the statement is hallucinated."
+    judge = ScriptedJudge("hallucinated", told)
+    said: list[Line] = [
+        ("agree", "hallucinated", "AGREE. The lines are identical, so it is not shorter."),
+        ("agree", "hallucinated", "AGREE. Measurement confirms equal lengths."),
+    ]
+    debaters = {n: ScriptedDebater(n, [line]) for n, line in zip("DE", said, strict=True)}
+    cast = replace(roster, debaters=debaters, judge=judge)
     state = folded(run(case, cast, resources))
     assert state.reached_consensus
     assert [turn.reply for turn in state.turns] == ["agree", "agree"]

@@ -16,12 +16,9 @@ from pathlib import Path
 import pytest
 
 from core.agents.rosters import roster_named
-from core.documents.library import store_file
 from core.pipeline.jobs import Jobs, require_debate
-from core.pipeline.streaming_input import Draft, ended, store_case
-from core.review.people import first_project
+from core.pipeline.streaming_input import ended
 from core.runtime.concurrency import Stop
-from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.events import PersonSpoke, RunStarted, RunStopped
 from core.schema.progress import Progress
@@ -29,6 +26,7 @@ from core.schema.records import Case, Judgement, Plan, Run, Turn
 from core.schema.roles import DebateView, Judge, JudgeView, Roster, Speak
 from core.store import open_store
 from core.verdict.classifier import Head, save_head, version_folder
+from tests.fakes import case_of, until
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
@@ -74,20 +72,7 @@ def slow_roster(debaters: list[Slow], pause: float = 0.02) -> Callable[[str], Ro
 @pytest.fixture
 def case(home: Path) -> Case:
     """A stored case over a small text."""
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        entry = store_file(
-            store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings()
-        )
-        draft = Draft("Female cats tend to be left pawed.", documents=(entry.id,))
-        return store_case(store, project, draft, "Mira", 1.0)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.005)
+    return case_of(home, "Female cats tend to be left pawed.", ("cats.txt", CATS.encode()))
 
 
 def look(home: Path, run_id: str) -> Run:
@@ -526,3 +511,16 @@ def test_a_resumed_run_still_hears_what_was_said_before_it_was_cut_off(
     listening.to_its_end(run_id)
     assert agents[0].heard[0] == (("Mira", "Mind the right paw."),)
     assert len(remarks(home, run_id)) == 1
+
+
+def test_a_callback_that_was_taken_back_is_not_called() -> None:
+    stop, called = Stop(), list[str]()
+    stop.on_stop(lambda: called.append("first"))
+    take_back = stop.on_stop(lambda: called.append("second"))
+    take_back()
+    take_back()
+    stop.set()
+    late = stop.on_stop(lambda: called.append("late"))
+    late()
+    stop.set()
+    assert called == ["first", "late"]

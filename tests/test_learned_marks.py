@@ -19,10 +19,11 @@ from core.schema.records import EXAMPLES, MEMBER, THRESHOLD, Case, Member, Plan
 from core.store import open_store
 from core.store.cases import fingerprint
 from core.store.versions import NONE, Choice, Learned
+from tests.fakes import case_of
 from tests.llm.cast import Cast, as_json, role_of
 from tests.llm.loopback import loopback
 from tests.readers import paw_assessor
-from tests.test_with_models import SPAN, Bench, case_of, outside_fences, sheet_at
+from tests.test_with_models import SPAN, Bench, outside_fences, sheet_at
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 

@@ -36,6 +36,7 @@ pytestmark = pytest.mark.usefixtures("without_weights")
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "test-key-0123456789"
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
+LEFT, RIGHT = (f"Female cats tend to be {side} pawed." for side in ("left", "right"))
 KEYS = {
     "run_id", "status", "label", "cause", "p_hallucinated", "confidence", "rationale",
     "statements", "spans", "evidence", "turns", "seconds", "cost", "models",
@@ -60,37 +61,27 @@ def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dic
 
 
 def test_a_check_prints_one_object(capsys: pytest.CaptureFixture[str], cats: str) -> None:
-    code, found, err = check(
-        capsys, "--claim", "Female cats tend to be left pawed.", "--document", cats
-    )
+    code, found, err = check(capsys, "--claim", LEFT, "--document", cats)
     assert (code, err) == (0, "")
     assert set(found) >= KEYS
     assert (found["status"], found["label"], found["cause"]) == ("finished", "hallucinated", None)
-    assert found["confidence"] == pytest.approx(
-        max(found["p_hallucinated"], 1 - found["p_hallucinated"])
-    )
-    span = found["spans"][0]
+    p = found["p_hallucinated"]
+    assert found["confidence"] == pytest.approx(max(p, 1 - p))
+    span, passage, turn = found["spans"][0], found["evidence"][0], found["turns"][0]
     assert set(span) >= {"start", "end", "text", "p", "category", "source"}
-    assert (
-        "Female cats tend to be left pawed."[span["start"] : span["end"]] == span["text"] == "left"
-    )
-    passage = found["evidence"][0]
+    assert LEFT[span["start"] : span["end"]] == span["text"] == "left"
     assert set(passage) >= {"source", "page", "start", "end", "text", "score"}
     assert CATS[passage["start"] : passage["end"]] == passage["text"]
-    turn = found["turns"][0]
     assert set(turn) >= {"debater", "round", "reply", "stance", "text", "quotes"}
     assert turn["reply"] in ("agree", "deny")
     assert found["seconds"] > 0
-    assert found["cost"] == 0
-    assert found["models"] == {}
+    assert (found["cost"], found["models"]) == (0, {})
 
 
 def test_without_evidence_it_is_unclear_with_its_cause(capsys: pytest.CaptureFixture[str]) -> None:
     code, found, _ = check(capsys, "--claim", "Paris is the capital of France.")
-    assert code == 0
-    assert (found["label"], found["cause"]) == ("unclear", "no_evidence")
-    assert found["p_hallucinated"] is None
-    assert found["confidence"] is None
+    assert (code, found["label"], found["cause"]) == (0, "unclear", "no_evidence")
+    assert (found["p_hallucinated"], found["confidence"]) == (None, None)
 
 
 def test_the_claim_may_come_from_a_file_to_the_letter(
@@ -248,21 +239,16 @@ def test_one_model_plays_every_speaking_role(
     before = dict(os.environ)
     (no_keys / ".streamlit" / "secrets.toml").write_text(f'COUNTERPOINT_API_KEY = "{SECRET}"\n')
     with loopback(Cast()) as server:
-        code, found, err = check(
-            capsys, "--claim", "Female cats tend to be left pawed.", "--document", cats, *at(server)
-        )
+        code, found, err = check(capsys, "--claim", LEFT, "--document", cats, *at(server))
     assert (code, err) == (0, "")
     assert (found["status"], found["label"]) == ("finished", "hallucinated")
     assert found["roster"] == "openai/loopback"
     assert asked_in(server) >= {"context", "debate", "judge", "spans"}
-    used = found["models"]["openai/loopback"]
-    assert used["calls"] == len(server.asked)
-    assert used["tokens_in"] == 100 * len(server.asked)
-    assert used["tokens_out"] == 20 * len(server.asked)
+    used, calls = found["models"]["openai/loopback"], len(server.asked)
+    assert used["calls"] == calls
+    assert (used["tokens_in"], used["tokens_out"]) == (100 * calls, 20 * calls)
     assert (used["cost"], found["cost"]) == (None, None)
-    sent = [
-        {name.lower(): value for name, value in asked.headers.items()} for asked in server.asked
-    ]
+    sent = [{name.lower(): value for name, value in a.headers.items()} for a in server.asked]
     assert {headers["authorization"] for headers in sent} == {f"Bearer {SECRET}"}
     assert SECRET not in json.dumps(found)
     added = {name: os.environ[name] for name in os.environ if name not in before}
@@ -275,9 +261,8 @@ def test_an_image_is_shown_to_the_model(
     path = tmp_path / "chart.png"
     Image.new("RGB", (300, 200), "white").save(path)
     with loopback(Cast()) as server:
-        code, found, _ = check(
-            capsys, "--claim", "Norway imported the most.", "--image", str(path), *at(server)
-        )
+        given = ("--claim", "Norway imported the most.", "--image", str(path), *at(server))
+        code, found, _ = check(capsys, *given)
     assert code == 0, found
     assert {"image_question", "image_reading"} <= asked_in(server)
     assert any(asked.images for asked in server.asked)
@@ -304,26 +289,28 @@ def test_for_people_the_models_are_told_and_an_unknown_cost_is_no_zero(
 def test_a_run_without_a_verdict_is_unclear_with_its_cause(
     capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path
 ) -> None:
-    with loopback(Reply(status=401, message="no such key")) as server:
+    def outcome(server: Loopback) -> tuple[int, dict[str, Any]]:
         code, found, _ = check(capsys, "--claim", "Cats sleep.", "--document", cats, *at(server))
-    assert found["label"] != "supported"
-    assert found["label"] != "hallucinated"
+        return code, found
+
+    with loopback(Reply(status=401, message="no such key")) as server:
+        code, found = outcome(server)
+    assert found["label"] not in ("supported", "hallucinated")
     assert "refused the key" in found["cause_words"]
     assert code == (0 if found["status"] == "finished" else 1)
     with loopback(Cast({"judge": Reply("I cannot tell.")})) as server:
-        code, found, _ = check(capsys, "--claim", "Cats sleep.", "--document", cats, *at(server))
+        code, found = outcome(server)
     assert (code, found["label"], found["cause"]) == (0, "unclear", "unreadable_reply")
     with loopback(Cast({"judge": Reply(status=500)})) as server:
-        code, found, _ = check(capsys, "--claim", "Cats sleep.", "--document", cats, *at(server))
+        code, found = outcome(server)
     assert (code, found["label"], found["cause"]) == (0, "unclear", "agent_failed")
     assert "500" in found["cause_words"]
 
 
 def test_a_token_cap_is_kept(capsys: pytest.CaptureFixture[str], cats: str, no_keys: Path) -> None:
     with loopback(Cast()) as server:
-        code, found, _ = check(
-            capsys, "--claim", "Cats sleep.", "--document", cats, *at(server, "--token-cap", "1")
-        )
+        capped = at(server, "--token-cap", "1")
+        code, found, _ = check(capsys, "--claim", "Cats sleep.", "--document", cats, *capped)
     assert server.asked == []
     assert (code, found["label"], found["cause"]) == (0, "unclear", "budget_reached")
     assert "--token-cap" in found["cause_words"]
@@ -335,22 +322,15 @@ def test_a_rosters_file_may_be_given(
 ) -> None:
     path = tmp_path / "mine.json"
     with loopback(Cast()) as server:
-        sheet = SHIPPED["builtin"].with_seat(
-            "debater Ben", Seat("openai/loopback", server.base, max_tokens=100)
-        )
-        path.write_bytes(roster_file(replace(sheet, name="mine"), "0123456789ab"))
-        code, found, err = check(
-            capsys, "--claim", "Female cats tend to be left pawed.", "--document", cats,
-            "--roster", str(path),
-        )  # fmt: skip
-    assert code == 0
-    assert found["roster"] == "mine"
+        seat = Seat("openai/loopback", server.base, max_tokens=100)
+        sheet = replace(SHIPPED["builtin"].with_seat("debater Ben", seat), name="mine")
+        path.write_bytes(roster_file(sheet, "0123456789ab"))
+        given = ("--claim", LEFT, "--document", cats, "--roster", str(path))
+        code, found, err = check(capsys, *given)
+    assert (code, found["roster"]) == (0, "mine")
     assert asked_in(server) == {"debate"}
-    assert {turn["agent"] for turn in found["turns"]} == {
-        "Value checker",
-        "loopback",
-        "Entailment reader",
-    }
+    agents = {turn["agent"] for turn in found["turns"]}
+    assert agents == {"Value checker", "loopback", "Entailment reader"}
     assert "0123456789ab" in err
     assert err.count("\n") == 1
 
@@ -362,9 +342,8 @@ def test_a_kept_roster_may_be_given(
         with open_store(home) as store:
             sheet = replace(one_model("openai/loopback", server.base), name="ours")
             store.rosters.save(sheet, "Mira", 1.0)
-        code, found, _ = check(
-            capsys, "--claim", "Cats sleep.", "--document", cats, "--roster", "ours"
-        )
+        given = ("--claim", "Cats sleep.", "--document", cats, "--roster", "ours")
+        code, found, _ = check(capsys, *given)
     assert (code, found["roster"]) == (0, "ours")
     assert server.asked
 
@@ -373,11 +352,9 @@ def test_as_a_program_it_writes_one_object_and_not_a_word_of_a_library(
     cats: str, tmp_path: Path
 ) -> None:
     with loopback(Cast()) as server:
-        done = in_shell(
-            tmp_path / "h",
-            f"CORE check --claim 'Female cats tend to be left pawed.' --document {cats} --json "
-            f"--model openai/loopback --api-base {server.base}",
-        )
+        command = f"CORE check --claim '{LEFT}' --document {cats} --json "
+        command += f"--model openai/loopback --api-base {server.base}"
+        done = in_shell(tmp_path / "h", command)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["label"] == "hallucinated"
 
@@ -394,18 +371,11 @@ def test_help_tells_about_models(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_broken_file_beside_a_good_one_is_named_and_the_good_one_used(
     capsys: pytest.CaptureFixture[str], cats: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4\n1 0 obj <<")
-    code, found, err = check(
-        capsys,
-        "--claim",
-        "Female cats tend to be right pawed.",
-        "--document",
-        cats,
-        "--document",
-        str(tmp_path / "broken.pdf"),
-    )
-    assert code == 0
-    assert found["label"] == "supported"
+    broken = tmp_path / "broken.pdf"
+    broken.write_bytes(b"%PDF-1.4\n1 0 obj <<")
+    files = ("--document", cats, "--document", str(broken))
+    code, found, err = check(capsys, "--claim", RIGHT, *files)
+    assert (code, found["label"]) == (0, "supported")
     assert "broken.pdf" in err
     assert err.count("\n") == 1
 
@@ -420,7 +390,7 @@ def test_a_home_of_its_own_is_used(
 
 
 def test_plain_output_is_for_people(capsys: pytest.CaptureFixture[str], cats: str) -> None:
-    code = main(["check", "--claim", "Female cats tend to be left pawed.", "--document", cats])
+    code = main(["check", "--claim", LEFT, "--document", cats])
     out = capsys.readouterr().out
     assert code == 0
     assert out.startswith("HALLUCINATED  p(hallucinated) = 0.")
@@ -490,43 +460,19 @@ def test_as_a_program_a_check_imports_nothing_that_only_learning_needs(
 ) -> None:
     program = (
         "import sys; from core.__main__ import main; "
-        f"code = main(['check', '--claim', 'Cats sleep.', '--document', {cats!r}, '--json']); "
+        f"code = main(['check', '--claim', 'Cats sleep.', '--document', '{cats}', '--json']); "
         "slow = 'torch setfit streamlit litellm sklearn pandas mapie cleanlab'.split(); "
-        "sys.stderr.write(','.join(m for m in slow "
-        "if m in sys.modules)); sys.exit(code)"
+        "sys.stderr.write(','.join(m for m in slow if m in sys.modules)); sys.exit(code)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env={"COUNTERPOINT_HOME": str(tmp_path / "h"), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    done = in_shell(tmp_path / "h", f'{sys.executable} -c "{program}"')
+    assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["status"] == "finished"
 
 
 def test_documents_that_hold_nothing_on_it_are_not_called_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cats: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = tmp_path / "bridge.txt"
-    document.write_text("The bridge is 512 m long.")
-    code = main(
-        [
-            "check",
-            "--claim",
-            "😀😀😀",
-            "--document",
-            str(document),
-            "--home",
-            str(tmp_path),
-            "--json",
-        ]
-    )
-    found = json.loads(capsys.readouterr().out)
+    code, found, _ = check(capsys, "--claim", "😀😀😀", "--document", cats)
     assert (code, found["label"], found["cause"]) == (0, "unclear", "not_addressed")
 
 
@@ -540,9 +486,8 @@ def tools(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 def test_tools_are_listed_with_what_they_are_for(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = tools(capsys)
     assert (code, err) == (0, "")
-    assert (
-        "calculator(text: str, formula: str = '', question: str = '', language: str = 'en')" in out
-    )
+    takes = "text: str, formula: str = '', question: str = '', language: str = 'en'"
+    assert f"calculator({takes})" in out
     assert "Works out arithmetic" in out
     assert "Off here:" in out  # translate needs a language model
     code, out, _ = tools(capsys, "--json")
@@ -556,9 +501,8 @@ def test_a_tool_is_shown_with_inputs_that_it_takes(capsys: pytest.CaptureFixture
     code, out, _ = tools(capsys, "calculator", "--json")
     assert code == 0
     for example in json.loads(out)["examples"]:
-        code, told, _ = tools(
-            capsys, "calculator", "--input", json.dumps(example["input"]), "--json"
-        )
+        given = json.dumps(example["input"])
+        code, told, _ = tools(capsys, "calculator", "--input", given, "--json")
         assert (code, json.loads(told)["label"]) == (0, example["label"])
     assert "--input '{" in tools(capsys, "calculator")[1]
 
@@ -663,6 +607,16 @@ def test_a_tool_searches_the_homes_library(
     assert [source["title"] for source in told["gave"]["sources"]] == ["facts.txt"]
 
 
+def test_a_tool_compares_with_the_built_in_readers_and_makes_no_home(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = json.dumps({"statement": LEFT, "context": CATS})
+    code, out, _ = tools(capsys, "match", "--input", given, "--home", str(home), "--json")
+    told = json.loads(out)
+    assert (code, told["outcome"], told["label"]) == (0, "found", "hallucinated")
+    assert not home.exists()
+
+
 def test_a_tool_without_sources_and_provider_is_off_and_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -671,7 +625,8 @@ def test_a_tool_without_sources_and_provider_is_off_and_says_so(
     assert "no provider of web searches is chosen" in err
 
 
-def web_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _web_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other check is made."""
     looks = tuple(look for look in core.pipeline.doctor.LOOKS if look[0] == "web search")
     assert looks
@@ -683,10 +638,10 @@ def choose_web(home: Path, choice: WebChoice) -> None:
         save_web_choice(store, choice)
 
 
+@pytest.mark.usefixtures("_web_alone")
 def test_doctor_says_whether_the_web_can_be_searched(
-    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
-    web_alone(monkeypatch)
     assert main(["doctor"]) == 0
     assert "ok    web search: off: no provider is chosen" in capsys.readouterr().out
     result = {"title": "Wikipedia", "url": "https://a.org/", "content": "An encyclopedia."}
@@ -698,10 +653,10 @@ def test_doctor_says_whether_the_web_can_be_searched(
     assert "FAIL  web search: 127.0.0.1 could not be asked" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("_web_alone")
 def test_doctor_shows_no_key(
     capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    web_alone(monkeypatch)
     choose_web(home, WebChoice("google", cx="engine:1"))
     assert main(["doctor"]) == 1
     assert f"expected {SEARCH_KEY}, found none" in capsys.readouterr().out

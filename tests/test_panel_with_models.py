@@ -9,35 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from core.llm.call import Call, Message, in_silence
-from core.llm.client import LiteLlm
-from core.llm.keys import Keys
-from core.pipeline.jobs import Jobs
-from core.runtime.concurrency import Stop
 from core.schema.progress import Progress
 from core.schema.records import Plan
 from core.schema.rosters import RosterSheet, Seat
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
-from tests.test_with_models import Bench, case_of
+from tests.test_with_models import Bench, bench_in, load_litellm
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
-CLAIM = "The tower is 512 m tall."
-FACTS = b"The tower is 412 m tall. It was opened in 1932."
 MODELS = ("one", "two", "three", "four")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _loaded() -> None:
-    """Litellm takes seconds to load, and some of it only with the first call."""
-    with loopback(Reply("OK")) as server:
-        call = Call(Seat("openai/loopback", server.base), (Message("user", "Say OK."),))
-        LiteLlm(Keys({})).complete(call, in_silence, Stop())
+    load_litellm()
 
 
 @pytest.fixture
 def bench(home: Path) -> Bench:
-    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    return bench_in(home)
 
 
 def marked(quote: str = "512 m") -> str:

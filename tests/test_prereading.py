@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +18,11 @@ from core.runtime.config import Settings
 from core.runtime.errors import ConfigError
 from core.schema.records import Source
 from core.store import open_store
+from tests.fakes import until
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
 PATIENCE = 30.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.005)
 
 
 def stored(home: Path, name: str, data: bytes) -> str:

@@ -35,14 +35,10 @@ pytestmark = pytest.mark.usefixtures("without_weights")
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 OTHER = "Cats have five toes on each front paw. They sleep for most of the day."
 CLAIM = "Female cats tend to be left pawed. Cats have five toes on each front paw."
-STEPS = {
-    "statement_found",
-    "passages_found",
-    "context_built",
-    "turn_finished",
-    "consensus_reached",
-    "judgement_reached",
-}
+STEPS = set(
+    "statement_found passages_found context_built turn_finished consensus_reached "
+    "judgement_reached".split()
+)
 
 
 def add_file(store: Store, home: Path, project_id: str, name: str, text: str) -> str:
@@ -115,13 +111,8 @@ def test_only_the_label_is_new_when_only_the_classifier_changed(
     case = case_of(resources.home, ("cats.txt", CATS))
     first = run(case, roster, resources)
     always = Classifier("v1", Head((0.0,) * resources.encoder.width, 3.0), resources.encoder, {})
-    second = run(
-        case,
-        silent(roster),
-        replace(resources, classifier=always),
-        plan=Plan(classifier="v1"),
-        earlier=first,
-    )
+    other = replace(resources, classifier=always)
+    second = run(case, silent(roster), other, plan=Plan(classifier="v1"), earlier=first)
     assert kept(second) == kept(first)
     state = folded(second)
     assert state.reused

@@ -19,19 +19,16 @@ from pathlib import Path
 
 import pytest
 
-from core.__main__ import main
 from core.agents.rosters import one_model
-from core.documents.library import store_file
 from core.documents.retrieval import SEEN
 from core.llm.call import Call, Message, in_silence
 from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.llm.prompting import Fence, shipped
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, outcome, store_case
-from core.review.people import first_project
+from core.pipeline.streaming_input import outcome
 from core.runtime.concurrency import Stop
-from core.runtime.config import PROJECT_ROOT, Settings
+from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import KeyMissing
 from core.schema.events import Event
 from core.schema.progress import Progress, folded
@@ -39,6 +36,7 @@ from core.schema.records import Case, Plan, Run
 from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
+from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, in_turn, judged, oversized, role_of
 from tests.llm.hostile import HOSTILE
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
@@ -48,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("without_weights")
 CLAIM = "The tower is 512 m tall."
 FACTS = b"The tower is 412 m tall. It was opened in 1932."
 SECRET = "sk-secret-0123456789"
-PATIENCE = 60.0
+PATIENCE = 90.0
 
 
 @dataclass
@@ -79,9 +77,14 @@ class Bench:
             return run, [event for _, event in store.runs.events(run_id)]
 
 
+def bench_in(home: Path) -> Bench:
+    """A home with the claim and its facts."""
+    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+
+
 @pytest.fixture
 def bench(home: Path) -> Bench:
-    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    return bench_in(home)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -94,19 +97,6 @@ def load_litellm() -> None:
     with loopback(Reply("OK")) as server:
         call = Call(Seat("openai/loopback", server.base), (Message("user", "Say OK."),))
         LiteLlm(Keys({})).complete(call, in_silence, Stop())
-
-
-def case_of(home: Path, claim: str, *files: tuple[str, bytes]) -> Case:
-    """A stored case over stored files."""
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        entries = [
-            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
-            for name, data in files
-        ]
-        documents = tuple(e.id for e in entries if e.kind != "image")
-        images = tuple(e.id for e in entries if e.kind == "image")
-        return store_case(store, project, Draft(claim, "", documents, images), "Mira", 1.0)
 
 
 def sheet_at(server: Loopback, *, seconds: int = 2) -> RosterSheet:
@@ -449,20 +439,3 @@ def test_a_providers_key_is_not_sent_to_another_address(bench: Bench, home: Path
     with loopback(Cast()) as server:
         Bench(home, bench.case, jobs).run(sheet_at(server))
     assert not [a for a in server.asked if SECRET in str(a.headers)]
-
-
-def test_the_short_way_on_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = tmp_path / "facts.txt"
-    facts.write_bytes(FACTS)
-    with loopback(Cast()) as server:
-        code = main(
-            [
-                *("check", "--claim", CLAIM, "--document", str(facts), "--json"),
-                *("--model", "loopback", "--api-base", server.base),
-            ]
-        )
-    found = json.loads(capsys.readouterr().out)
-    assert (code, found["status"], found["label"]) == (0, "finished", "hallucinated")
-    assert found["cost"] is None

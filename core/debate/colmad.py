@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from core.agents.agent_runner import judged
 from core.baseline.wording import SIDES, listed_plainly
@@ -34,15 +35,17 @@ from core.debate.state import (
     DebateProtocol,
     DebateState,
     TurnRequest,
+    concluded,
     judge_view,
     noted,
     rounds_of,
     spoken,
 )
-from core.debate.votes import drawing, unheard
+from core.debate.votes import drawing, undecided
 from core.runtime.concurrency import merged
-from core.schema.events import Event, JudgementReached, JudgementSampled
-from core.schema.records import Judgement, Plan, Stance, Turn
+from core.schema.events import Event, JudgementSampled
+from core.schema.records import Cause, Judgement, Plan, Stance, Turn
+from core.schema.rosters import Manner
 
 PAIR = 2
 TOO_FEW = "opposing sides need two debaters, and the roster seats fewer"
@@ -59,7 +62,6 @@ class _Debate:
 
     @property
     def note(self) -> str:
-        """Who argues what."""
         return ", ".join(f"{name} argues {SIDES[side]}" for name, side in self.sides)
 
     def turns(self, state: DebateState, *, until: int = 0) -> tuple[Turn, ...]:
@@ -80,19 +82,27 @@ def argue_copmad(state: DebateState) -> Iterator[Event]:
     """The debate or both at once, then the judge."""
     names = tuple(state.run.roster.debaters)
     if len(names) < PAIR:
-        judgement = replace(unheard(state, TOO_FEW), cause="not_settled")
-        yield JudgementReached(state.run.now(), judgement, 0.0)
+        yield from concluded(state, _open(state, "not_settled", TOO_FEW))
         return
     if len(names) > PAIR:
-        yield from noted(state, _not_seated(names))
+        verb = "is" if len(names) == PAIR + 1 else "are"
+        two, rest = f"{names[0]} and {names[1]}", listed_plainly(names[PAIR:])
+        yield from noted(state, f"CopMAD has two sides: {two} argue, {rest} {verb} not seated.")
     debates = _debates(state)
     for step in range(debates[0].length):
         state.run.stop.check()
         yield from spoken(state, [debate.request(state, step) for debate in debates])
-    if len(debates) == 1:
-        yield from _judged(state, debates[0])
+    if len(debates) > 1:  # a judgement on each debate, then what they come to together
+        began, samples = state.run.now(), state.progress.samples
+        waiting = [partial(_sampled, state, own) for own in debates if own.number not in samples]
+        yield from merged(waiting, workers=PAIR)
+        found = [samples[debate.number] for debate in debates]
+        yield from concluded(state, together(state, found), began)
+    elif missing := _one_sided(state, debates[0]):
+        yield from concluded(state, missing)
     else:
-        yield from _judged_twice(state, debates)
+        yield from state.heard()
+        yield from judged(state.run, judge_view(state, debates[0].turns(state), manner="compete"))
 
 
 def count_copmad_calls(debaters: int, plan: Plan) -> Calls:
@@ -113,48 +123,25 @@ def _debates(state: DebateState) -> list[_Debate]:
     return debates
 
 
-def _not_seated(names: tuple[str, ...]) -> str:
-    rest = listed_plainly(names[PAIR:])
-    verb = "is" if len(names) == PAIR + 1 else "are"
-    return f"CopMAD has two sides: {names[0]} and {names[1]} argue, {rest} {verb} not seated."
+def _open(state: DebateState, cause: Cause, words: str) -> Judgement:
+    return undecided(state.run.roster.judge.name, cause, words)
 
 
 def _one_sided(state: DebateState, debate: _Debate) -> Judgement | None:
-    """No verdict where a side was not heard."""
     heard = {turn.assigned for turn in debate.turns(state)}
     silent = [f"{name} for {SIDES[side]}" for name, side in debate.sides if side not in heard]
-    return unheard(state, f"nobody heard {' and '.join(silent)}") if silent else None
-
-
-def _judged(state: DebateState, debate: _Debate) -> Iterator[Event]:
-    missing = _one_sided(state, debate)
-    if missing:
-        yield JudgementReached(state.run.now(), missing, 0.0)
-        return
-    yield from state.heard()
-    yield from judged(state.run, judge_view(state, debate.turns(state), manner="compete"))
-
-
-def _judged_twice(state: DebateState, debates: list[_Debate]) -> Iterator[Event]:
-    """A judgement on each debate, then what they come to together."""
-    began = state.run.now()
-    waiting = [debate for debate in debates if debate.number not in state.progress.samples]
-    work = [lambda debate=debate: _sampled(state, debate) for debate in waiting]
-    yield from merged(work, workers=PAIR)
-    found = [state.progress.samples[debate.number] for debate in debates]
-    now = state.run.now()
-    yield JudgementReached(now, together(state, found), now - began)
+    return (
+        _open(state, "unreadable_reply", f"nobody heard {' and '.join(silent)}") if silent else None
+    )
 
 
 def _sampled(state: DebateState, debate: _Debate) -> Iterator[Event]:
-    missing = _one_sided(state, debate)
-    if missing:
-        now = state.run.now()
-        yield JudgementSampled(now, missing, debate.number, debate.note, 0.0)
+    if missing := _one_sided(state, debate):
+        yield JudgementSampled(state.run.now(), missing, debate.number, debate.note, 0.0)
         return
     turns = debate.turns(state)
     seen = judge_view(state, turns, manner="compete", number=debate.number)
-    yield from drawing(state, seen, debate.note)()
+    yield from drawing(state, seen, debate.note)
 
 
 def together(state: DebateState, found: list[JudgementSampled]) -> Judgement:
@@ -162,19 +149,15 @@ def together(state: DebateState, found: list[JudgementSampled]) -> Judgement:
     first, second = (sample.judgement for sample in found)
     if (first.label, first.cause) != (second.label, second.cause):
         words = "; ".join(f"{sample.note}: {sample.judgement.label}" for sample in found)
-        return replace(
-            unheard(state, f"the judge's finding hangs on who argues which side ({words})"),
-            cause="not_settled",
-        )
+        words = f"the judge's finding hangs on who argues which side ({words})"
+        return _open(state, "not_settled", words)
     p = None if first.p is None or second.p is None else (first.p + second.p) / 2
     prose = "\n\n".join(f"{s.note}: {s.judgement.prose}" for s in found if s.judgement.prose)
     return replace(first, p=p, prose=prose)
 
 
 COPMAD = DebateProtocol(
-    "copmad",
-    argue_copmad,
-    count_copmad_calls,
+    *("copmad", argue_copmad, count_copmad_calls),
     manners=("compete",),
     judging=("compete",),
     is_judged_by_first=True,
@@ -187,17 +170,21 @@ NOBODY = "no debater gave a reply that could be used"
 
 
 def argue_colmad(state: DebateState) -> Iterator[Event]:
-    """First answers, rounds, judgement."""
+    """First answers, rounds, judgement; whoever has nobody to hear answers alone."""
     names = state.debaters
+    count = len(names)
     yield from spoken(state, [TurnRequest(n, name, 0, "answer") for n, name in enumerate(names, 1)])
-    for number in range(len(names) + 1, len(names) * (1 + rounds_of(state.plan)) + 1):
+    for number in range(count + 1, count * (1 + rounds_of(state.plan)) + 1):
         state.run.stop.check()
-        yield from spoken(state, [_speech(state, number)])
+        place, name = divmod(number - 1, count)
+        hears = state.turns_before(number)
+        manner: Manner = "collaborate" if hears else "answer"
+        yield from spoken(state, [TurnRequest(number, names[name], place, manner, hears)])
     if state.progress.turns:
         yield from state.heard()
         yield from judged(state.run, judge_view(state, manner="collaborate"))
     else:
-        yield JudgementReached(state.run.now(), unheard(state, NOBODY), 0.0)
+        yield from concluded(state, _open(state, "unreadable_reply", NOBODY))
 
 
 def count_colmad_calls(debaters: int, plan: Plan) -> Calls:
@@ -207,18 +194,8 @@ def count_colmad_calls(debaters: int, plan: Plan) -> Calls:
     return Calls(debaters + said, 1, chain=min(debaters, 1) + said + 1, heard=heard)
 
 
-def _speech(state: DebateState, number: int) -> TurnRequest:
-    """The turn of that number; whoever has nobody to hear answers alone."""
-    names = state.debaters
-    place, name = divmod(number - 1, len(names))
-    hears = state.turns_before(number)
-    return TurnRequest(number, names[name], place, "collaborate" if hears else "answer", hears)
-
-
 COLMAD = DebateProtocol(
-    "colmad",
-    argue_colmad,
-    count_colmad_calls,
+    *("colmad", argue_colmad, count_colmad_calls),
     manners=("answer", "collaborate"),
     judging=("collaborate",),
     is_judged_by_first=True,

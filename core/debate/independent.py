@@ -38,12 +38,12 @@ from core.debate.state import (
     DebateProtocol,
     DebateState,
     TurnRequest,
+    concluded,
     judge_view,
     spoken,
     taken,
 )
 from core.debate.votes import (
-    Tally,
     barred,
     drawn,
     nobody_voted,
@@ -55,7 +55,7 @@ from core.debate.votes import (
     vote_of,
     without_majority,
 )
-from core.schema.events import DebateDecided, Event, JudgementReached
+from core.schema.events import DebateDecided, Event
 from core.schema.records import Case, Judgement, Label, Plan, Turn
 from core.schema.roles import EvidenceReader, JudgeView
 
@@ -67,18 +67,10 @@ def argue_ensemble(state: DebateState) -> Iterator[Event]:
     began = state.run.now()
     judgement = barred(AGENT, state.view)
     if judgement is None:
-        requests = [
-            TurnRequest(number, name, 1, "answer") for number, name in enumerate(state.debaters, 1)
-        ]
+        requests = [TurnRequest(n, name, 1, "answer") for n, name in enumerate(state.debaters, 1)]
         yield from spoken(state, requests)
         judgement = _counted(state, taken(state, requests))
-    now = state.run.now()
-    yield JudgementReached(now, judgement, now - began)
-
-
-def count_ensemble_calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
-    return Calls(debaters, 0, chain=1)
+    yield from concluded(state, judgement, began)
 
 
 def coin(seed: int, case: Case) -> Label:
@@ -89,30 +81,26 @@ def coin(seed: int, case: Case) -> Label:
 
 
 def _counted(state: DebateState, turns: Sequence[Turn]) -> Judgement:
-    """What the answers come to."""
+    """What the answers come to, with the words of the first who gave that label."""
     votes = tally((turn.stance for turn in turns), len(state.debaters))
     if not votes.cast:
         return nobody_voted(AGENT, state.view, len(turns))
-    label, how = votes.label, ""
-    if label == "unclear" and not votes.is_tie:
-        return without_majority(AGENT, votes, "debater")
+    label = votes.label
     if votes.is_tie:
         label = coin(state.plan.options.seed, state.view.case)
-        how = f" They cancel out, so a coin was thrown: {label}."
-    prose = f"{votes.words('debater')}{how}{_reason(turns, label, votes)}"
+        reason = f"They cancel out, so a coin was thrown: {label}."
+    elif label == "unclear":
+        return without_majority(AGENT, votes, "debater")
+    else:
+        reason = told(next(turn for turn in turns if turn.stance == label))
+    prose = f"{votes.words('debater')} {reason}"
     return Judgement(AGENT, label, verdict_text(label, prose), prose=prose, p=votes.p)
 
 
-def _reason(turns: Sequence[Turn], label: Label, votes: Tally) -> str:
-    """The words of the first who gave that label; a coin has no reason."""
-    if votes.label != label:
-        return ""
-    first = next(turn for turn in turns if turn.stance == label)
-    return f" {told(first)}"
-
-
 ENSEMBLE = DebateProtocol(
-    "ensemble", argue_ensemble, count_ensemble_calls, manners=("answer",), options=("seed",)
+    *("ensemble", argue_ensemble, lambda debaters, _: Calls(debaters, 0, chain=1)),
+    manners=("answer",),
+    options=("seed",),
 )
 
 
@@ -126,9 +114,7 @@ def argue_single(state: DebateState) -> Iterator[Event]:
         return
     began = state.run.now()
     yield from drawn(state, views, "sample")
-    judgement, _ = vote_of(samples_of(state, views))
-    now = state.run.now()
-    yield JudgementReached(now, judgement, now - began)
+    yield from concluded(state, vote_of(samples_of(state, views)), began)
 
 
 def asked_alone(state: DebateState, count: int, first: int = 1) -> list[JudgeView]:
@@ -141,15 +127,8 @@ def asked_alone(state: DebateState, count: int, first: int = 1) -> list[JudgeVie
     ]
 
 
-def calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
-    return Calls(0, max(1, plan.options.samples), chain=1)
-
-
 SINGLE = DebateProtocol(
-    "single",
-    argue_single,
-    calls,
+    *("single", argue_single, lambda _, plan: Calls(0, max(1, plan.options.samples), chain=1)),
     judging=("plain", "thought", "examples"),
     options=("samples", "style"),
 )
@@ -161,6 +140,7 @@ USUAL = ("colmad", "ceda")  # the first of these that there is
 BEYOND_DEBATE = ("no_evidence", "image_not_readable")
 OTHER: Mapping[Label, Label] = {"supported": "hallucinated", "hallucinated": "supported"}
 NOTE = "before any debate"
+ENOUGH = "The single judge left nothing open that a debate could settle."
 
 
 def over(debates: Mapping[str, DebateProtocol]) -> DebateProtocol:
@@ -189,17 +169,16 @@ def argue_adaptive(debates: Mapping[str, DebateProtocol], state: DebateState) ->
     first = then.calls(len(state.debaters), state.plan).judgements + 1
     views = asked_alone(state, possible(state, wanted), first)
     yield from drawn(state, views, NOTE)
-    judgement, _ = vote_of(samples_of(state, views))
+    judgement = vote_of(samples_of(state, views))
     decided = state.progress.decided
     if decided is None:
-        why = reasons(judgement, *_contradiction(state, views[0], judgement))
-        decided = _decided(state, why, then.name)
+        why = " ".join(reasons(judgement, *_contradiction(state, views[0], judgement)))
+        decided = DebateDecided(state.run.now(), bool(why), why or ENOUGH, then.name)
         yield decided
     if decided.is_needed:
         yield from then.argue(state)
-        return
-    now = state.run.now()
-    yield JudgementReached(now, judgement, now - began)
+    else:
+        yield from concluded(state, judgement, began)
 
 
 def count_adaptive_calls(debates: Mapping[str, DebateProtocol], debaters: int, plan: Plan) -> Calls:
@@ -223,32 +202,20 @@ def reasons(judgement: Judgement, *against: str) -> tuple[str, ...]:
 
 def _contradiction(state: DebateState, seen: JudgeView, judgement: Judgement) -> tuple[str, ...]:
     """That the built-in readers contradict the judgement, where they do."""
+    from core.baseline.debaters import overall  # a page that only counts calls needs no rules
+
     other = OTHER.get(judgement.label)
     if other is None:
         return ()
     if judgement.readers:
-        against = _readers_for(other, judgement)
-        whole = len({view.reader for view in judgement.readers})
-        is_most = 2 * len(against) > whole
-        words = f"{len(against)} of {counted(whole, 'built-in reader')} call it {other}."
-        return (words,) if is_most else ()
+        stances: dict[str, list[Label]] = {}
+        for view in judgement.readers:
+            stances.setdefault(view.reader, []).append(view.stance)
+        against = sum(overall(own) == other for own in stances.values())
+        words = f"{against} of {counted(len(stances), 'built-in reader')} call it {other}."
+        return (words,) if 2 * against > len(stances) else ()
     spare = state.run.roster.spare
     if spare is None or not isinstance(spare.judge, EvidenceReader):
         return ()
     read = spare.judge.read(seen, state.run.stop)
     return (f"{spare.judge.name} calls it {other}.",) if read.label == other else ()
-
-
-def _readers_for(label: Label, judgement: Judgement) -> Sequence[str]:
-    """The readers whose stances on all statements come to that label."""
-    from core.baseline.debaters import overall  # a page that only counts calls needs no rules
-
-    stances: dict[str, list[Label]] = {}
-    for view in judgement.readers:
-        stances.setdefault(view.reader, []).append(view.stance)
-    return [reader for reader, own in stances.items() if overall(own) == label]
-
-
-def _decided(state: DebateState, why: Sequence[str], then: str) -> DebateDecided:
-    enough = "The single judge left nothing open that a debate could settle."
-    return DebateDecided(state.run.now(), bool(why), " ".join(why) or enough, then)

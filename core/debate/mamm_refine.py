@@ -8,10 +8,6 @@ least is taken. Each agent's last stance votes, and most of them give the label.
 most call correct is not revised. Source: SC-MAKS 2.1.4, table 2 (Wan et al.).
 Calls: n detections, n critiques and n revisions, each stage at once, and one ranking of revisions
 that differ: 3n turns and 1 judgement at most, in a chain of 4.
-
-Which contested places most critics keep, and which of several revisions mends them best. All of
-it is computed: places by votes, revisions by what they change. Source: SC-MAKS 2.1.4 and table 2
-(MAMM-REFINE: majority over detections, ranking of revisions).
 """
 
 from __future__ import annotations
@@ -20,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from rapidfuzz.distance import Levenshtein
 
@@ -30,13 +27,14 @@ from core.debate.state import (
     DebateProtocol,
     DebateState,
     TurnRequest,
+    concluded,
     judge_view,
     spoken,
     taken,
 )
 from core.debate.votes import barred, by_majority, last_answers, tally
 from core.runtime.errors import ReplyError
-from core.schema.events import Event, JudgementReached, ProblemMet, ResponseRevised
+from core.schema.events import Event, ProblemMet, ResponseRevised
 from core.schema.records import Judgement, Label, Plan, Point, Turn
 from core.schema.roles import Ranker
 from core.schema.rosters import Manner
@@ -56,24 +54,20 @@ def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
 
     Who leaves the response open keeps none, nor does who is missing of the `asked`. A critic keeps
     a place when a place of its own overlaps it; shorter ones go first, so that one long quotation
-    does not swallow several.
+    does not swallow several. Of each the surest point counts, with the words that most put there.
     """
     own = [contested([turn]) for turn in critics if turn.stance != "unclear"]
     whole = max(asked, len(critics))
     places = {(p.start, p.end) for points in own for p in points if p.start < p.end}
-    chosen: list[Place] = []
+    chosen: dict[Place, Point] = {}
     for place in sorted(places, key=lambda one: (one[1] - one[0], one)):
         votes = sum(any(_overlap(place, (p.start, p.end)) for p in points) for points in own)
         if 2 * votes > whole and not any(_overlap(place, other) for other in chosen):
-            chosen.append(place)
-    return tuple(_as_most_say(place, own) for place in sorted(chosen))
-
-
-def with_kept(critics: Sequence[Turn], kept: Sequence[Point]) -> tuple[Turn, ...]:
-    """These turns, each with only those of its points that were kept, as most say them."""
-    return tuple(
-        replace(turn, points=tuple(k for k in kept if _names(turn, k))) for turn in critics
-    )
+            there = [p for points in own for p in points if (p.start, p.end) == place]
+            surest = max(there, key=lambda point: point.weight)
+            instead = Counter(p.evidence for p in there if p.evidence).most_common(1)
+            chosen[place] = replace(surest, evidence=instead[0][0]) if instead else surest
+    return tuple(point for _, point in sorted(chosen.items(), key=lambda one: one[0]))
 
 
 def best_first(response: str, revisions: Sequence[str], kept: Sequence[Point]) -> tuple[str, ...]:
@@ -83,7 +77,17 @@ def best_first(response: str, revisions: Sequence[str], kept: Sequence[Point]) -
     least beside them, then the first.
     """
     counts = Counter(text for text in revisions if text != response and text.strip())
-    return tuple(sorted(counts, key=lambda text: _rank(response, text, counts[text], kept)))
+
+    def rank(text: str) -> tuple[int, int, int]:
+        beside = sum(
+            last - first
+            for first, last in _changes(response, text)
+            if not any(_overlap((p.start, p.end), (first, last)) for p in kept)
+        )
+        longer = max(0, len(text) - len(response))
+        return -mended_places(response, text, kept), -counts[text], beside + longer
+
+    return tuple(sorted(counts, key=rank))
 
 
 def mended_places(response: str, revision: str, kept: Sequence[Point]) -> int:
@@ -92,40 +96,15 @@ def mended_places(response: str, revision: str, kept: Sequence[Point]) -> int:
     return sum(any(_overlap((p.start, p.end), place) for place in changed) for p in kept)
 
 
-def _rank(response: str, revision: str, count: int, kept: Sequence[Point]) -> tuple[int, int, int]:
-    changed = _changes(response, revision)
-    beside = sum(
-        last - first
-        for first, last in changed
-        if not any(_overlap((p.start, p.end), (first, last)) for p in kept)
-    )
-    longer = max(0, len(revision) - len(response))
-    return -mended_places(response, revision, kept), -count, beside + longer
-
-
 def _changes(response: str, revision: str) -> list[Place]:
     """Where the response was changed, `[start, end)` in it; an insertion is one character wide."""
     old, new = TOKEN.findall(response), TOKEN.findall(revision)
-    starts = [0]
-    for token in old:
-        starts.append(starts[-1] + len(token))
+    starts = list(accumulate(map(len, old), initial=0))
     return [
         (starts[block.src_start], max(starts[block.src_end], starts[block.src_start] + 1))
         for block in Levenshtein.opcodes(old, new)
         if block.tag != "equal"
     ]
-
-
-def _names(turn: Turn, place: Point) -> bool:
-    return any((p.start, p.end) == (place.start, place.end) for p in contested([turn]))
-
-
-def _as_most_say(place: Place, own: Sequence[Sequence[Point]]) -> Point:
-    """The surest point on that very place, with the words that most put there."""
-    there = [p for points in own for p in points if (p.start, p.end) == place]
-    surest = max(there, key=lambda point: point.weight)
-    instead = Counter(p.evidence for p in there if p.evidence)
-    return replace(surest, evidence=instead.most_common(1)[0][0]) if instead else surest
 
 
 def _overlap(one: Place, other: Place) -> bool:
@@ -138,23 +117,29 @@ STAGES: tuple[Manner, ...] = ("detect", "critique", "revise")
 
 def argue_mamm_refine(state: DebateState) -> Iterator[Event]:
     """Detect, critique, revise; what was detected is the judgement."""
-    began = state.run.now()
+    began, debaters = state.run.now(), len(state.debaters)
     judgement = barred(AGENT, state.view)
     if judgement is None:
         yield from _stage(state, 0, ())
         found = _taken(state, 0)
-        if _is_contested(found, len(state.debaters)):
+        votes = tally((turn.stance for turn in found), debaters)
+        if votes.hallucinated and votes.label != "supported" and contested(found):
             yield from _stage(state, 1, found)
         critics = _taken(state, 1)
         last = last_answers((*found, *critics))
-        kept = kept_by_most(last, len(state.debaters)) if critics else ()
+        kept = kept_by_most(last, debaters) if critics else ()
         judgement = _judgement(state, last, kept)
         if judgement.label == "hallucinated" and kept:
-            yield from _stage(state, 2, with_kept(last, kept))
+            # Each hears of its critics' points only those that were kept, as most say them.
+            own = [{(p.start, p.end) for p in contested([turn])} for turn in last]
+            told = [
+                replace(turn, points=tuple(k for k in kept if (k.start, k.end) in places))
+                for turn, places in zip(last, own, strict=True)
+            ]
+            yield from _stage(state, 2, told)
             yield from _picked(state, kept)
     yield from notes_of(state.run, "judging")
-    now = state.run.now()
-    yield JudgementReached(now, judgement, now - began)
+    yield from concluded(state, judgement, began)
 
 
 def calls(debaters: int, plan: Plan) -> Calls:
@@ -165,7 +150,6 @@ def calls(debaters: int, plan: Plan) -> Calls:
 
 
 def _speeches(state: DebateState, stage: int, hears: Sequence[Turn] = ()) -> list[TurnRequest]:
-    """Everybody's turn of that stage."""
     names = state.debaters
     first = stage * len(names) + 1
     return [
@@ -183,12 +167,6 @@ def _taken(state: DebateState, stage: int) -> tuple[Turn, ...]:
     return taken(state, _speeches(state, stage))
 
 
-def _is_contested(found: Sequence[Turn], debaters: int) -> bool:
-    """True where words are contested that most of all debaters do not call correct."""
-    votes = tally((turn.stance for turn in found), debaters)
-    return votes.hallucinated > 0 and votes.label != "supported" and bool(contested(found))
-
-
 def _judgement(state: DebateState, turns: Sequence[Turn], kept: Sequence[Point]) -> Judgement:
     """What most of the last stances say, with the places that most critics keep."""
     judgement = by_majority(AGENT, state, turns)
@@ -200,12 +178,8 @@ def _judgement(state: DebateState, turns: Sequence[Turn], kept: Sequence[Point])
         words = "They name no words that most of them hold to be wrong."
         return replace(judgement, prose=f"{judgement.prose} {words}")
     words = f"Most of them contest {listed([point.text for point in kept])}."
-    return replace(
-        judgement,
-        prose=f"{judgement.prose} {words}",
-        points=tuple(kept),
-        statement_labels=_labels(state, kept),
-    )
+    labels, prose = _labels(state, kept), f"{judgement.prose} {words}"
+    return replace(judgement, prose=prose, points=tuple(kept), statement_labels=labels)
 
 
 def _labels(state: DebateState, kept: Sequence[Point]) -> tuple[Label, ...]:

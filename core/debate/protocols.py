@@ -9,8 +9,9 @@ are not, so a window that is too small is found out before any model is asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
+from itertools import chain, product
 
 from core.agents.agent_runner import too_small
 from core.agents.transcript import LEAST_TOKENS
@@ -63,11 +64,7 @@ def protocol_of(plan: Plan) -> DebateProtocol:
 
 
 def protocol_named(name: str) -> DebateProtocol:
-    """The protocol that a run argues by.
-
-    Raises:
-        InputError: there is none of that name here, as in a run that came from another version.
-    """
+    """The protocol that a run argues by; InputError for one that this version does not know."""
     if name not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{name}”, which this version "
@@ -83,11 +80,7 @@ def offered_to(sheet: RosterSheet | None) -> tuple[str, ...]:
 
 
 def require_protocol(plan: Plan) -> None:
-    """Refuse a protocol that is not known here, or that the plan's roster cannot argue by.
-
-    Raises:
-        InputError: with the protocols that can be chosen instead.
-    """
+    """Refuse (InputError) a protocol that is not known here, or not the roster's to argue by."""
     if plan.protocol == AUDIT:
         return
     protocol_named(plan.protocol)
@@ -114,15 +107,13 @@ def _held_in(plan: Plan) -> tuple[DebateProtocol, ...]:
 def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]:
     """How debaters, and the judge, are asked by such a plan."""
     own = _held_in(plan)
-    manners = dict.fromkeys(manner for one in own for manner in one.manners)
-    judging = dict.fromkeys(manner for one in own for manner in one.judging)
-    return tuple(manners), tuple(judging)
+    manners = dict.fromkeys(chain.from_iterable(one.manners for one in own))
+    return tuple(manners), tuple(dict.fromkeys(chain.from_iterable(one.judging for one in own)))
 
 
 def writing_of(plan: Plan) -> tuple[str, ...]:
     """The prompts that the context writer's seat is asked by in such a plan."""
-    own = _held_in(plan)
-    return tuple(dict.fromkeys(prompt for one in own for prompt in one.writing))
+    return tuple(dict.fromkeys(chain.from_iterable(one.writing for one in _held_in(plan))))
 
 
 def is_weighed(plan: Plan) -> bool:
@@ -136,14 +127,9 @@ def may_be_learned(plan: Plan) -> bool:
 
 
 def options_of(plan: Plan) -> tuple[Option, ...]:
-    """What can be chosen of such a plan's protocol, and of the debate that it goes on to.
-
-    Nothing of an audit: it debates only what stays contested.
-    """
-    if plan.protocol == AUDIT:
-        return ()
-    own = _held_in(plan)
-    return tuple(dict.fromkeys(option for one in own for option in one.options))
+    """What can be chosen of the plan's protocol and of the debate it goes on to; of audits none."""
+    own = () if plan.protocol == AUDIT else _held_in(plan)
+    return tuple(dict.fromkeys(chain.from_iterable(one.options for one in own)))
 
 
 def has_turns(plan: Plan) -> bool:
@@ -152,13 +138,7 @@ def has_turns(plan: Plan) -> bool:
 
 
 def require_options(plan: Plan) -> None:
-    """Refuse what was chosen of a protocol that does not have it.
-
-    The seed is never refused: whoever throws no coin is the same for every seed.
-
-    Raises:
-        InputError: with the option's name and those that the protocol has.
-    """
+    """Refuse (InputError) what a protocol does not have; a seed is never refused."""
     options, has = plan.options, options_of(plan)
     for number in (options.rounds, options.samples):
         if not 0 <= number <= MOST_ROUNDS:
@@ -199,32 +179,17 @@ SPEAKERS = 2
 TURN_TOKENS, PASSAGE_TOKENS = LEAST_TOKENS + 16, 70
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A prompt by its name, and who is asked by it."""
-
-    role: str
-    seat: Seat
-    prompt: str
-
-
 def require_room(plan: Plan, sheet: RosterSheet, case: Case, book: PromptBook) -> None:
-    """Refuse a check in which a model could be asked its question not even in the shortest form.
-
-    Raises:
-        InputError: with the role, the model, its window, and what is needed.
-    """
+    """Refuse (InputError) a check in which a model could not be asked its shortest question."""
     fence = Fence.of_run("")
-    for asked in _questions(plan, seated_for(plan, sheet), case):
-        if asked.seat.is_built_in:
-            continue
-        needed = _shortest(asked.prompt, case, book, fence)
-        if needed + asked.seat.max_tokens > window_of(asked.seat):
-            raise InputError(f"Nothing was asked. {too_small(asked.role, asked.seat, needed)}")
+    for role, seat, prompt in _questions(plan, seated_for(plan, sheet), case):
+        if not seat.is_built_in:
+            needed = _shortest(prompt, case, book, fence)
+            if needed + seat.max_tokens > window_of(seat):
+                raise InputError(f"Nothing was asked. {too_small(role, seat, needed)}")
 
 
 def _shortest(name: str, case: Case, book: PromptBook, fence: Fence) -> int:
-    """Tokens of the shortest question by that prompt."""
     known = {
         "role": case.role or Project.role,
         "instruction": case.instruction or Project.instruction,
@@ -236,51 +201,41 @@ def _shortest(name: str, case: Case, book: PromptBook, fence: Fence) -> int:
         field: "" if field in BARE else fence.around("field", known.get(field, ""))
         for field in FIELDS[name]
     }
-    has_evidence = EVIDENCE.intersection(fields) and (case.documents or case.images)
-    evidence = PASSAGE_TOKENS if has_evidence else 0
-    debate = SPEAKERS * TURN_TOKENS if DEBATE.intersection(fields) else 0
-    return words_tokens(filled(book.prompt(name, case.language), fields)) + evidence + debate
+    tokens = words_tokens(filled(book.prompt(name, case.language), fields))
+    if EVIDENCE.intersection(fields) and (case.documents or case.images):
+        tokens += PASSAGE_TOKENS
+    return tokens + (SPEAKERS * TURN_TOKENS if DEBATE.intersection(fields) else 0)
 
 
-def _questions(plan: Plan, sheet: RosterSheet, case: Case) -> Iterator[_Question]:
-    """What every such check asks where its debate goes its length; a picker's tools ask their own.
+def _questions(plan: Plan, sheet: RosterSheet, case: Case) -> Iterator[tuple[str, Seat, str]]:
+    """(role, seat, prompt) of all that is asked where the debate goes its length.
 
-    Of an adaptive check these are also those of the debate that it may go on to.
+    Of an adaptive check these are also those of the debate that it may go on to; a picker's tools
+    ask their own.
     """
-    yield _Question("segmenter", sheet.segmenter, "segment")
+    yield "segmenter", sheet.segmenter, "segment"
     if case.images:
-        yield _Question("image reader", sheet.image_reader, "image_question")
+        yield "image reader", sheet.image_reader, "image_question"
     manners, judging = manners_of(plan)
-    style = plan.options.style or STYLES[0]
-    yield from _writing(plan, sheet)
-    for name, seat in _speakers(plan, sheet):
-        for manner in manners:
-            mended = estimated_tokens(case.response) if manner == "revise" else 0
-            longest = turn_tokens(manner, seat.max_tokens, mended)
-            yield _Question(f"debater {name}", replace(seat, max_tokens=longest), manner)
-    for asked in judging:
-        if asked not in STYLES or asked == style:
-            yield _Question("judge", sheet.judge, judge_prompt(asked))
-    if len(sheet.span_panel) > 1:
-        for number, seat in enumerate(sheet.span_panel, 1):
-            yield _Question(f"span panel {number}", seat, "panel_spans")
-            yield _Question(f"span panel {number}", seat, "panel_votes")
-        return
-    yield _Question("span extractor", sheet.span_extractor, "spans")
-    yield _Question("span adjudicator", sheet.span_adjudicator, "span_vote")
-
-
-def _writing(plan: Plan, sheet: RosterSheet) -> Iterator[_Question]:
-    calls = (then_of(plan) or protocol_of(plan)).calls(len(sheet.debaters), plan)
+    protocol = then_of(plan) or protocol_of(plan)
+    calls = protocol.calls(len(sheet.debaters), plan)
     times = {"context": calls.context, "summary": calls.summaries, "corrected": calls.revisions}
     for prompt, asked in times.items():
         if asked:
-            yield _Question("context writer", sheet.context_writer, prompt)
-
-
-def _speakers(plan: Plan, sheet: RosterSheet) -> list[tuple[str, Seat]]:
-    """Those who may speak."""
-    protocol = then_of(plan) or protocol_of(plan)
-    turns = protocol.calls(len(sheet.debaters), plan).turns
+            yield "context writer", sheet.context_writer, prompt
     speaking = sheet.debaters[: protocol.seats][:: -1 if plan.options.is_swapped else 1]
-    return [(debater.name, debater.seat) for debater in speaking[:turns]]
+    for debater, manner in product(speaking[: calls.turns], manners):
+        mended = estimated_tokens(case.response) if manner == "revise" else 0
+        longest = turn_tokens(manner, debater.seat.max_tokens, mended)
+        yield f"debater {debater.name}", replace(debater.seat, max_tokens=longest), manner
+    style = plan.options.style or STYLES[0]
+    for own in judging:
+        if own not in STYLES or own == style:
+            yield "judge", sheet.judge, judge_prompt(own)
+    if len(sheet.span_panel) > 1:
+        for number, seat in enumerate(sheet.span_panel, 1):
+            yield f"span panel {number}", seat, "panel_spans"
+            yield f"span panel {number}", seat, "panel_votes"
+    else:
+        yield "span extractor", sheet.span_extractor, "spans"
+        yield "span adjudicator", sheet.span_adjudicator, "span_vote"

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -37,25 +38,24 @@ from core.debate.state import (
     DebateProtocol,
     DebateState,
     TurnRequest,
+    concluded,
     judge_view,
     rounds_of,
     spoken,
     taken,
 )
-from core.debate.votes import MOST_SAID, barred, last_reason, nobody_voted
+from core.debate.votes import MOST_SAID, barred, last_reason, nobody_voted, undecided
 from core.runtime.concurrency import merged
 from core.runtime.errors import ReplyError
 from core.schema.events import (
     ConsensusReached,
     ConsensusWeighed,
     Event,
-    JudgementReached,
-    ModelCalled,
     ProblemMet,
     ResponseRevised,
     RoundSummarised,
 )
-from core.schema.records import Cause, Judgement, Label, Plan, Turn
+from core.schema.records import Cause, Judgement, Label, Plan, Stance, Turn
 from core.schema.roles import UNIFORM, JudgeView, Reviser, Roster, Summariser, Weigher
 from core.schema.rosters import Manner, Part
 
@@ -79,11 +79,6 @@ def is_backed(critique: Turn) -> bool:
     return any(quote.status == "verified" for quote in critique.quotes)
 
 
-def holds(critique: Turn, answer: Turn) -> bool:
-    """True for a backed critique that takes another stance on the claim than the answer."""
-    return is_backed(critique) and critique.stance != answer.stance
-
-
 def agreement(label: Label, answer: Turn, critiques: Sequence[Turn]) -> float:
     """Agreement(O, O_i, C) in [0, 1]: half the agent's own stance, half the backed critiques on it.
 
@@ -97,31 +92,15 @@ def agreement(label: Label, answer: Turn, critiques: Sequence[Turn]) -> float:
     return (own + sum(critique.stance == label for critique in backed) / len(backed)) / 2
 
 
-def weights_of(
-    state: DebateState, weigher: Weigher, answers: Sequence[Turn]
-) -> tuple[tuple[str, float], ...]:
-    """The weights of those who have an answer, in order; they sum to 1."""
-    known = dict(weigher.weights(state.view, state.turns))
-    own = {answer.debater: known.get(answer.debater, 0.0) for answer in answers}
-    whole = sum(own.values())
-    if whole <= 0:  # nobody who answered counts: then all alike
-        own, whole = dict.fromkeys(own, 1.0), float(len(own))
-    return tuple((name, weight / whole) for name, weight in own.items())
-
-
 def shares_of(
     weights: Mapping[str, float], answers: Sequence[Turn], critiques: Sequence[Turn]
 ) -> Shares:
     """Each label's Σ w · Agreement; they sum to 1."""
-    on = {
-        answer.debater: [critique for critique in critiques if critique.about == answer.debater]
-        for answer in answers
-    }
+    on: dict[str, list[Turn]] = defaultdict(list)
+    for critique in critiques:
+        on[critique.about].append(critique)
     return {
-        label: sum(
-            weights[answer.debater] * agreement(label, answer, on[answer.debater])
-            for answer in answers
-        )
+        label: sum(weights[a.debater] * agreement(label, a, on[a.debater]) for a in answers)
         for label in LABELS
     }
 
@@ -142,32 +121,32 @@ def weighed(
     state: DebateState, weigher: Weigher, answers: Sequence[Turn], critiques: Sequence[Turn]
 ) -> tuple[ConsensusWeighed, Judgement]:
     """What the last answers come to; there must be one at least."""
-    weights = weights_of(state, weigher, answers)
-    shares = shares_of(dict(weights), answers, critiques)
-    p = probability(shares)
-    rounded = tuple((name, round(weight, DIGITS)) for name, weight in weights)
-    told = ConsensusWeighed(state.run.now(), weigher.method, rounded, p)
-    return told, _judgement(state, shares, answers, dict(weights))
-
-
-def reached(state: DebateState, judgement: Judgement) -> Iterator[Event]:
-    """The judgement as an event; it takes no call of its own."""
-    yield JudgementReached(state.run.now(), judgement, 0.0)
+    known = dict(weigher.weights(state.view, state.turns))
+    own = {answer.debater: known.get(answer.debater, 0.0) for answer in answers}
+    whole = sum(own.values())
+    if whole <= 0:  # nobody who answered counts: then all alike
+        own, whole = dict.fromkeys(own, 1.0), float(len(own))
+    weights = {name: weight / whole for name, weight in own.items()}
+    shares = shares_of(weights, answers, critiques)
+    rounded = tuple((name, round(weight, DIGITS)) for name, weight in weights.items())
+    told = ConsensusWeighed(state.run.now(), weigher.method, rounded, probability(shares))
+    return told, _judgement(state, shares, answers, weights)
 
 
 def _judgement(
     state: DebateState, shares: Shares, answers: Sequence[Turn], weights: Mapping[str, float]
 ) -> Judgement:
-    label, p = winner(shares), probability(shares)
-    views = _views(answers)
-    if 2 * len(answers) <= len(state.debaters):
-        there = f"only {len(answers)} of {counted(len(state.debaters), 'agent')} gave an answer"
-        return _unclear("not_settled", f"{views}, and {there}", p)
-    if label is None:
-        return _unclear("not_settled", f"{views}, and their weights balance", p)
-    if label == "unclear":
-        has_none = not judge_view(state, ()).view.evidence.passages
-        return _unclear("no_evidence" if has_none else "not_addressed", views, p)
+    label, p, views = winner(shares), probability(shares), _views(answers)
+    cause: Cause = "not_settled"
+    words, asked = "", len(state.debaters)
+    if 2 * len(answers) <= asked:
+        words = f"{views}, and only {len(answers)} of {counted(asked, 'agent')} gave an answer"
+    elif label is None:
+        words = f"{views}, and their weights balance"
+    elif label == "unclear":
+        words, cause = views, "not_addressed" if state.view.evidence.passages else "no_evidence"
+    if words or label is None:
+        return undecided(NAME, cause, words, p)
     own = [answer for answer in answers if answer.stance == label]
     best = max(own, key=lambda turn: (weights[turn.debater], is_backed(turn)), default=None)
     thin = ", no more than half but more than for any other answer" if shares[label] <= HALF else ""
@@ -194,11 +173,6 @@ def _views(answers: Sequence[Turn]) -> str:
     return "; ".join(said)
 
 
-def _unclear(cause: Cause, words: str, p: float | None = None) -> Judgement:
-    text = f"No verdict: {words}."
-    return Judgement(NAME, "unclear", text, cause=cause, cause_words=f"{capitalised(words)}.", p=p)
-
-
 def brief(state: DebateState, before_round: int) -> str:
     """The newest summary of rounds before that one; empty where there is none."""
     told = [said for said in state.progress.summaries if said.round < before_round]
@@ -211,31 +185,30 @@ def summarised(state: DebateState, number: int, turns: Sequence[Turn]) -> Iterat
     Safe beside turns that are taken at the same time. Where the reply is unusable the spare's
     writer does it; where nobody can, later turns go by the last answers alone.
     """
-    writer = _summariser(state.run.roster)
-    is_there = any(said.round == number for said in state.progress.summaries)
-    if writer is None or is_there or not turns:
-        return
     run, before = state.run, brief(state, number)
+    writer = run.roster.context_writer
+    is_there = any(said.round == number for said in state.progress.summaries)
+    if not isinstance(writer, Summariser) or is_there or not turns:
+        return
     run.stop.check()
-    spare = _summariser(run.roster.spare) if run.roster.spare else None
     try:
-        text = writer.summarise(state.view, turns, before, run.stop)
+        name, text = writer.name, writer.summarise(state.view, turns, before, run.stop)
     except ReplyError as error:
-        yield from _calls(state)
+        yield from state.told_calls()
         words = f"The summary of round {number} is lost ({writer.name}): {error}"
         yield ProblemMet(run.now(), "debating", words, reply=error.reply)
-        if spare is None:
+        other = run.roster.spare.context_writer if run.roster.spare else None
+        if not isinstance(other, Summariser):
             return
-        writer, text = spare, spare.summarise(state.view, turns, before, run.stop)
-    yield from _calls(state)
+        name, text = other.name, other.summarise(state.view, turns, before, run.stop)
+    yield from state.told_calls()
     if text:
-        yield RoundSummarised(run.now(), writer.name, number, text)
+        yield RoundSummarised(run.now(), name, number, text)
 
 
 def revised(state: DebateState, seen: JudgeView, judgement: Judgement) -> Iterator[Event]:
     """The response as it should read, where it is judged wrong and somebody can put it right."""
-    run, roster = state.run, state.run.roster
-    writer = roster.context_writer
+    run, writer = state.run, state.run.roster.context_writer
     has_to = judgement.label == "hallucinated" and state.progress.revised is None
     if not has_to or not isinstance(writer, Reviser):
         return
@@ -245,9 +218,7 @@ def revised(state: DebateState, seen: JudgeView, judgement: Judgement) -> Iterat
         return other.revise(seen, judgement, run.stop) if isinstance(other, Reviser) else ""
 
     text, told = part_played(
-        run,
-        writer,
-        "judging",
+        *(run, writer, "judging"),
         lambda: writer.revise(seen, judgement, run.stop),
         stand_in,
         role="Reviser",
@@ -255,16 +226,6 @@ def revised(state: DebateState, seen: JudgeView, judgement: Judgement) -> Iterat
     yield from told
     if text and text != seen.view.case.response:
         yield ResponseRevised(run.now(), writer.name, text)
-
-
-def _summariser(roster: Roster) -> Summariser | None:
-    writer = roster.context_writer
-    return writer if isinstance(writer, Summariser) else None
-
-
-def _calls(state: DebateState) -> Iterator[Event]:
-    calls, _ = state.calls_made("")
-    yield from (ModelCalled(state.run.now(), call) for call in calls)
 
 
 ANSWERS: frozenset[Manner] = frozenset({"answer", "reconsider"})
@@ -286,7 +247,6 @@ class _Round:
 
     @property
     def first(self) -> int:
-        """The number of its first turn."""
         agents = len(self.names)
         return 1 + agents + (self.number - 1) * (len(self.phases) * len(self.pairs) + agents)
 
@@ -295,13 +255,17 @@ class _Round:
         """The number of the first turn in which answers are reconsidered."""
         return self.first + len(self.phases) * len(self.pairs)
 
+    def critiques(self, state: DebateState) -> list[Turn]:
+        within = range(self.first, self.answers) if self.number else ()
+        return [turn for turn in state.turns if turn.number in within]
+
 
 def argue_sc_maks(state: DebateState) -> Iterator[Event]:
     """Answers, rounds, consensus, and the response as it should read."""
     if (judgement := barred(NAME, state.view)) is not None:
-        yield from reached(state, judgement)
+        yield from concluded(state, judgement)
         return
-    names = state.debaters
+    names, progress = state.debaters, state.progress
     alone = [TurnRequest(number, name, 0, "answer") for number, name in enumerate(names, 1)]
     yield from spoken(state, alone)
     last = _Round(0, names, _phases(state.plan))
@@ -310,10 +274,9 @@ def argue_sc_maks(state: DebateState) -> Iterator[Event]:
             break
         last = replace(last, number=number)
         yield from _held(state, last)
-        if (answer := _settled(state, last)) is not None:
-            if not state.progress.reached_consensus:
-                turns = len(state.progress.turns)
-                yield ConsensusReached(state.run.now(), answer.stance, turns)
+        if (stance := _settled(state, last)) is not None:
+            if not progress.reached_consensus:
+                yield ConsensusReached(state.run.now(), stance, len(progress.turns))
             break
     yield from _concluded(state, last)
 
@@ -341,7 +304,6 @@ def answers_before(state: DebateState, number: int) -> dict[str, Turn]:
 
 
 def _phases(plan: Plan) -> tuple[Manner, ...]:
-    """The phases of a round in their order."""
     return tuple(manner for part, manner in PHASES if part != plan.options.without)
 
 
@@ -349,88 +311,51 @@ def _held(state: DebateState, at: _Round) -> Iterator[Event]:
     """One round: advice, attacks, then answers anew with the round in brief beside them."""
     answers, summary = answers_before(state, at.first), brief(state, at.number)
     said: tuple[Turn, ...] = ()
-    for place, manner in enumerate(at.phases):
-        first = at.first + place * len(at.pairs)
-        critiques = _critiques(at, first, manner, answers, said, summary)
+
+    def on(peer: str) -> list[Turn]:
+        return [turn for turn in said if turn.about == peer]
+
+    for phase, manner in enumerate(at.phases):
+        critiques = []
+        for number, (critic, peer) in enumerate(at.pairs, at.first + phase * len(at.pairs)):
+            if peer in answers:
+                own = [answers[n] for n in at.names if n in (critic, peer) and n in answers]
+                hears = (*own, *on(peer))
+                request = TurnRequest(number, critic, at.number, manner, hears, peer)
+                critiques.append(replace(request, summary=summary))
         yield from spoken(state, critiques)
         said += taken(state, critiques)
-    anew = [
-        TurnRequest(
-            at.answers + place,
-            name,
-            at.number,
-            "reconsider",
-            (*answers.values(), *(turn for turn in said if turn.about == name)),
-            summary=summary,
-        )
-        for place, name in enumerate(at.names)
-    ]
+    anew = []
+    for number, name in enumerate(at.names, at.answers):
+        hears = (*answers.values(), *on(name))
+        anew.append(TurnRequest(number, name, at.number, "reconsider", hears, summary=summary))
     beside = [lambda: spoken(state, anew), lambda: summarised(state, at.number, said)]
     yield from merged(beside, workers=len(beside))
 
 
-def _critiques(
-    at: _Round,
-    first: int,
-    manner: Manner,
-    answers: dict[str, Turn],
-    given: Sequence[Turn],
-    summary: str,
-) -> list[TurnRequest]:
-    """A phase in which all speak of every other's answer; `given` was said of it before."""
-    return [
-        TurnRequest(
-            first + place,
-            critic,
-            at.number,
-            manner,
-            (
-                *(answers[name] for name in at.names if name in (critic, peer) and name in answers),
-                *(turn for turn in given if turn.about == peer),
-            ),
-            about=peer,
-            summary=summary,
-        )
-        for place, (critic, peer) in enumerate(at.pairs)
-        if peer in answers
-    ]
-
-
-def _settled(state: DebateState, at: _Round) -> Turn | None:
-    """One of the answers, where after the round all are the same and no critique holds."""
-    answers = list(answers_before(state, at.answers + len(at.names)).values())
-    if len({answer.stance for answer in answers}) != 1:
-        return None
-    said = _said_in(state, at)
-    return None if any(holds(c, answers[0]) for c in said) else answers[0]
-
-
-def _said_in(state: DebateState, at: _Round) -> list[Turn]:
-    """The critiques of that round."""
-    within = range(at.first, at.answers) if at.number else range(0)
-    return [turn for turn in state.turns if turn.number in within]
+def _settled(state: DebateState, at: _Round) -> Stance | None:
+    """The answers' stance, where all are the same and no backed critique takes another."""
+    stances = {a.stance for a in answers_before(state, at.answers + len(at.names)).values()}
+    backed = {turn.stance for turn in at.critiques(state) if is_backed(turn)}
+    return next(iter(stances)) if len(stances) == 1 and backed <= stances else None
 
 
 def _concluded(state: DebateState, last: _Round) -> Iterator[Event]:
-    """The consensus over the last answers, the revision, the judgement."""
-    answers = answers_before(state, last.answers + len(last.names))
+    answers = tuple(answers_before(state, last.answers + len(last.names)).values())
     if not answers:
-        yield from reached(state, nobody_voted(NAME, state.view, 0))
+        yield from concluded(state, nobody_voted(NAME, state.view, 0))
         return
-    said = _said_in(state, last)
     weigher = UNIFORM if state.plan.options.without == "weights" else state.run.roster.weigher
-    told, judgement = weighed(state, weigher, list(answers.values()), said)
+    told, judgement = weighed(state, weigher, answers, last.critiques(state))
     if state.progress.weighed is None:
         yield told
-    seen = judge_view(state, tuple(answers.values()), summary=brief(state, last.number + 1))
+    seen = judge_view(state, answers, summary=brief(state, last.number + 1))
     yield from revised(state, seen, judgement)
-    yield from reached(state, judgement)
+    yield from concluded(state, judgement)
 
 
 SC_MAKS = DebateProtocol(
-    "sc_maks",
-    argue_sc_maks,
-    calls,
+    *("sc_maks", argue_sc_maks, calls),
     manners=("answer", "advise", "attack", "reconsider"),
     options=("rounds", "without"),
     writing=("summary", "corrected"),

@@ -25,6 +25,7 @@ from core.debate.state import (
     DebateProtocol,
     DebateState,
     TurnRequest,
+    concluded,
     judge_view,
     noted,
     rounds_of,
@@ -48,7 +49,9 @@ FINAL: frozenset[Cause | None] = frozenset({"no_evidence", "image_not_readable"}
 
 def argue_mad(state: DebateState) -> Iterator[Event]:
     """Rounds until the judge sees a clear answer, at most R."""
-    yield from _unseated(state)
+    if others := tuple(state.run.roster.debaters)[SEATS:]:
+        words = f"Tit for tat is between two: {listed(others)} did not take part."
+        yield from noted(state, words)
     last = rounds_of(state.plan, MAD_ROUNDS)
     for number in range(1, last):
         yield from _round(state, number)
@@ -66,8 +69,8 @@ def argue_mad(state: DebateState) -> Iterator[Event]:
         yield from state.heard()
         yield from judged(state.run, judge_view(state, number=last))
     else:
-        nobody = nobody_voted(state.run.roster.judge.name, state.view, 0)
-        yield JudgementReached(state.run.now(), nobody, 0.0)
+        judge = state.run.roster.judge.name
+        yield from concluded(state, nobody_voted(judge, state.view, 0))
 
 
 def count_mad_calls(debaters: int, plan: Plan) -> Calls:
@@ -78,35 +81,19 @@ def count_mad_calls(debaters: int, plan: Plan) -> Calls:
 
 
 def _round(state: DebateState, number: int) -> Iterator[Event]:
-    """One turn each; both hear all that was said before."""
-    for place, name in enumerate(_seated(state)):
+    """One turn of the roster's first two each; both hear all that was said before."""
+    names = tuple(state.run.roster.debaters)[:SEATS]
+    for place, name in enumerate(names[::-1] if state.plan.options.is_swapped else names):
         state.run.stop.check()
         own = SEATS * (number - 1) + place + 1
         heard = state.turns_before(own)
         side = OPPOSITE[heard[-1].stance] if number == 1 and heard else None
-        yield from spoken(
-            state, [TurnRequest(own, name, number, "tit_for_tat", heard, assigned=side)]
-        )
-
-
-def _seated(state: DebateState) -> tuple[str, ...]:
-    """The roster's first two, in the order in which they speak."""
-    names = tuple(state.run.roster.debaters)[:SEATS]
-    return names[::-1] if state.plan.options.is_swapped else names
-
-
-def _unseated(state: DebateState) -> Iterator[Event]:
-    """That debaters beyond two do not speak, said once."""
-    others = tuple(state.run.roster.debaters)[SEATS:]
-    if others:
-        words = f"Tit for tat is between two: {listed(others)} did not take part."
-        yield from noted(state, words)
+        request = TurnRequest(own, name, number, "tit_for_tat", heard, assigned=side)
+        yield from spoken(state, [request])
 
 
 MAD = DebateProtocol(
-    "mad",
-    argue_mad,
-    count_mad_calls,
+    *("mad", argue_mad, count_mad_calls),
     manners=("tit_for_tat",),
     judging=("moderate", "debate"),
     options=("rounds", "is_swapped"),
@@ -117,58 +104,42 @@ MAD = DebateProtocol(
 AGENT = "Majority of the agents"
 
 
+def _own_first(name: str, answers: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The answers, the debater's own first, so that the last message is another's."""
+    return tuple(sorted(answers, key=lambda turn: turn.debater != name))
+
+
 def argue_society(state: DebateState) -> Iterator[Event]:
-    """Answers, rounds, and the vote."""
-    began = state.run.now()
-    judgement = barred(AGENT, state.view)
+    """Answers, rounds until all agree, and the vote."""
+    began, names, progress = state.run.now(), state.debaters, state.progress
+    debaters, judgement = len(names), barred(AGENT, state.view)
     if judgement is None:
-        yield from _rounds(state)
-        judgement = by_majority(AGENT, state, last_answers(state.progress.turns))
-    now = state.run.now()
-    yield JudgementReached(now, judgement, now - began)
+        for stage in range(rounds_of(state.plan) + 1):
+            first = stage * debaters + 1
+            answers = last_answers([turn for turn in progress.turns if turn.number < first])
+            if all_agree(answers, debaters) or (stage and not answers):  # nothing to reconsider
+                break
+            state.run.stop.check()
+            requests = [
+                TurnRequest(number, name, stage + 1, "reconsider", _own_first(name, answers))
+                if stage
+                else TurnRequest(number, name, 1, "answer")
+                for number, name in enumerate(names, first)
+            ]
+            yield from spoken(state, requests)
+        answers = last_answers(progress.turns)
+        if all_agree(answers, debaters) and not progress.reached_consensus:
+            yield ConsensusReached(state.run.now(), answers[0].stance, len(progress.turns))
+        judgement = by_majority(AGENT, state, answers)
+    yield from concluded(state, judgement, began)
 
 
-def _rounds(state: DebateState) -> Iterator[Event]:
-    """The first answers, then rounds until all agree, and that they do."""
-    debaters = len(state.debaters)
-    for stage in range(rounds_of(state.plan) + 1):
-        answers = _answers_before(state, stage)
-        if all_agree(answers, debaters) or (stage and not answers):  # nothing to reconsider
-            break
-        state.run.stop.check()
-        yield from spoken(state, [_speech(state, i, stage, answers) for i in range(debaters)])
-    answers = last_answers(state.progress.turns)
-    if all_agree(answers, debaters) and not state.progress.reached_consensus:
-        turns = len(state.progress.turns)
-        yield ConsensusReached(state.run.now(), answers[0].stance, turns)
-
-
-def count_society_calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
-    stages = 1 + rounds_of(plan)
+def _society(debaters: int, stages: int) -> Calls:
     return Calls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
 
 
-def _answers_before(state: DebateState, stage: int) -> tuple[Turn, ...]:
-    """Each debater's last answer from before that stage; stages count from 0, the first answers."""
-    last = stage * len(state.debaters)
-    return last_answers([turn for turn in state.progress.turns if turn.number <= last])
-
-
-def _speech(state: DebateState, place: int, stage: int, answers: Sequence[Turn]) -> TurnRequest:
-    """The debater's own answer comes first, so that the last message is another's."""
-    names = state.debaters
-    number = stage * len(names) + place + 1
-    if not stage:
-        return TurnRequest(number, names[place], 1, "answer")
-    hears = sorted(answers, key=lambda turn: turn.debater != names[place])
-    return TurnRequest(number, names[place], stage + 1, "reconsider", tuple(hears))
-
-
 SOCIETY = DebateProtocol(
-    "society",
-    argue_society,
-    count_society_calls,
+    *("society", argue_society, lambda n, plan: _society(n, 1 + rounds_of(plan))),
     manners=("answer", "reconsider"),
     options=("rounds",),
 )
@@ -220,9 +191,7 @@ def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bo
 
 
 CEDA = DebateProtocol(
-    "ceda",
-    argue_ceda,
-    calls,
+    *("ceda", argue_ceda, calls),
     manners=("debate",),
     judging=("debate",),
     options=("turns", "is_swapped"),

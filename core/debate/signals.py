@@ -8,7 +8,7 @@ sake). The rules and their limits are ours.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -78,21 +78,25 @@ class _Said:
 
     @property
     def mine(self) -> list[Turn]:
-        """The same debater's turns before it."""
         return [turn for turn in self.before if turn.debater == self.turn.debater]
 
 
 def signals_of(progress: Progress, pasts: Mapping[str, Past] | None = None) -> tuple[Signal, ...]:
     """All signals in the order of the turns; `pasts` are by agents' names."""
     turns = tuple(sorted(progress.turns, key=lambda turn: turn.number))
-    terms, case = _terms_of(progress), progress.case
-    asked = [_folded(text) for text in (case.response, case.question)] if case else []
-    texts = [(turn.debater, _folded(turn.text)) for turn in turns]
+    case, language = progress.case, _language(progress)
+    asked = [case.response, case.question] if case else []
+    content = [*(passage.text for passage in progress.evidence.values()), *asked]
+    terms = frozenset(term for text in content for term in query_terms(text, language))
+    said_by = [("", _folded(text)) for text in asked]
+    said_by += [(turn.debater, _folded(turn.text)) for turn in turns]
     cited: dict[int, tuple[Quote, ...]] = {}
     found: list[Signal] = []
     for place, turn in enumerate(turns):
-        others = [words for debater, words in texts[:place] if debater != turn.debater]
-        cited[turn.number] = _citations(turn, [*asked, *others])
+        # A quote of the claim, or of another's words, does not claim to be evidence.
+        before = said_by[: place + len(asked)]
+        known = [words for debater, words in before if debater != turn.debater]
+        cited[turn.number] = tuple(q for q in turn.quotes if _is_citation(q, known))
         said = _Said(turn, turns[:place], progress, terms, cited)
         kinds: tuple[tuple[SignalKind, Iterator[str]], ...] = (
             ("quote_not_found", _not_found(said)),
@@ -108,25 +112,17 @@ def signals_of(progress: Progress, pasts: Mapping[str, Past] | None = None) -> t
     return tuple(found)
 
 
+def _is_citation(quote: Quote, known: Sequence[str]) -> bool:
+    words = _folded(quote.text).strip()
+    return quote.status != "not_found" or not words or not any(words in text for text in known)
+
+
 def by_debater(signals: Sequence[Signal]) -> dict[str, Counter[SignalKind]]:
     """How many of each kind each debater has; those without any are left out."""
-    found: dict[str, Counter[SignalKind]] = {}
+    found: dict[str, Counter[SignalKind]] = defaultdict(Counter)
     for signal in signals:
-        found.setdefault(signal.debater, Counter())[signal.kind] += 1
-    return found
-
-
-def _citations(turn: Turn, known: Sequence[str]) -> tuple[Quote, ...]:
-    """The quotes that claim to be evidence: not those of the claim, nor of another's words."""
-    return tuple(
-        quote
-        for quote in turn.quotes
-        if quote.status != "not_found" or not _stands_in(_folded(quote.text).strip(), known)
-    )
-
-
-def _stands_in(words: str, texts: Sequence[str]) -> bool:
-    return bool(words) and any(words in text for text in texts)
+        found[signal.debater][signal.kind] += 1
+    return dict(found)
 
 
 def _folded(text: str) -> str:
@@ -146,9 +142,11 @@ def held_by(agent: str, seat: str) -> str:
 
 
 def _overconfident(said: _Said, pasts: Mapping[str, Past]) -> Iterator[str]:
-    """Surer than its record allows; without a record, than the quotes that it gave so far."""
-    turn, sure = said.turn, _sureness(said.turn)
-    if sure is None or turn.stance == "unclear":
+    """Surer, in words or as stated, than its record allows; without one, than its quotes so far."""
+    turn = said.turn
+    is_certain = CERTAIN.search(QUOTED.sub(" ", turn.text))
+    sure = max(turn.confidence or 0.0, SURE if is_certain else 0.0)
+    if turn.stance == "unclear":
         return
     tone = f"Sounds {round(100 * sure)}% sure"
     past = pasts.get(held_by(turn.agent, turn.debater)) or pasts.get(turn.agent)
@@ -167,28 +165,16 @@ def _overconfident(said: _Said, pasts: Mapping[str, Past]) -> Iterator[str]:
         yield f"{tone}, but of its {of} so far {stand} {'was' if stand == 1 else 'were'} found."
 
 
-def _sureness(turn: Turn) -> float | None:
-    """The stated confidence, or what words of certainty outside quotations stand for."""
-    own = QUOTED.sub(" ", turn.text)
-    sure = SURE if CERTAIN.search(own) else None
-    stated = [value for value in (turn.confidence, sure) if value is not None]
-    return max(stated, default=None)
-
-
 def _misread(said: _Said) -> Iterator[str]:
-    turn = said.turn
-    if turn.manner == "debate" and _is_model(said) and not is_stance_said(turn.text):
+    """Built-in debaters have their stance by what they compute, not by what they say of it."""
+    turn, role = said.turn, f"debater {said.turn.debater}"
+    is_model = any(used.role == role and not used.built_in for used in said.progress.roles)
+    if turn.manner == "debate" and is_model and not is_stance_said(turn.text):
         yield "Does not say whether the claim is correct: that follows from whom it agrees with."
     if turn.assigned is not None and turn.stance != turn.assigned:
         yield f"Does not argue the side that it was assigned, {SIDES[turn.assigned]}."
     if _is_beside_the_point(said):
         yield "Shares no word of content with the claim, the question or the evidence."
-
-
-def _is_model(said: _Said) -> bool:
-    """Built-in debaters have their stance by what they compute, not by what they say of it."""
-    role = f"debater {said.turn.debater}"
-    return any(used.role == role and not used.built_in for used in said.progress.roles)
 
 
 def _is_beside_the_point(said: _Said) -> bool:
@@ -208,14 +194,6 @@ def _is_beside_the_point(said: _Said) -> bool:
     return len(own) >= least and own.isdisjoint(said.terms)
 
 
-def _terms_of(progress: Progress) -> frozenset[str]:
-    """The words of content of claim, question and evidence."""
-    case, language = progress.case, _language(progress)
-    texts = [passage.text for passage in progress.evidence.values()]
-    texts += [case.response, case.question] if case else []
-    return frozenset(term for text in texts for term in query_terms(text, language))
-
-
 def _language(progress: Progress) -> str:
     return progress.case.language.split("-")[0].casefold() if progress.case else ""
 
@@ -225,25 +203,19 @@ def _unmoved(said: _Said) -> Iterator[str]:
     turn, mine = said.turn, [own for own in said.mine if own.assigned is None]
     if not mine or turn.assigned is not None or turn.stance == "unclear":
         return
-    if {own.stance for own in mine} != {turn.stance}:
+    known = {quote.text for own in mine for quote in own.quotes}
+    has_new = any(q.status != "not_found" and q.text not in known for q in turn.quotes)
+    if has_new or {own.stance for own in mine} != {turn.stance}:
         return
     last = mine[-1]
-    known = {quote.text for own in mine for quote in own.quotes}
-    if any(q.status != "not_found" and q.text not in known for q in turn.quotes):
-        return
     cited = said.cited[last.number]
     if cited and all(quote.status == "not_found" for quote in cited):
         yield "Keeps its stance, though none of the quotes of its last turn was found."
-    elif answer := _answer_to(last, said, known):
-        yield f"Keeps its stance without a new quote, though {answer} answered with one."
-
-
-def _answer_to(last: Turn, said: _Said, known: set[str]) -> str:
-    """Who of another stance has since quoted evidence that it had not; "" for nobody."""
+        return
     for other in said.before:
-        if other.number < last.number or other.debater == last.debater:
-            continue
         is_new = any(q.status == "verified" and q.text not in known for q in other.quotes)
-        if is_new and other.assigned is None and other.stance not in (last.stance, "unclear"):
-            return other.debater
-    return ""
+        is_another = other.number >= last.number and other.debater != last.debater
+        is_against = other.assigned is None and other.stance not in (last.stance, "unclear")
+        if is_another and is_against and is_new:
+            yield f"Keeps its stance without a new quote, though {other.debater} answered with one."
+            return

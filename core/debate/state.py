@@ -8,8 +8,9 @@ after the other or several at once, with every quote checked in code.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from core.agents.agent_runner import RunContext, context_built, notes_of
 from core.documents.quotes import verify_quote
@@ -18,6 +19,7 @@ from core.runtime.errors import ModelError, ReplyError
 from core.schema.events import (
     DebateNoted,
     Event,
+    JudgementReached,
     ModelCalled,
     PersonSpoke,
     ProblemMet,
@@ -26,7 +28,7 @@ from core.schema.events import (
     TurnStarted,
 )
 from core.schema.progress import Progress, total_cost
-from core.schema.records import Context, ModelCall, Plan, Stance, Turn
+from core.schema.records import Context, Judgement, ModelCall, Plan, Stance, Turn
 from core.schema.roles import CaseView, DebateView, JudgeView, Speak
 from core.schema.rosters import JudgeManner, Manner, Option
 from core.store.ledger import AGAIN
@@ -79,6 +81,11 @@ class DebateState:
     def turns_before(self, number: int) -> tuple[Turn, ...]:
         """Those before that one, in order; the same after a Resume."""
         return tuple(turn for turn in self.turns if turn.number < number)
+
+    def told_calls(self) -> Iterator[Event]:
+        """The calls nobody has told of yet."""
+        calls, _ = self.calls_made("")
+        yield from (ModelCalled(self.run.now(), call) for call in calls)
 
     def turn(self, number: int) -> Turn | None:
         """The turn of that number, if it was taken and not lost."""
@@ -138,9 +145,8 @@ class DebateProtocol:
     `manners` are those that its debaters are asked in, `judging` those that its judge is;
     `options` are what can be chosen of it: pages offer these, and the command line takes no others.
     `is_judged_by_first`: the first debater's model judges where a roster of models seats no judge.
-    `writing` names the prompts of the context writer's seat. `seats`: how many of the roster's
-    debaters speak, the first so many; None: all. `is_weighed`: its roster's weigher says how
-    much each answer counts.
+    `writing` names the prompts of the context writer's seat. `seats`: how many of the debaters
+    speak, the first so many; None: all. `is_weighed`: the roster's weigher weighs the answers.
     """
 
     name: str
@@ -179,21 +185,27 @@ def with_context(state: DebateState) -> Iterator[Event]:
         raise ModelError("The run has no context after the stage that makes it.")
 
 
+def concluded(
+    state: DebateState, judgement: Judgement, began: float | None = None
+) -> Iterator[Event]:
+    """The judgement as an event, which took the time since `began`; by itself it takes none."""
+    now = state.run.now()
+    yield JudgementReached(now, judgement, 0.0 if began is None else now - began)
+
+
 def spoken(state: DebateState, requests: Sequence[TurnRequest]) -> Iterator[Event]:
     """The turns of these requests that are not taken yet, all at once; first what people said.
 
     A turn whose reply is unusable is lost and counted; the debate goes on with what was said. What
     was lost before a later turn was taken stays lost when the run is resumed.
-
-    Raises:
-        ModelError: a debater's service failed; the run can be resumed at this turn.
     """
     yield from state.heard()
     last = max((request.number for request in requests), default=0)
     if any(turn.number > last for turn in state.progress.turns):
         return
     waiting = [request for request in requests if state.turn(request.number) is None]
-    yield from merged([_speaking(state, request) for request in waiting], workers=AT_ONCE)
+    streams = [partial(_speaking, state, request) for request in waiting]
+    yield from merged(streams, workers=AT_ONCE)
     yield from notes_of(state.run, "debating")
 
 
@@ -226,45 +238,35 @@ def judge_view(
     )
 
 
-def _speaking(state: DebateState, request: TurnRequest) -> Callable[[], Iterator[Event]]:
-    """One turn's events, or that it is lost."""
-
-    def events() -> Iterator[Event]:
-        run, name = state.run, request.debater
-        run.stop.check()
-        try:
-            yield from _one_turn(state, request)
-        except ReplyError as error:
-            calls, _ = state.calls_made("")
-            yield from (ModelCalled(run.now(), call) for call in calls)
-            message = f"{name}'s turn {request.number} is lost: {error}"
-            number = request.number
-            yield ProblemMet(run.now(), "debating", message, reply=error.reply, turn=number)
-
-    return events
+def _speaking(state: DebateState, request: TurnRequest) -> Iterator[Event]:
+    run, number = state.run, request.number
+    run.stop.check()
+    try:
+        yield from _one_turn(state, request)
+    except ReplyError as error:
+        yield from state.told_calls()
+        message = f"{request.debater}'s turn {number} is lost: {error}"
+        yield ProblemMet(run.now(), "debating", message, reply=error.reply, turn=number)
 
 
-def _one_turn(state: DebateState, request: TurnRequest) -> Generator[Event, None, None]:
-    run, view = state.run, state.view
+def _one_turn(state: DebateState, request: TurnRequest) -> Iterator[Event]:
+    run = state.run
     debater, seen = run.roster.debaters[request.debater], _view_of(state, request)
     started = run.now()
-    yield TurnStarted(
-        started, request.debater, debater.name, request.number, request.round,
-        request.manner, request.about, request.assigned,
-    )  # fmt: skip
+    manner, about, assigned = request.manner, request.about, request.assigned
+    name, place = (request.debater, debater.name), (request.number, request.round)
+    yield TurnStarted(started, *name, *place, manner, about, assigned)
 
     def argue(speak: Speak) -> Turn:
         return debater.argue(seen, speak, run.stop)
 
-    speech_made = streamed(argue)
+    speech = streamed(argue)
     while True:
         try:
-            piece = next(speech_made)
+            piece = next(speech)
         except StopIteration as ended:
-            said = replace(
-                ended.value, manner=request.manner, about=request.about, assigned=request.assigned
-            )
-            turn = with_checked_quotes(said, view)
+            said = replace(ended.value, manner=manner, about=about, assigned=assigned)
+            turn = with_checked_quotes(said, state.view)
             break
         run.stop.check()
         yield TurnDelta(run.now(), request.number, piece)
@@ -277,15 +279,17 @@ def _one_turn(state: DebateState, request: TurnRequest) -> Generator[Event, None
 def _view_of(state: DebateState, request: TurnRequest) -> DebateView:
     about = next((t for t in reversed(request.hears) if t.debater == request.about), None)
     last = about or (request.hears[-1] if request.hears else None)
+    context = state.context
+    shares = {share.debater: share.passages for share in context.shares}
     return DebateView(
         view=state.view,
         debater=request.debater,
-        share=_share_of(request.debater, state),
+        share=frozenset(shares.get(request.debater, context.whole)),
         turns=request.hears,
         number=request.number,
         round=request.round,
         last_message=last.text if last else state.view.case.response,
-        conflicts=state.context.conflicts,
+        conflicts=context.conflicts,
         manner=request.manner,
         about=request.about,
         assigned=request.assigned,
@@ -294,25 +298,16 @@ def _view_of(state: DebateState, request: TurnRequest) -> DebateView:
     )
 
 
-def _share_of(name: str, state: DebateState) -> frozenset[str]:
-    """The passages that a debater was given; all of them where nothing was shared out."""
-    shares = {share.debater: frozenset(share.passages) for share in state.context.shares}
-    return shares.get(name, frozenset(state.context.whole))
-
-
 def with_checked_quotes(turn: Turn, view: CaseView) -> Turn:
     """The turn with every quote's status decided in code, whatever the debater claimed."""
     passages = list(view.evidence.passages.values())
-    checked = tuple(verify_quote(quote.text, passages, view.sources) for quote in turn.quotes)
-    by_text = dict(zip((quote.text for quote in turn.quotes), checked, strict=True))
+    own = [*turn.quotes, *(point.quote for point in turn.points if point.quote)]
+    checked = {
+        text: verify_quote(text, passages, view.sources)
+        for text in dict.fromkeys(quote.text for quote in own)
+    }
     points = tuple(
-        replace(
-            point,
-            quote=by_text.get(point.quote.text)
-            or verify_quote(point.quote.text, passages, view.sources),
-        )
-        if point.quote
-        else point
+        replace(point, quote=checked[point.quote.text]) if point.quote else point
         for point in turn.points
     )
-    return replace(turn, quotes=checked, points=points)
+    return replace(turn, quotes=tuple(checked[q.text] for q in turn.quotes), points=points)

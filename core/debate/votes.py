@@ -11,8 +11,9 @@ ColMAD 4.1 (two agree).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from core.agents.agent_runner import sampled
 from core.agents.reply_parser import argument_in
@@ -25,15 +26,10 @@ from core.schema.records import Cause, Judgement, Label, Turn
 from core.schema.roles import CaseView, JudgeView
 
 
-def unheard(state: DebateState, words: str) -> Judgement:
-    """Unclear, without asking the judge: there is no debate that it could read."""
-    return Judgement(
-        agent=state.run.roster.judge.name,
-        label="unclear",
-        text=f"No verdict: {words}.",
-        cause="unreadable_reply",
-        cause_words=f"{capitalised(words)}.",
-    )
+def undecided(agent: str, cause: Cause, words: str, p: float | None = None) -> Judgement:
+    """Unclear, and why in `words` that have no full stop."""
+    text, why = f"No verdict: {words}.", f"{capitalised(words)}."
+    return Judgement(agent, "unclear", text, cause=cause, cause_words=why, p=p)
 
 
 @dataclass(frozen=True)
@@ -51,14 +47,9 @@ class Tally:
         return self.hallucinated + self.supported
 
     @property
-    def silent(self) -> int:
-        """All who gave no label."""
-        return self.open + self.lost
-
-    @property
     def asked(self) -> int:
         """All who were asked."""
-        return self.cast + self.silent
+        return self.cast + self.open + self.lost
 
     @property
     def label(self) -> Label:
@@ -70,7 +61,7 @@ class Tally:
     @property
     def is_tie(self) -> bool:
         """True where everybody gave a label, and both are as frequent."""
-        return self.hallucinated == self.supported and self.cast > 0 and not self.silent
+        return self.hallucinated == self.supported and self.asked == self.cast > 0
 
     @property
     def p(self) -> float | None:
@@ -80,11 +71,11 @@ class Tally:
 
     def words(self, noun: str) -> str:
         """The vote in a sentence, as people read it; `noun` is what was counted."""
-        whole = counted(self.asked, noun)
         verb = "says" if self.hallucinated == 1 else "say"
         said = f"{self.hallucinated} {verb} hallucinated, {self.supported} supported"
-        rest = f", {self.silent} gave no label" if self.silent else ""
-        return f"Of {whole} {said}{rest}."
+        silent = self.asked - self.cast
+        rest = f", {silent} gave no label" if silent else ""
+        return f"Of {counted(self.asked, noun)} {said}{rest}."
 
 
 def tally(labels: Iterable[Label | None], whole: int = 0) -> Tally:
@@ -98,9 +89,8 @@ def tally(labels: Iterable[Label | None], whole: int = 0) -> Tally:
 
 def without_majority(agent: str, votes: Tally, noun: str) -> Judgement:
     """Unclear, of votes for labels of which none has more than half."""
-    words = f"{votes.words(noun)} Neither label has the majority."
-    text = f"No verdict: {words}"
-    return Judgement(agent, "unclear", text, cause="not_settled", cause_words=words, p=votes.p)
+    words = f"{votes.words(noun)} Neither label has the majority"
+    return undecided(agent, "not_settled", words, votes.p)
 
 
 def barred(agent: str, view: CaseView) -> Judgement | None:
@@ -108,20 +98,17 @@ def barred(agent: str, view: CaseView) -> Judgement | None:
     if not view.unreadable_images:
         return None
     words = f"{listed(view.unreadable_images)} could not be read here"
-    text = f"No verdict: {words}."
-    cause_words = capitalised(words)
-    return Judgement(agent, "unclear", text, cause="image_not_readable", cause_words=cause_words)
+    text, why = f"No verdict: {words}.", capitalised(words)
+    return Judgement(agent, "unclear", text, cause="image_not_readable", cause_words=why)
 
 
 def nobody_voted(agent: str, view: CaseView, answered: int) -> Judgement:
     """Unclear, of a vote in which no label was given; `answered` could be read and left it open."""
-    cause: Cause = "not_settled" if answered else "unreadable_reply"
-    words = "Nobody gave an answer that could be read."
-    if answered:
-        words = "Everybody who answered left it open."
     if answered and not view.evidence.passages:
-        cause, words = "no_evidence", "There is no evidence to check it against."
-    return Judgement(agent, "unclear", f"No verdict: {words}", cause=cause, cause_words=words)
+        return undecided(agent, "no_evidence", "There is no evidence to check it against")
+    if answered:
+        return undecided(agent, "not_settled", "Everybody who answered left it open")
+    return undecided(agent, "unreadable_reply", "Nobody gave an answer that could be read")
 
 
 MOST_SAID = 240  # characters of a reason
@@ -139,37 +126,29 @@ def all_agree(answers: Sequence[Turn], debaters: int) -> bool:
 
 
 def by_majority(agent: str, state: DebateState, answers: Sequence[Turn]) -> Judgement:
-    """The judgement by these answers, one of each debater; unclear with its cause where none is."""
+    """The judgement by these answers, one of each debater, with the surest one's reason."""
     votes = tally((turn.stance for turn in answers), len(state.debaters))
     if not votes.cast:
         return nobody_voted(agent, state.view, len(answers))
-    if votes.label == "unclear":
+    label = votes.label
+    if label == "unclear":
         return without_majority(agent, votes, "agent")
-    prose = f"{votes.words('agent')} {_reason(state, votes.label, answers)}"
-    return Judgement(agent, votes.label, verdict_text(votes.label, prose), prose=prose, p=votes.p)
-
-
-def _reason(state: DebateState, label: Label, answers: Sequence[Turn]) -> str:
-    """The words of the surest of those who agree with the label; of equals the first's."""
     own = [turn for turn in answers if turn.stance == label]
     surest = max(own, key=lambda turn: turn.confidence or 0.0)
-    return told(last_reason(state.progress.turns, surest))
+    prose = f"{votes.words('agent')} {told(last_reason(state.progress.turns, surest))}"
+    return Judgement(agent, label, verdict_text(label, prose), prose=prose, p=votes.p)
 
 
 def last_reason(turns: Sequence[Turn], answer: Turn) -> Turn:
-    """The debater's last turn that gives a reason for this answer: it may be an earlier one.
-
-    What it said of others' answers, or wrote anew, is no reason for its own.
-    """
+    """The debater's last turn that gives a reason for this answer, not for another's."""
     own = [
         turn
-        for turn in sorted(turns, key=lambda turn: turn.number)
-        if (turn.debater, turn.stance) == (answer.debater, answer.stance)
+        for turn in turns
+        if (turn.debater, turn.stance, turn.about) == (answer.debater, answer.stance, "")
         and turn.number <= answer.number
-        and not turn.about
         and turn.manner != "revise"
     ]
-    return own[-1] if own else answer
+    return max(own, key=lambda turn: turn.number, default=answer)
 
 
 def told(turn: Turn) -> str:
@@ -180,19 +159,19 @@ def told(turn: Turn) -> str:
 def drawn(state: DebateState, views: Sequence[JudgeView], note: str) -> Iterator[Event]:
     """The judgements on these views that are not there yet, all at once."""
     waiting = [seen for seen in views if seen.number not in state.progress.samples]
-    yield from merged([drawing(state, seen, note) for seen in waiting], workers=AT_ONCE)
+    streams = [partial(drawing, state, seen, note) for seen in waiting]
+    yield from merged(streams, workers=AT_ONCE)
 
 
-def drawing(state: DebateState, seen: JudgeView, note: str) -> Callable[[], Iterator[Event]]:
+def drawing(state: DebateState, seen: JudgeView, note: str) -> Iterator[Event]:
     """One judgement's events; its cost is that of its own calls, whoever tells of them."""
     roster = replace(state.run.roster, calls_made=lambda: state.calls_made("")[0])
-    run = replace(state.run, roster=roster)
-
-    def events() -> Iterator[Event]:
-        for event in sampled(run, seen, note):
-            yield from _with_own_cost(state, seen, event)
-
-    return events
+    for event in sampled(replace(state.run, roster=roster), seen, note):
+        if event.kind == "judgement_sampled":
+            calls, own = state.calls_made(seen.slot)
+            yield from (ModelCalled(event.at, call) for call in calls)
+            event = replace(event, cost=total_cost(own))
+        yield event
 
 
 def samples_of(state: DebateState, views: Sequence[JudgeView]) -> list[Judgement]:
@@ -216,23 +195,14 @@ def said_once(state: DebateState, wanted: int) -> Iterator[Event]:
         yield ProblemMet(state.run.now(), "judging", words)
 
 
-def vote_of(samples: Sequence[Judgement]) -> tuple[Judgement, Tally]:
+def vote_of(samples: Sequence[Judgement]) -> Judgement:
     """The judgement that the samples come to: one of those of the label that most give."""
     votes = tally(None if s.cause == "unreadable_reply" else s.label for s in samples)
     if len(samples) == 1 or not votes.cast:
-        return samples[0], votes
+        return samples[0]
     if votes.label == "unclear":
-        return without_majority(samples[0].agent, votes, "judgement"), votes
+        return without_majority(samples[0].agent, votes, "judgement")
     chosen = next(sample for sample in samples if sample.label == votes.label)
     words = votes.words("judgement")
     prose = f"{words} One of the {votes.label} ones: {chosen.prose or chosen.text}"
-    return replace(chosen, p=votes.p, prose=prose), votes
-
-
-def _with_own_cost(state: DebateState, seen: JudgeView, event: Event) -> Iterator[Event]:
-    if event.kind == "judgement_sampled":
-        calls, own = state.calls_made(seen.slot)
-        yield from (ModelCalled(event.at, call) for call in calls)
-        yield replace(event, cost=total_cost(own))
-    else:
-        yield event
+    return replace(chosen, p=votes.p, prose=prose)

@@ -1,16 +1,18 @@
 """Run an audit: tools on each statement, reflection, debate on what is contested, a conclusion.
 
-What the events so far hold is not done again: a run that was stopped goes on from its tool uses and
-its memory. The response is hallucinated if a statement is or a tool refutes it as a whole,
-supported if all statements that say something to check are, else unclear. Source: HaluAgent 2.3;
-the debate is CEDA's (3.1), over contested statements alone.
+What the events so far hold is not done again. The response is hallucinated if a statement is or a
+tool refutes it as a whole, supported if all statements that say something to check are, else
+unclear. Source: HaluAgent 2.3; the debate is CEDA's (3.1), over contested statements alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
 
 from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played, why_unusable
 from core.baseline.evidence_model import load_evidence_model
@@ -22,7 +24,6 @@ from core.pipeline.audit_steps import (
     CONDITIONS,
     READING,
     SEARCH,
-    Auditing,
     Reading,
     checked,
     closed,
@@ -36,7 +37,7 @@ from core.pipeline.audit_steps import (
     told_by,
     waves,
 )
-from core.runtime.concurrency import Stop, merged
+from core.runtime.concurrency import merged
 from core.runtime.errors import ReplyError
 from core.schema.events import (
     Event,
@@ -65,7 +66,7 @@ from core.schema.records import (
     Statement,
 )
 from core.schema.roles import CaseView, Evidence, EvidenceReader, JudgeView
-from core.tools.registry import Answer, Bench, toolbox
+from core.tools.registry import Answer, Bench
 
 
 def applied(
@@ -73,9 +74,8 @@ def applied(
 ) -> Iterator[tuple[Reconsidered, Remembered]]:
     """Each change with what is remembered after it; of several to one statement the first counts.
 
-    What changes nothing, or what speaks of a statement that is not there or that says nothing to
-    check, is left out. What a person reads is the label that was held before, whatever the
-    reflector took it to be.
+    Left out is what changes nothing, or speaks of a statement that is not there or says nothing to
+    check. People read the label that was held before, whatever the reflector took it for.
     """
     done: set[int] = set()
     for change in changes:
@@ -133,24 +133,23 @@ class Found:
 
 def judgement_of(found: Found) -> Judgement:
     """The finding over the whole response."""
-    labels = tuple(_label_of(found, statement) for statement in found.view.statements)
     label, by_tool = _overall(found)
     told = [r for use in found.uses if use.statement is not None for r in told_by(use).readers]
-    # Statements are checked at the same time and answered in any order: people read them in theirs.
-    readers = tuple(sorted(told, key=lambda reader: reader.statement))
     p = _p_of(found, label)
     cause, why = _cause(found) if label == "unclear" else (None, "")
+    checkable = {statement.index: entry.label for statement, entry in found.checkable}
     return Judgement(
         agent=NAME,
         label=label,
         text=f"No verdict: {why}." if label == "unclear" else _verdict(label, p),
         cause=cause,
         cause_words=f"{capitalised(why)}." if why else "",
-        statement_labels=labels,
+        statement_labels=tuple(checkable.get(s.index, "unclear") for s in found.view.statements),
         points=tuple(_points(found)) if label == "hallucinated" else (),
         prose=_prose(found, label),
         p=p,
-        readers=readers,
+        # Statements are checked at the same time and answered in any order.
+        readers=tuple(sorted(told, key=lambda reader: reader.statement)),
         by_tool=by_tool,
         measured=None if by_tool or label == "unclear" else _measured(found),
     )
@@ -161,36 +160,25 @@ def _measured(found: Found) -> MeasuredShare | None:
     given = [(entry.p, entry) for _, entry in found.checkable if entry.p is not None]
     if not given:
         return None
-    _, worst = max(given, key=lambda one: one[0])
+    worst = max(given, key=lambda one: one[0])[1]
     uses = [use for use in found.of(worst.statement) if use.label == worst.label]
     return next((share for use in uses if (share := told_by(use).measured)), None)
 
 
-def _label_of(found: Found, statement: Statement) -> Label:
-    entry = found.memory.get(statement.index)
-    return entry.label if entry and entry.is_checkable else "unclear"
-
-
 def _overall(found: Found) -> tuple[Label, str]:
-    """The label, and the tool that decided where no statement did."""
-    refuted, confirmed = refuting(found.uses), confirming(found.uses)
     if found.with_label("hallucinated"):
         return "hallucinated", ""
-    if refuted:
+    if refuted := refuting(found.uses):
         return "hallucinated", refuted[0].tool
-    checkable = found.checkable
-    if checkable and all(entry.label == "supported" for _, entry in checkable):
+    labels = {entry.label for _, entry in found.checkable}
+    if labels == {"supported"}:
         return "supported", ""
-    is_blind = bool(found.view.unreadable_images)
-    is_answered = bool(confirmed) and confirmed[0].tool not in CONDITIONS
-    # A kept length is only enough where there is nothing else to go by.
-    is_bare = (
-        bool(confirmed)
-        and not found.view.evidence.passages
-        and not any(entry.label == "supported" for _, entry in checkable)
-    )
-    if not is_blind and (is_answered or is_bare):
-        return "supported", confirmed[0].tool
+    confirmed = confirming(found.uses)
+    if confirmed and not found.view.unreadable_images:
+        # A kept length is only enough where there is nothing else to go by.
+        is_bare = not found.view.evidence.passages and "supported" not in labels
+        if is_bare or confirmed[0].tool not in CONDITIONS:
+            return "supported", confirmed[0].tool
     return "unclear", ""
 
 
@@ -200,10 +188,11 @@ def _p_of(found: Found, label: Label) -> float | None:
     What readers say of several statements is joined as the built-in judge joins it; what was worked
     out is as sure among ten as alone. None where nobody gave a probability for what decides.
     """
-    entries = [entry for _, entry in found.checkable]
-    given = [(s, entry, entry.p) for s, entry in found.checkable if entry.p is not None]
-    read = [p for statement, entry, p in given if _is_read(found, statement, entry)]
-    known = [p for statement, entry, p in given if not _is_read(found, statement, entry)]
+    read: list[float] = []
+    known: list[float] = []
+    for statement, entry in found.checkable:
+        if entry.p is not None:
+            (read if _is_read(found, statement, entry) else known).append(entry.p)
     if read:
         known.append(load_evidence_model().response(read))
     on_whole = [u.p for u in (*_beside(found), *confirming(found.uses)[:1])]
@@ -217,7 +206,7 @@ def _p_of(found: Found, label: Label) -> float | None:
         decided = [q for q in wrong if q is not None]
         p = max(p, *decided) if decided else math.nan
     elif label == "supported":
-        is_whole = all(entry.p is not None for entry in entries) or bool(on_whole)
+        is_whole = on_whole or all(entry.p is not None for _, entry in found.checkable)
         p = min(p, 0.49) if is_whole else math.nan
     return None if math.isnan(p) else round(min(SURELY, p), 4)
 
@@ -250,15 +239,14 @@ def _verdict(label: Label, p: float | None) -> str:
 
 
 def _cause(found: Found) -> tuple[Cause, str]:
-    """Why there is no verdict, with words for it."""
     if found.view.unreadable_images:
         names = listed(found.view.unreadable_images)
         return "image_not_readable", f"{names} could not be read here: no text was found in it"
     if not found.checkable:
         return "not_addressed", NO_STATEMENT
     left_open = found.with_label("unclear")
-    causes = {told_by(use).cause for statement, _ in left_open for use in found.of(statement.index)}
-    if "sources_disagree" in causes:
+    uses = [use for statement, _ in left_open for use in found.of(statement.index)]
+    if any(told_by(use).cause == "sources_disagree" for use in uses):
         return "sources_disagree", "the sources contradict each other"
     share = f"{len(left_open)} of {counted(len(found.checkable), 'statement')}"
     first = f"first “{shortened(left_open[0][0].text, 80)}”" if left_open else ""
@@ -266,10 +254,7 @@ def _cause(found: Found) -> tuple[Cause, str]:
     failed = [u.tool for u in found.uses if u.outcome == "failed" and u.statement in open_ones]
     if failed:
         first += f"; {counted(len(failed), 'call')} of {listed(sorted(set(failed)))} failed"
-    is_found = any(
-        u.tool == SEARCH for statement, _ in left_open for u in found.of(statement.index)
-    )
-    if not found.view.evidence.passages and not is_found:
+    if not found.view.evidence.passages and all(use.tool != SEARCH for use in uses):
         return "no_evidence", f"there is no evidence on {share}, {first}"
     return "not_addressed", f"nothing decides {share}, {first}"
 
@@ -299,7 +284,6 @@ def _prose(found: Found, label: Label) -> str:
 
 
 def _points(found: Found) -> Iterator[Point]:
-    """The wrong words: what tools name, or all of a wrong statement in which none names any."""
     for statement, entry in found.checkable:
         is_wrong = entry.label == "hallucinated"
         uses = [use for use in refuting(found.uses) if _lies_in(use, statement)]
@@ -311,7 +295,11 @@ def _points(found: Found) -> Iterator[Point]:
             if statement.start <= point.start < point.end <= statement.end
         ]
         if is_wrong and not named:
-            named = [_all_of(statement, entry)]
+            p = 0.6 if entry.p is None else entry.p
+            all_of = (statement.start, statement.end, statement.text)
+            named = [
+                Point(statement.index, "contradicted", *all_of, "reasoning", "", entry.evidence, p)
+            ]
         yield from named
 
 
@@ -320,33 +308,9 @@ def _point(found: Found, statement: Statement, use: ToolUse) -> tuple[Point, ...
     if use.start is None or use.end is None:
         return ()
     category: Category = next((c for c in CATEGORY_WORDS if c == use.category), "number_or_date")
-    return (
-        Point(
-            statement.index,
-            "contradicted",
-            use.start,
-            use.end,
-            found.view.case.response[use.start : use.end],
-            category,
-            use.instead,
-            use.words,
-            0.9 if use.p is None else use.p,
-        ),
-    )
-
-
-def _all_of(statement: Statement, entry: Remembered) -> Point:
-    return Point(
-        statement.index,
-        "contradicted",
-        statement.start,
-        statement.end,
-        statement.text,
-        "reasoning",
-        "",
-        entry.evidence,
-        0.6 if entry.p is None else entry.p,
-    )
+    place = (use.start, use.end, found.view.case.response[use.start : use.end], category)
+    p = 0.9 if use.p is None else use.p
+    return (Point(statement.index, "contradicted", *place, use.instead, use.words, p),)
 
 
 AT_ONCE = 16  # statements; a model that is waited for costs no work here
@@ -355,11 +319,7 @@ Library = Callable[[str, int], Sequence[Passage]]
 
 @dataclass
 class AuditRun:
-    """One audit under way. `view` shows the case with the evidence that there is by now.
-
-    `bench` is what tools reach beside the case's own sources, which `library` searches (None:
-    there are none).
-    """
+    """One audit under way; `view` shows the case by now, `library` searches its sources."""
 
     play: RunContext
     progress: Progress
@@ -372,16 +332,6 @@ class AuditRun:
     def memory(self) -> dict[int, Remembered]:
         """What is held of each statement by now."""
         return self.progress.memory
-
-    def cost_since(self, before: frozenset[str]) -> float | None:
-        """US dollars for the calls that are not among those; None where a part is not known."""
-        calls = self.progress.calls
-        return total_cost(call for i, call in calls.items() if i not in before)
-
-
-def bare_bench(case: Case, stop: Stop) -> Bench:
-    """What tools reach where there are only the case's own sources."""
-    return Bench(stop)
 
 
 def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
@@ -416,57 +366,52 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
             final |= {e.entry.statement: e.entry for e in ending if e.kind == "memory_updated"}
     judgement = judgement_of(Found(view, final, progress.tool_uses))
     now = run.play.now()
-    yield (*ending, JudgementReached(now, judgement, now - began, run.cost_since(before)))
+    cost = total_cost(call for i, call in progress.calls.items() if i not in before)
+    yield (*ending, JudgementReached(now, judgement, now - began, cost))
 
 
 def seen_after(run: AuditRun) -> JudgeView:
     """What marks the words sees: the whole case, with the debate where there was one."""
-    view, turns = run.view(), tuple(run.progress.turns)
-    context = run.progress.context or Context((), tuple(view.evidence.passages), "")
-    return JudgeView(view, context, turns, run.progress.reached_consensus)
+    return _seen(run, run.view())
+
+
+def _seen(run: AuditRun, view: CaseView) -> JudgeView:
+    progress = run.progress
+    context = progress.context or Context((), tuple(view.evidence.passages), "")
+    return JudgeView(view, context, tuple(progress.turns), progress.reached_consensus)
 
 
 def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Event]:
     """The whole response and every statement that has no conclusion yet, in waves."""
     view, play = run.view(), run.play
-    spare = play.roster.spare
-    audit = Auditing(
-        view,
-        play.roster.tool_picker,
-        spare.tool_picker if spare else None,
-        toolbox(),
-        lambda statement, reading: _bench(run, view, statement, reading),
-        play.stop,
-        play.now,
-        play.roster.calls_made,
-    )
+
+    def bench_for(statement: Statement | None, reading: Reading) -> Bench:
+        return _bench(run, view, statement, reading)
+
+    past: dict[int | None, list[ToolUse]] = defaultdict(list)
+    for use in run.progress.tool_uses:
+        past[use.statement].append(use)
     told: set[int] = set()  # statements of the waves before
     for number, wave in enumerate(waves(view.statements, view.case.language)):
         memory = tuple(entry for i, entry in sorted(run.memory.items()) if i in told)
         told |= {statement.index for statement in wave}
-        waiting: list[Statement | None] = [s for s in wave if s.index not in run.memory]
+        streams = [
+            partial(checked, play, view, s, bench_for, past=past[s.index], memory=memory)
+            for s in wave
+            if s.index not in run.memory
+        ]
         if number == 0 and with_whole:
-            waiting.insert(0, None)
+            whole = partial(checked, play, view, None, bench_for, past=past[None], memory=memory)
+            streams.insert(0, whole)
         done, total = len(run.memory), len(view.statements)
         yield ProgressMade(play.now(), "auditing", "Checking the statements", done, total)
-        yield from merged(
-            [_stream(audit, statement, run, memory) for statement in waiting], workers=AT_ONCE
-        )
+        yield from merged(streams, workers=AT_ONCE)
     yield from notes_of(play, "auditing")
-
-
-def _stream(
-    audit: Auditing, statement: Statement | None, run: AuditRun, memory: tuple[Remembered, ...]
-) -> Callable[[], Iterator[Event]]:
-    index = statement.index if statement else None
-    past = [use for use in run.progress.tool_uses if use.statement == index]
-    return lambda: checked(audit, statement, past=past, memory=memory)
 
 
 def _bench(run: AuditRun, view: CaseView, statement: Statement | None, reading: Reading) -> Bench:
     """What tools reach for this statement: what was retrieved for it is not searched for again."""
-    case, roster = view.case, run.play.roster
-    library = run.library
+    case, roster, library = view.case, run.play.roster, run.library
     judge = (roster.spare or roster).judge
 
     def search(query: str, count: int) -> Sequence[Passage]:
@@ -475,12 +420,6 @@ def _bench(run: AuditRun, view: CaseView, statement: Statement | None, reading: 
         found = known[:count] if known and is_own else (library(query, count) if library else ())
         reading.add(found)
         return found
-
-    is_searchable = library is not None or bool(view.evidence.passages)
-    base = replace(run.bench, stop=run.play.stop, library=search if is_searchable else None)
-    if not isinstance(judge, EvidenceReader):
-        return base
-    reader: EvidenceReader = judge
 
     def match(text: str, passages: Sequence[Passage]) -> Answer:
         reading.add([p for p in passages if p.id in view.evidence.passages])
@@ -494,9 +433,12 @@ def _bench(run: AuditRun, view: CaseView, statement: Statement | None, reading: 
         place = place or Statement(0, 0, len(text), text, text)
         evidence = Evidence({p.id: p for p in passages}, {})
         seen = replace(view, case=own, statements=(place,), evidence=evidence)
+        reader = cast(EvidenceReader, judge)
         return answer_of(reader.read_statement(seen, place, run.play.stop), place)
 
-    return replace(base, match=match)
+    is_searchable = library is not None or bool(view.evidence.passages)
+    base = replace(run.bench, stop=run.play.stop, library=search if is_searchable else None)
+    return replace(base, match=match) if isinstance(judge, EvidenceReader) else base
 
 
 def _asks_for(query: str, statement: Statement, case: Case) -> bool:
@@ -514,15 +456,13 @@ def _reflected(
 ) -> Generator[Event, None, list[Event]]:
     """Tells of the reflector's work; returns what it changed, to be stored together."""
     play, uses = run.play, tuple(run.progress.tool_uses)
-    reflector = play.roster.reflector
     entries = tuple(entry for _, entry in sorted(memory.items()))
     if not entries:
         return []
     yield ProgressMade(play.now(), "auditing", "Looking over all statements together")
+    reflector = play.roster.reflector
     changes, told = part_played(
-        play,
-        reflector,
-        "auditing",
+        *(play, reflector, "auditing"),
         lambda: reflector.reflect(view, entries, uses, play.stop),
         lambda spare: spare.reflector.reflect(view, entries, uses, play.stop),
         role="Reflector",
@@ -538,15 +478,13 @@ def _reflected(
 def _judged(
     run: AuditRun, cut: CaseView, contested: Sequence[int]
 ) -> Generator[Event, None, dict[int, tuple[Label, Judgement]]]:
-    """The judge's word on each contested statement, after the debate about them."""
     yield ProgressMade(run.play.now(), "judging", "Weighing the debate")
     whole = yield from _word_of_judge(run, cut)
     labels = labels_told(whole, contested)
     if labels is not None:
         return {index: (label, whole) for index, label in labels.items()}
     alone: dict[int, tuple[Label, Judgement]] = {}
-    for index in contested:
-        # It calls them wrong together and does not say which: so it is asked of each.
+    for index in contested:  # it calls them wrong together and does not say which
         only = cut_down(run.view(), [index], run.progress.tool_uses)
         own = yield from _word_of_judge(run, only)
         alone[index] = (own.label, own)
@@ -555,11 +493,8 @@ def _judged(
 
 def _word_of_judge(run: AuditRun, cut: CaseView) -> Generator[Event, None, Judgement]:
     """The finding on the statements of the view; unclear where the reply cannot be used."""
-    play, progress = run.play, run.progress
-    context = progress.context or Context((), tuple(cut.evidence.passages), "")
-    turns = tuple(progress.turns)
-    seen = JudgeView(cut, context, turns, progress.reached_consensus)
-    judge = play.roster.judge
+    play, judge = run.play, run.play.roster.judge
+    seen = _seen(run, cut)
     play.stop.check()
     try:
         word = judge.read(seen, play.stop) if isinstance(judge, EvidenceReader) else None

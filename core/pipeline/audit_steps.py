@@ -1,10 +1,8 @@
 """The parts of an audit: a statement checked tool by tool, what is remembered, how it closes.
 
-Source: HaluAgent 2.3 (tool selection and verification; the triple of sentence, label and evidence),
+Source: HaluAgent 2.3 (tool selection, verification, the triple of sentence, label and evidence),
 2.4.1 (thought, action, observation); CEDA 6 (a response checked while it is being written). Beyond
-the paper, a statement is contested where the reading of evidence is not one: then it goes to
-debate. `ToolUse.gave` is JSON made for the tool's own view; an imported trace may hold anything
-there, so only what has the expected shape is taken from it.
+the paper, a statement is contested where the reading of evidence is not one: it goes to debate.
 """
 
 from __future__ import annotations
@@ -14,23 +12,20 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import msgspec
 from rapidfuzz import fuzz
 
+from core.agents.agent_runner import RunContext, calls_of, part_played
 from core.baseline.audit_agents import places
 from core.baseline.tool_picker import concludes, rest_of
-from core.runtime.concurrency import Stop
-from core.runtime.errors import InputError, ReplyError
+from core.runtime.errors import InputError
 from core.schema.events import (
     MOST_STEPS,
     Event,
     MemoryUpdated,
-    ModelCalled,
     PassagesFound,
-    ProblemMet,
     Remembered,
     ToolCalled,
     ToolUse,
@@ -41,7 +36,6 @@ from core.schema.records import (
     Judgement,
     Label,
     MeasuredShare,
-    ModelCall,
     Passage,
     Point,
     Project,
@@ -49,7 +43,7 @@ from core.schema.records import (
     Statement,
 )
 from core.schema.roles import AuditView, CaseView, Evidence, Step, ToolPicker
-from core.tools.registry import Bench, Tool, read_input, use
+from core.tools.registry import Bench, read_input, toolbox, use
 
 ALIKE_FROM = 80  # of 100: a model may drop or mend a word of the statement
 LONGER_BY = 1.5  # times the statement; what is longer says something else as well
@@ -57,10 +51,7 @@ OTHER_WORDS = "It was asked about other words than the statement's, so nothing f
 
 
 def about_statement(use: ToolUse, statement: Statement | None, about: str = "text") -> ToolUse:
-    """The use; without its label where the tool was given another text than the statement.
-
-    A model that calls a tool with another sentence must not have its finding held against this one.
-    """
+    """The use; without its label where the tool was given another text than the statement."""
     text = _text(use.given, about)
     if statement is None or use.label == "unclear" or not text:
         return use
@@ -70,10 +61,8 @@ def about_statement(use: ToolUse, statement: Statement | None, about: str = "tex
         is_short = len(text) <= LONGER_BY * len(own)
         if is_short and (text in own or fuzz.partial_ratio(text, own) >= ALIKE_FROM):
             return use
-    words = f"{OTHER_WORDS}{use.words}"
-    return replace(
-        use, outcome="nothing", label="unclear", p=None, words=words, start=None, end=None
-    )
+    unsaid = replace(use, outcome="nothing", label="unclear", p=None, start=None, end=None)
+    return replace(unsaid, words=f"{OTHER_WORDS}{use.words}")
 
 
 def placed(use: ToolUse, statement: Statement | None, case: Case, about: str = "text") -> ToolUse:
@@ -109,24 +98,19 @@ def cut_alike(text: str, statement: Statement) -> Statement:
 
     In its self-contained form they are blank where each stands once; else that is the text.
     """
-    rewrite = statement.rewrite
-    for words in _cut_out(text, statement.text):
+    rewrite, whole = statement.rewrite, statement.text
+    gone = [one != own or own == " " for one, own in zip(text, whole, strict=True)]
+    for is_gone, run in itertools.groupby(zip(gone, whole, strict=True), key=lambda pair: pair[0]):
+        words = "".join(own for _, own in run)
+        if not is_gone or not words.strip():
+            continue
         if rewrite.count(words) != 1:
             return replace(statement, text=text, rewrite=text)
         rewrite = rewrite.replace(words, " " * len(words))
     return replace(statement, text=text, rewrite=rewrite)
 
 
-def _cut_out(text: str, whole: str) -> list[str]:
-    """The stretches of the whole that are blank in the text."""
-    gone = [one != own or own == " " for one, own in zip(text, whole, strict=True)]
-    runs = itertools.groupby(zip(gone, whole, strict=True), key=lambda pair: pair[0])
-    found = ["".join(own for _, own in run) for is_gone, run in runs if is_gone]
-    return [words for words in found if words.strip()]
-
-
 def _text(given: str, about: str) -> str:
-    """That field of the tool's input; empty where there is none."""
     try:
         fields = msgspec.json.decode(given)
     except msgspec.MsgspecError:
@@ -136,10 +120,9 @@ def _text(given: str, about: str) -> str:
 
 
 class ToolView(msgspec.Struct, frozen=True):
-    """What a reading tool told beside its label: places of points are those of `Case.response`.
+    """What a reading tool told beside its label; points lie in `Case.response`.
 
-    `readers` say what each called the statement, `cause` why there is no label, `measured` how
-    often readings this sure were right.
+    Made of `ToolUse.gave`, in which an imported trace may hold anything.
     """
 
     readers: tuple[ReaderView, ...] = ()
@@ -159,12 +142,6 @@ def told_by(use: ToolUse) -> ToolView:
         return ToolView()
 
 
-def do_differ(use: ToolUse) -> bool:
-    """True where one of its readers calls the statement supported and another hallucinated."""
-    stances: set[Label] = {view.stance for view in told_by(use).readers}
-    return {"supported", "hallucinated"} <= stances
-
-
 # Tools that read what others wrote; all others work something out, and are not outvoted by them.
 SEARCH = "search"  # brings what can be read, and says nothing of the statement itself
 READING = frozenset({SEARCH, "match", "translate"})
@@ -179,35 +156,25 @@ def concluded(
     """What is held of the statement once its picker has ended with the step `end`.
 
     The picker's own label counts where it gives one: it may overrule what a reading tool said
-    (HaluAgent, figure 4), while against a tool that works something out it only contests. A tool
-    that failed is said to have, where nothing else tells of the statement.
+    (HaluAgent, figure 4), while against a tool that works something out it only contests.
     """
-    entry = Remembered(
-        statement,
-        "unclear",
-        None,
-        end.evidence or _failures(uses) or NOTHING_SAID,
-        tuple(dict.fromkeys(use.tool for use in uses)),
-        tuple(passages),
-    )
+    words = end.evidence or _failures(uses) or NOTHING_SAID
+    tools = tuple(dict.fromkeys(use.tool for use in uses))
+    entry = Remembered(statement, "unclear", None, words, tools, tuple(passages))
     if not end.is_checkable:
         words = end.evidence or end.thought or NOT_CHECKABLE
         return replace(entry, evidence=words, is_checkable=False)
     said = [use for use in uses if use.outcome == "found" and use.label != "unclear"]
-    if end.label is not None:
-        return _by_picker(entry, said, end, end.label)
-    return _by_tools(entry, said, uses)
-
-
-def _by_picker(entry: Remembered, said: Sequence[ToolUse], end: Step, label: Label) -> Remembered:
+    label = end.label
+    if label is None:
+        return _by_tools(entry, said, uses)
     alike = [use for use in said if use.label == label]
     against = [use for use in said if use.label != label and use.tool not in READING]
     if label == "unclear":  # a right sum does not make right what stands beside it
         against = [use for use in against if use.label == "hallucinated"]
     words = end.evidence or (alike[-1].words if alike else end.thought) or entry.evidence
-    return replace(
-        entry, label=label, p=_p_of(alike, label), evidence=words, is_contested=bool(against)
-    )
+    entry = replace(entry, label=label, p=_p_of(alike, label), evidence=words)
+    return replace(entry, is_contested=bool(against))
 
 
 def _by_tools(entry: Remembered, said: Sequence[ToolUse], uses: Sequence[ToolUse]) -> Remembered:
@@ -221,9 +188,9 @@ def _by_tools(entry: Remembered, said: Sequence[ToolUse], uses: Sequence[ToolUse
     decided = [use for use in read if use.label != "unclear"]
     if worked and not any(use.label == "hallucinated" for use in decided):
         return _as_told(entry, [*worked, *decided], "supported")
-    is_open = any(do_differ(use) or _is_middling(use) for use in read)
     if worked:
         return replace(_as_told(entry, decided, "hallucinated"), is_contested=True)
+    is_open = any(_is_open(use) for use in read)
     if decided:
         return replace(_as_told(entry, decided, decided[0].label), is_contested=is_open)
     words = " ".join(filter(None, [*(use.words for use in read), _failures(uses)]))
@@ -231,8 +198,15 @@ def _by_tools(entry: Remembered, said: Sequence[ToolUse], uses: Sequence[ToolUse
     return replace(entry, p=_p_of(read, "unclear"), evidence=words, is_contested=is_open)
 
 
+def _is_open(use: ToolUse) -> bool:
+    """True where its readers contradict each other, or p is near one half."""
+    if {"supported", "hallucinated"} <= {view.stance for view in told_by(use).readers}:
+        return True
+    low, high = OPEN_MIDDLE
+    return use.label != "unclear" and use.p is not None and low < use.p < high
+
+
 def _failures(uses: Sequence[ToolUse]) -> str:
-    """Which tools failed and how, in sentences."""
     told = (f"The tool {use.tool} failed: {use.words}" for use in uses if use.outcome == "failed")
     return " ".join(dict.fromkeys(told))
 
@@ -252,11 +226,6 @@ def _p_of(uses: Sequence[ToolUse], label: Label) -> float | None:
     return max(known, default=None)
 
 
-def _is_middling(use: ToolUse) -> bool:
-    low, high = OPEN_MIDDLE
-    return use.label != "unclear" and use.p is not None and low < use.p < high
-
-
 JUST_RIGHT, JUST_WRONG = 0.49, 0.51
 IN_QUESTION = "In question are only these statements of a longer response:"
 
@@ -267,24 +236,21 @@ def cut_down(view: CaseView, indices: Sequence[int], uses: Sequence[ToolUse] = (
     All else of the response is blank, so that places stay what they are, and the instruction names
     the statements in their self-contained form.
     """
-    chosen = tuple(_left_of(s, uses) for s in view.statements if s.index in indices)
+    chosen = []
+    for whole in (s for s in view.statements if s.index in indices):
+        rest = rest_of(whole, [use for use in uses if use.statement == whole.index]).text
+        chosen.append(cut_alike(rest, whole) if is_cut_from(rest, whole.text) else whole)
     response = "".join(char if char.isspace() else " " for char in view.case.response)
     for own in chosen:
         response = f"{response[: own.start]}{own.text}{response[own.end :]}"
     asked = view.case.instruction or Project.instruction
     listed = "\n".join(f"- {' '.join(statement.rewrite.split())}" for statement in chosen)
     case = replace(view.case, response=response, instruction=f"{asked}\n{IN_QUESTION}\n{listed}")
-    by_statement = {s.index: view.evidence.by_statement.get(s.index, ()) for s in chosen}
-    ids = {i for found in by_statement.values() for i in found}
+    found = {s.index: view.evidence.by_statement.get(s.index, ()) for s in chosen}
+    ids = {i for own_ids in found.values() for i in own_ids}
     passages = {i: p for i, p in view.evidence.passages.items() if i in ids}
-    return replace(view, case=case, statements=chosen, evidence=Evidence(passages, by_statement))
-
-
-def _left_of(statement: Statement, uses: Sequence[ToolUse]) -> Statement:
-    """The statement with blanks for what tools have worked out of it."""
-    rest = rest_of(statement, [use for use in uses if use.statement == statement.index])
-    is_cut = is_cut_from(rest.text, statement.text)
-    return cut_alike(rest.text, statement) if is_cut else statement
+    evidence = Evidence(passages, found)
+    return replace(view, case=case, statements=tuple(chosen), evidence=evidence)
 
 
 def closed(
@@ -292,8 +258,8 @@ def closed(
 ) -> Iterator[Remembered]:
     """What is held of each contested statement after the judge's word on it.
 
-    The judge's p is the statement's where the word was on it alone. What a tool read where the
-    judge cannot look, on the web for one, stands as it was read.
+    The judge's p is the statement's where the word was on it alone; it stays on its label's side.
+    What a tool read where the judge cannot look, on the web for one, stands as it was read.
     """
     for index, (label, judgement) in sorted(found.items()):
         entry = memory[index]
@@ -301,25 +267,17 @@ def closed(
             yield replace(entry, is_contested=False)
             continue
         is_alone = sum(other is judgement for _, other in found.values()) == 1
-        p = _sided(judgement.p if is_alone else entry.p, label)
+        p = judgement.p if is_alone else entry.p
+        if p is not None and label != "unclear":
+            p = max(p, JUST_WRONG) if label == "hallucinated" else min(p, JUST_RIGHT)
         # A judge without prose writes for the classifier; what was read before says it to people.
         why = judgement.prose or (entry.evidence if label == entry.label else judgement.text)
         words = why if label == entry.label or judgement.cause else f"The judge decides: {why}"
         yield replace(entry, label=label, p=p, evidence=words or entry.evidence, is_contested=False)
 
 
-def _sided(p: float | None, label: Label) -> float | None:
-    """The p on the side of its label: the judge decides the side, which p then stays close to."""
-    if p is None or label == "unclear":
-        return p
-    return max(p, JUST_WRONG) if label == "hallucinated" else min(p, JUST_RIGHT)
-
-
 def labels_told(judgement: Judgement, indices: Sequence[int]) -> dict[int, Label] | None:
-    """The label of each statement where the judgement tells them apart; else None.
-
-    A judge that finds all of them right, or nothing decided, says so of each.
-    """
+    """The label of each statement where the judgement tells them apart; else None."""
     if len(judgement.statement_labels) == len(indices):
         return dict(zip(indices, judgement.statement_labels, strict=True))
     if len(indices) == 1 or judgement.label != "hallucinated":
@@ -351,16 +309,13 @@ def whole_so_far(pieces: Iterable[str], language: str) -> Iterator[str]:
 def decoded(
     read: Callable[[], bytes], most: int, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
-    """Pieces of UTF-8 text as their bytes come; `read` gives what there is, nothing at the end.
+    """Pieces of UTF-8 text as their bytes come; InputError for more than `most`, or other bytes.
 
     Where it ends within a character, that one is left out, which `say` hears.
-
-    Raises:
-        InputError: it is no UTF-8, or more than `most` bytes.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    count = 0
-    while True:
+    count, data = 0, b"."
+    while data:
         data = read()
         count += len(data)
         if count > most:
@@ -373,18 +328,12 @@ def decoded(
             ) from error
         if text:
             yield text
-        if not data:
-            if lost := len(decoder.getstate()[0]):
-                say(CUT_OFF.format(lost=lost))
-            return
+    if lost := len(decoder.getstate()[0]):
+        say(CUT_OFF.format(lost=lost))
 
 
 def no_longer(pieces: Iterable[str], most: int) -> Iterator[str]:
-    """The pieces, as long as they come to no more than `most` characters.
-
-    Raises:
-        InputError: more came. What came before was passed on, and nothing is asked about the rest.
-    """
+    """The pieces, of at most `most` characters; then InputError, after these were passed on."""
     count = 0
     for piece in pieces:
         count += len(piece)
@@ -417,21 +366,12 @@ def settled(
     """The statements that hold words which a tool refuted in the whole response."""
     for refuted in refuting(uses):
         start = refuted.start
-        if start is None:
-            continue
-        index = next((s.index for s in statements if s.start <= start < s.end), None)
-        entry = memory.get(index) if index is not None else None
-        if entry is None or entry.label == "hallucinated":
-            continue
-        yield replace(
-            entry,
-            label="hallucinated",
-            p=refuted.p,
-            evidence=refuted.words,
-            tools=(*entry.tools, refuted.tool),
-            is_contested=False,
-            is_checkable=True,
-        )
+        holding = [s.index for s in statements if start is not None and s.start <= start < s.end]
+        entry = memory.get(holding[0]) if holding else None
+        if entry is not None and entry.label != "hallucinated":
+            tools = (*entry.tools, refuted.tool)
+            told = replace(entry, label="hallucinated", p=refuted.p, evidence=refuted.words)
+            yield replace(told, tools=tools, is_contested=False, is_checkable=True)
 
 
 def _on_the_whole(uses: Sequence[ToolUse]) -> Iterator[ToolUse]:
@@ -441,8 +381,8 @@ def _on_the_whole(uses: Sequence[ToolUse]) -> Iterator[ToolUse]:
 def waves(statements: Sequence[Statement], language: str) -> tuple[tuple[Statement, ...], ...]:
     """Those that stand alone, then those that say that they follow from others.
 
-    Within a wave none sees what is found of another: so a picker's view, and with it a model's
-    prompt and its place in the ledger, is the same however long each check takes.
+    Within a wave none sees what is found of another: a prompt, and its place in the ledger, is
+    the same however long each check takes.
     """
     later = [s for s in statements[1:] if concludes(s.text, language)]
     first = [s for s in statements if s not in later]
@@ -457,55 +397,25 @@ REPEATED = (
 TOO_MANY = "The picker came to no conclusion in {most} steps; what the tools said decides."
 
 
-@dataclass(frozen=True)
-class Auditing:
-    """What all statements of one audit share; `bench` is what tools reach for a statement.
-
-    `spare` is the picker that stands in where a reply is unusable.
-    """
-
-    view: CaseView
-    picker: ToolPicker
-    spare: ToolPicker | None
-    tools: Mapping[str, Tool[Any]]
-    bench: Callable[[Statement | None, Reading], Bench]
-    stop: Stop
-    now: Callable[[], float]
-    calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
-
-
 class Reading:
     """The passages that tools were shown for one statement, in the order of their showing."""
 
     def __init__(self, known: Sequence[Passage]) -> None:
-        self._known = {passage.id: passage for passage in known}
-        self._shown: dict[str, Passage] = {}
+        self.known = {passage.id: passage for passage in known}
+        self.shown: dict[str, Passage] = {}
         self._lock = threading.Lock()
 
     def add(self, passages: Sequence[Passage]) -> None:
         """These were shown."""
         with self._lock:
-            self._shown |= {passage.id: passage for passage in passages}
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Of all that were shown."""
-        return tuple(self._shown)
-
-    @property
-    def all(self) -> tuple[Passage, ...]:
-        """What was known before with what was shown since."""
-        return tuple((self._known | self._shown).values())
-
-    @property
-    def has_grown(self) -> bool:
-        """True where something was shown that was not known before."""
-        return not set(self._shown) <= set(self._known)
+            self.shown |= {passage.id: passage for passage in passages}
 
 
 def checked(
-    audit: Auditing,
+    play: RunContext,
+    view: CaseView,
     statement: Statement | None,
+    bench_for: Callable[[Statement | None, Reading], Bench],
     *,
     past: Sequence[ToolUse] = (),
     memory: Sequence[Remembered] = (),
@@ -513,87 +423,70 @@ def checked(
     """The events of one statement, to its conclusion; `past` are uses of an interrupted run.
 
     The response as a whole (None) is not remembered: its uses stand for themselves.
-
-    Raises:
-        ModelError: the picker's service failed; the run can be resumed at this step.
     """
-    uses, picker = list(past), _picker_after(audit, past)
+    uses, picker = list(past), play.roster.tool_picker
+    spare = play.roster.spare.tool_picker if play.roster.spare else None
+    if spare and any(use.agent == spare.name for use in past):
+        picker = spare  # which had to stand in before
     index = statement.index if statement else None
-    reading = Reading(audit.view.evidence.of(index) if index is not None else ())
-    bench = audit.bench(statement, reading)
+    reading = Reading(view.evidence.of(index) if index is not None else ())
+    bench = bench_for(statement, reading)
     end = Step(TOO_MANY.format(most=MOST_STEPS))
-    while len(uses) < MOST_STEPS and _refusals(uses) < MOST_REFUSALS:
-        audit.stop.check()
-        seen = AuditView(audit.view, statement, tuple(uses), tuple(memory))
-        step, told = _next(audit, picker, seen)
+    refused = sum(use.words == REPEATED for use in uses)
+    while len(uses) < MOST_STEPS and refused < MOST_REFUSALS:
+        step, told = _next(play, picker, AuditView(view, statement, tuple(uses), tuple(memory)))
         yield from told
-        if any(event.kind == "problem_met" for event in told) and audit.spare is not None:
-            picker = audit.spare
+        if spare and any(event.kind == "problem_met" for event in told):
+            picker = spare
         if not step.tool:
             end = step
             break
-        made = _refused(audit, step, uses) or _used(audit, step, statement, bench)
+        made = _refused(step, uses) or _used(view.case, step, statement, bench)
         made = replace(made, statement=index, agent=picker.name, thought=step.thought)
-        yield from (ModelCalled(audit.now(), call) for call in audit.calls_made())
+        yield from calls_of(play)
         uses.append(made)
-        yield ToolCalled(audit.now(), made)
+        refused += made.words == REPEATED
+        yield ToolCalled(play.now(), made)
     if statement is not None:
-        if reading.has_grown:
-            yield PassagesFound(audit.now(), statement.index, reading.all)
-        read = reading.ids or tuple(p.id for p in audit.view.evidence.of(statement.index))
-        yield MemoryUpdated(audit.now(), concluded(statement.index, uses, end, read))
+        if not reading.shown.keys() <= reading.known.keys():
+            everything = tuple((reading.known | reading.shown).values())
+            yield PassagesFound(play.now(), statement.index, everything)
+        read = tuple(reading.shown or reading.known)
+        yield MemoryUpdated(play.now(), concluded(statement.index, uses, end, read))
 
 
-def _picker_after(audit: Auditing, past: Sequence[ToolUse]) -> ToolPicker:
-    """Who goes on with it: the spare where it had to stand in before."""
-    spare = audit.spare
-    stood_in = spare is not None and any(use.agent == spare.name for use in past)
-    return spare if spare is not None and stood_in else audit.picker
-
-
-def _next(audit: Auditing, picker: ToolPicker, seen: AuditView) -> tuple[Step, list[Event]]:
+def _next(play: RunContext, picker: ToolPicker, seen: AuditView) -> tuple[Step, list[Event]]:
     """The picker's next step, or its spare's for an unusable reply; with what there is to tell."""
-    try:
-        step = picker.next_step(seen, audit.stop)
-    except ReplyError as error:
-        rest = "The built-in agent stands in." if audit.spare else "Nobody stands in."
-        told_by = "" if str(error).startswith("Tool picker (") else f"Tool picker ({picker.name}): "
-        words = f"{told_by}{error} {rest}"
-        told = [*_calls(audit), ProblemMet(audit.now(), "auditing", words, reply=error.reply)]
-        spare = audit.spare
-        return (spare.next_step(seen, audit.stop) if spare else Step(words)), told
-    return step, [*_calls(audit)]
+    step, told = part_played(
+        *(play, picker, "auditing"),
+        lambda: picker.next_step(seen, play.stop),
+        lambda spare: spare.tool_picker.next_step(seen, play.stop),
+        role="Tool picker",
+    )
+    problem = next((event.message for event in told if event.kind == "problem_met"), "")
+    return step or Step(problem), told
 
 
-def _calls(audit: Auditing) -> Iterator[Event]:
-    yield from (ModelCalled(audit.now(), call) for call in audit.calls_made())
-
-
-def _used(audit: Auditing, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
+def _used(case: Case, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
     """The tool called as the step says; a tool or an input that there is not has failed."""
-    tool = audit.tools.get(step.tool)
+    tool = toolbox().get(step.tool)
     try:
         if tool is None:
-            known = ", ".join(audit.tools)
+            known = ", ".join(toolbox())
             raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
-        made = use(tool, read_input(tool, step.given), bench)
-        made = placed(made, statement, audit.view.case, tool.about)
+        made = placed(use(tool, read_input(tool, step.given), bench), statement, case, tool.about)
         return about_statement(made, statement, tool.about)
     except InputError as error:
         words = str(error)
         return ToolUse(step.tool, None, step.given or "{}", "{}", "failed", "unclear", words, 0.0)
 
 
-def _refused(audit: Auditing, step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
+def _refused(step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
     """What a picker is told that makes the very call of an earlier step; None for a new call."""
     given = step.given or "{}"
-    if tool := audit.tools.get(step.tool):
+    if tool := toolbox().get(step.tool):
         with suppress(InputError):
             given = msgspec.json.encode(read_input(tool, given)).decode()
     if all((one.tool, one.given) != (step.tool, given) for one in uses):
         return None
     return ToolUse(step.tool, None, given, "{}", "nothing", "unclear", REPEATED, 0.0)
-
-
-def _refusals(uses: Sequence[ToolUse]) -> int:
-    return sum(one.words == REPEATED for one in uses)

@@ -10,9 +10,8 @@ import csv
 import io
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from core.documents.readers import decoded
 from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, delimiter_of, safe_cell
@@ -26,7 +25,6 @@ from core.store.cases import Batch, BatchRow
 
 LONGEST_HEADER = 200
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
-Reader = Any  # what csv.reader gives has no public name
 RESULT_COLUMNS = (
     "row", "claim", "question", "sources", "label", "p_hallucinated", "confidence", "cause",
     "status", "problem", "run_id",
@@ -35,10 +33,7 @@ RESULT_COLUMNS = (
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One row of the table as it was given; `number` counts data rows from 1.
-
-    `others` are further columns, as (header, cell): whoever made the table knows rows by them.
-    """
+    """A row of the table, numbered from 1; `others` are further columns, as (header, cell)."""
 
     number: int
     claim: str
@@ -48,30 +43,9 @@ class ClaimRow:
 
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
-    """The rows of a CSV or TSV file with a header.
-
-    Raises:
-        InputError: it is not UTF-8, has no column of claims, no row, or too many, or its quotes
-            do not match.
-    """
+    """The rows of a CSV or TSV file with a header; InputError where it cannot be read whole."""
     text = decoded(name, data)
-    delimiter = delimiter_of(text, name)
-    # Not strict, a quote that is never closed would take the rows after it into its own cell.
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows = _rows(name, reader, most)
-    if not rows:
-        raise InputError(f"{name}: expected rows below the header, found none.")
-    if len(rows) > most:
-        raise InputError(
-            f"{name}: expected at most {most} claims, found more; cut the table, or raise "
-            "the limit on Settings."
-        )
-    return rows
-
-
-def _rows(name: str, reader: Reader, most: int) -> list[ClaimRow]:
-    """The rows of at most `most` claims and one more."""
-    whole = _whole(name, reader)
+    whole = _whole(name, text)
     header = [field.strip() for field in next(whole, [])]
     fields = [field.casefold() for field in header]
     found = [known for known in CLAIM_NAMES if known in fields]
@@ -91,35 +65,38 @@ def _rows(name: str, reader: Reader, most: int) -> list[ClaimRow]:
                 "comma (or whatever parts the cells) into double quotes."
             )
         row = dict(zip(fields, cells, strict=False))
-        sources = [row.get(known, "") for known in SOURCE_NAMES]
+        # Several files in one cell are parted by semicolons.
+        parts = (part.strip() for known in SOURCE_NAMES for part in row.get(known, "").split(";"))
+        sources = tuple(dict.fromkeys(part for part in parts if part))
         named = zip(header, fields, cells, strict=False)
         others = tuple((title, cell) for title, field, cell in named if field not in read)
-        claim, asked = row.get(found[0], ""), row.get(question, "")
-        rows.append(ClaimRow(number, claim, asked, _names(sources), others))
+        rows.append(ClaimRow(number, row.get(found[0], ""), row.get(question, ""), sources, others))
+    if not rows:
+        raise InputError(f"{name}: expected rows below the header, found none.")
+    if len(rows) > most:
+        raise InputError(
+            f"{name}: expected at most {most} claims, found more; cut the table, or raise "
+            "the limit on Settings."
+        )
     return rows
 
 
-def _whole(name: str, reader: Reader) -> Iterator[list[str]]:
+def _whole(name: str, text: str) -> Iterator[list[str]]:
     """The rows that hold anything; one whose quotes do not match is refused with its line."""
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise InputError(
-                f"{name}: the double quotes of the row that begins in line {line} do not match "
-                f"({error}); put the text into double quotes, and write a quote inside it twice."
-            ) from error
-        if cells is None:
-            return
-        if cells:
-            yield cells
-
-
-def _names(cells: Sequence[str]) -> tuple[str, ...]:
-    """File names of all source cells; several in one cell are parted by semicolons."""
-    parts = [part.strip() for cell in cells for part in cell.split(";")]
-    return tuple(dict.fromkeys(part for part in parts if part))
+    # Not strict, a quote that is never closed would take the rows after it into its own cell.
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=delimiter_of(text, name), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            line = reader.line_num + 1
+            if cells:
+                yield cells
+    except csv.Error as error:
+        raise InputError(
+            f"{name}: the double quotes of the row that begins in line {line} do not match "
+            f"({error}); put the text into double quotes, and write a quote inside it twice."
+        ) from error
 
 
 def start_batch(
@@ -134,10 +111,7 @@ def start_batch(
     common: Sequence[str] = (),
     typed: Mapping[str, str] = NOTHING_TYPED,
 ) -> str:
-    """Store the batch and queue a run for every row that can be checked; the batch's id.
-
-    `common` are ids of sources that every row rests on, beside those it names itself.
-    """
+    """Store the batch and queue a run for every row that can be checked; the batch's id."""
     payer = jobs.payer(author, typed)
     jobs.require(plan, payer)
     batch = Batch(new_id(), project.id, name, author, time.time(), plan)
@@ -147,34 +121,31 @@ def start_batch(
     shared = [by_id[i] for i in common if i in by_id]
     with store.writing():  # no case without its batch
         store.projects.require(project.id, author, "annotator", "check a table")
-        prepared = [_prepared(store, project, batch, row, (by_name, shared)) for row in rows]
+        prepared = [_prepared(store, project, batch, row, by_name, shared) for row in rows]
         queued = [_with_run(store, jobs, row, plan) for row in prepared]
         store.batches.add(batch, queued)
     jobs.submit(store, [row.run_id for row in queued if row.run_id], payer)
     return batch.id
 
 
-Shelf = tuple[Mapping[str, LibraryEntry], Sequence[LibraryEntry]]
-
-
 def _prepared(
-    store: Store, project: Project, batch: Batch, row: ClaimRow, shelf: Shelf
+    store: Store,
+    project: Project,
+    batch: Batch,
+    row: ClaimRow,
+    by_name: Mapping[str, LibraryEntry],
+    shared: Sequence[LibraryEntry],
 ) -> BatchRow:
     """The row as a stored case, or with the reason why; call inside `Store.writing()`."""
-    by_name, shared = shelf
     case_id, problem, names = None, "", row.sources
-    unknown = [name for name in row.sources if name not in by_name]
-    if unknown:
+    if unknown := [name for name in row.sources if name not in by_name]:
         problem = f"The library has no file called {', '.join(unknown)}."
     else:
         chosen = {entry.id: entry for entry in (*shared, *(by_name[n] for n in row.sources))}
         names = tuple(dict.fromkeys(entry.name for entry in chosen.values()))
-        draft = Draft(
-            row.claim,
-            row.question,
-            tuple(i for i, entry in chosen.items() if entry.kind != "image"),
-            tuple(i for i, entry in chosen.items() if entry.kind == "image"),
-        )
+        images = tuple(i for i, entry in chosen.items() if entry.kind == "image")
+        documents = tuple(i for i in chosen if i not in images)
+        draft = Draft(row.claim, row.question, documents, images)
         try:
             case_id = store_case(store, project, draft, batch.author, batch.created_at).id
         except ReviewError as error:
@@ -197,20 +168,19 @@ def resume_batch(
 
     Rows that never started get their run in one transaction: two people may ask at once.
     """
-    lease = store.projects.settings().lease_seconds
     payer = jobs.payer(by, typed)
     begun: list[str] = []
     halted: list[str] = []
     with store.writing():
         batch = store.batches.get(batch_id)
-        if batch is not None:
-            store.projects.require(batch.project_id, by, "annotator", "check a table")
-            jobs.require(batch.plan, payer)
-        for row in store.batches.rows(batch_id) if batch else []:
-            run = store.runs.get(row.run_id, time.time(), lease) if row.run_id else None
+        if batch is None:
+            return 0
+        store.projects.require(batch.project_id, by, "annotator", "check a table")
+        jobs.require(batch.plan, payer)
+        for row, run in results(store, batch_id):
             if run is not None and can_resume(run):
                 halted.append(run.id)
-            elif run is None and batch is not None:
+            elif run is None:
                 fresh = _with_run(store, jobs, row, batch.plan)
                 if fresh.run_id and fresh.run_id != row.run_id:
                     store.batches.set_run(batch_id, row.row, fresh.run_id)
@@ -221,8 +191,7 @@ def resume_batch(
 
 def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
     """Every row with its run as of now."""
-    lease = store.projects.settings().lease_seconds
-    now = time.time()
+    lease, now = store.projects.settings().lease_seconds, time.time()
     return [
         (row, store.runs.get(row.run_id, now, lease) if row.run_id else None)
         for row in store.batches.rows(batch_id)
@@ -235,17 +204,21 @@ def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
     The table's further columns follow under their own names; one that bears a name of ours is
     called “NAME (table)”.
     """
-    out = io.StringIO()
-    writer = csv.writer(out)
     titles = [title for title, _ in max((row.others for row, _ in rows), key=len, default=())]
     named = [f"{title} (table)" if title in RESULT_COLUMNS else title for title in titles]
-    writer.writerow([*RESULT_COLUMNS, *(safe_cell(title) for title in named)])
+    table: list[list[object]] = [[*RESULT_COLUMNS, *named]]
     for row, run in rows:
         values: list[object] = [row.row, row.claim, row.question, "; ".join(row.sources)]
         if run is not None:
             values += [run.label, run.p_hallucinated, run.confidence, run.cause, run.status]
         else:
             values += ["", "", "", "", "not checked"]
-        values += [row.problem, row.run_id, *(cell for _, cell in row.others)]
-        writer.writerow([safe_cell(value) for value in values])
+        table.append([*values, row.problem, row.run_id, *(cell for _, cell in row.others)])
+    return csv_of(table)
+
+
+def csv_of(rows: Iterable[Sequence[object]]) -> bytes:
+    """Rows as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised."""
+    out = io.StringIO()
+    csv.writer(out).writerows([safe_cell(value) for value in row] for row in rows)
     return b"\xef\xbb\xbf" + out.getvalue().encode()

@@ -1,27 +1,25 @@
 """One case checked in several ways at once within one budget, and where their runs differ.
 
-The rule of the budget: ways are taken in their order as long as what they are likely to use fits
-into it together, each in whole cents and tokens and at least one of both. What is left over is
-dealt out among those taken in proportion to that. A run then never passes its share, nor the caps
-of any run, of its person and of the day. A way that does not fit is not started, and says why.
-Built-in agents use nothing of it.
+Ways are taken in their order as long as what they are likely to use fits into the budget together,
+each in whole cents and tokens and at least one of both; what is left over is dealt out among them
+in proportion. A run never passes its share, nor the caps of any run, of its person and of the day.
+A way that does not fit is not started, and says why. Built-in agents use nothing of it.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import math
+import string
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from core.debate.protocols import require_protocol
-from core.documents.tables import safe_cell
 from core.llm.keys import Keys
 from core.llm.limits import NANO_PER_CENT, money
+from core.pipeline.batch_check import csv_of
 from core.pipeline.cost_estimate import Expected
 from core.pipeline.jobs import NOTHING_TYPED, Jobs
 from core.pipeline.run_factory import require_keys
@@ -76,31 +74,27 @@ def verdicts(runs: Mapping[str, Progress]) -> dict[Label, tuple[str, ...]]:
 
 def words_apart(response: str, runs: Mapping[str, Progress]) -> list[Stretch]:
     """The longest stretches that the same runs mark, where others with a verdict do not."""
-    judged = {name: own for name, own in runs.items() if own.verdict is not None}
-    spans = {name: [(s.start, s.end) for s in own.spans] for name, own in judged.items()}
+    spans = {
+        name: [(s.start, s.end) for s in own.spans] for name, own in runs.items() if own.verdict
+    }
     cuts = sorted({place for own in spans.values() for span in own for place in span})
     found: list[Stretch] = []
     for start, end in itertools.pairwise(cuts):
         by = tuple(
             name for name, own in spans.items() if any(s <= start and end <= e for s, e in own)
         )
-        if not by or len(by) == len(judged):
+        if not by or len(by) == len(spans):
             continue
-        last = found[-1] if found else None
         begin = start
-        if last is not None and last.end == start and last.marked_by == by:
+        if found and (found[-1].end, found[-1].marked_by) == (start, by):
             begin = found.pop().start
-        others = tuple(name for name in judged if name not in by)
+        others = tuple(name for name in spans if name not in by)
         found.append(Stretch(begin, end, response[begin:end], by, others))
     return found
 
 
 def statements_apart(runs: Mapping[str, Progress]) -> list[Held]:
-    """The sentences in which some runs mark words and others none.
-
-    They are those of the run that parted the response into most; a run without a verdict is
-    silent on all.
-    """
+    """The sentences, of the run that cut most, in which some runs mark words and others none."""
     judged = {name: own for name, own in runs.items() if own.verdict is not None}
     parted = max((own.statements for own in judged.values()), key=len, default={})
     found = []
@@ -115,10 +109,7 @@ def statements_apart(runs: Mapping[str, Progress]) -> list[Held]:
 
 
 def turned(runs: Mapping[str, Progress]) -> list[Turned]:
-    """Every change of a debater's stance within a run, in the order of turns.
-
-    A side that it was assigned is not what it holds, and is passed over.
-    """
+    """Every change of a debater's stance within a run, in order; assigned sides are passed over."""
     found = []
     for name, progress in runs.items():
         held: dict[str, Stance] = {}
@@ -134,29 +125,24 @@ def turned(runs: Mapping[str, Progress]) -> list[Turned]:
 
 def same_agent_apart(runs: Mapping[str, Progress]) -> list[tuple[str, dict[Stance, list[str]]]]:
     """(agent, runs by the stance it ended with) of agents that ended differently in two runs."""
-    ended: dict[str, dict[str, Stance]] = {}
+    ended: dict[str, dict[Stance, list[str]]] = {}
     for name, progress in runs.items():
-        for turn in progress.turns:
-            if turn.assigned is None:  # a side that it was given says nothing of what it holds
-                ended.setdefault(turn.agent, {})[name] = turn.stance
-    found = []
-    for agent, stances in ended.items():
-        if len(set(stances.values())) > 1:
-            by_stance: dict[Stance, list[str]] = {}
-            for name, stance in stances.items():
-                by_stance.setdefault(stance, []).append(name)
-            found.append((agent, by_stance))
-    return found
+        # A side that an agent was given says nothing of what it holds.
+        last = {turn.agent: turn.stance for turn in progress.turns if turn.assigned is None}
+        for agent, stance in last.items():
+            ended.setdefault(agent, {}).setdefault(stance, []).append(name)
+    return [(agent, stances) for agent, stances in ended.items() if len(stances) > 1]
 
 
 def letters(count: int) -> Sequence[str]:
     """A letter for each run, as the marks in the text have them."""
-    return [chr(ord("A") + place) for place in range(count)]
+    return string.ascii_uppercase[:count]
 
 
 CENTS_A_DOLLAR = 100
 MOST_WAYS = 12
 MOST_LISTED = 20
+LEFT_OUT, LIST = "comparison.{}", "comparisons.{}"  # notes of a case, of a project
 COLUMNS = (
     "way", "protocol", "options", "roster", "status", "label", "p_hallucinated", "confidence",
     "cause", "marked", "turns", "calls", "tokens", "us_dollars", "seconds", "problem", "run_id",
@@ -170,13 +156,12 @@ class Budget:
     cents: int
     tokens: int
 
-    def __sub__(self, other: Budget) -> Budget:
-        """What is left of it."""
-        return Budget(self.cents - other.cents, self.tokens - other.tokens)
-
-    def holds(self, other: Budget) -> bool:
-        """The other one fits into it."""
-        return other.cents <= self.cents and other.tokens <= self.tokens
+    def lacks(self, need: Budget) -> str:
+        """The part of a need that there is no room for; empty where it fits."""
+        if need.cents > self.cents:
+            return money(need.cents * NANO_PER_CENT)
+        too_many = need.tokens > self.tokens
+        return f"{need.tokens:,} tokens of unpriced models" if too_many else ""
 
 
 @dataclass(frozen=True)
@@ -211,16 +196,30 @@ class Compared:
 
 def shared_out(ways: Sequence[Way], budget: Budget, settings: Settings) -> list[Way]:
     """The ways with their shares, or why they get none, by the rule above."""
-    own_caps = Budget(settings.run_cents, settings.run_tokens)
-    left, taken = budget, []
+    most = Budget(settings.run_cents, settings.run_tokens)
+    left, found, needs = budget, [], []
     for way in ways:
         need = needed(way)
-        problem = way.problem or ("" if need is None else _refused(need, left, own_caps))
-        if not problem and need is not None:
-            left -= need
-        taken.append(replace(way, problem=problem))
-    needs = [need for way in taken if not way.problem and (need := needed(way)) is not None]
-    return [_with_share(way, needs, left, own_caps) for way in taken]
+        if need is not None and not way.problem:
+            if what := most.lacks(need):
+                problem = f"It would take about {what}, more than a single check may use."
+                way = replace(way, problem=problem)
+            elif what := left.lacks(need):
+                problem = f"It would take about {what}; that is more than the budget has left."
+                way = replace(way, problem=problem)
+            else:
+                left = Budget(left.cents - need.cents, left.tokens - need.tokens)
+                needs.append(need)
+        found.append(way)
+    all_cents, all_tokens = sum(n.cents for n in needs), sum(n.tokens for n in needs)
+    for place, way in enumerate(found):
+        need = needed(way)
+        if need is not None and not way.problem:
+            cents = need.cents + left.cents * need.cents // all_cents
+            tokens = need.tokens + left.tokens * need.tokens // all_tokens
+            share = Budget(min(cents, most.cents), min(tokens, most.tokens))
+            found[place] = replace(way, share=share)
+    return found
 
 
 def needed(way: Way) -> Budget | None:
@@ -230,35 +229,6 @@ def needed(way: Way) -> Budget | None:
     likely = way.expected.likely
     cents = math.ceil(likely.cost * CENTS_A_DOLLAR)
     return Budget(max(1, cents), max(1, likely.unpriced_tokens))
-
-
-def _with_share(way: Way, needs: Sequence[Budget], left: Budget, most: Budget) -> Way:
-    """The way with its likely use and its part of what is left, no more than any run may use."""
-    need = needed(way)
-    if need is None or way.problem:
-        return way
-    cents = need.cents + left.cents * need.cents // sum(own.cents for own in needs)
-    tokens = need.tokens + left.tokens * need.tokens // sum(own.tokens for own in needs)
-    return replace(way, share=Budget(min(cents, most.cents), min(tokens, most.tokens)))
-
-
-def _refused(need: Budget, left: Budget, own_caps: Budget) -> str:
-    """Why a need cannot be met; empty where it can."""
-    if not own_caps.holds(need):
-        what = _words_of(need, own_caps)
-        return f"It would take about {what}, more than a single check may use."
-    if not left.holds(need):
-        return (
-            f"It would take about {_words_of(need, left)}; that is more than the budget has left."
-        )
-    return ""
-
-
-def _words_of(need: Budget, cap: Budget) -> str:
-    """The part of a need that a cap has no room for."""
-    if need.cents > cap.cents:
-        return money(need.cents * NANO_PER_CENT)
-    return f"{need.tokens:,} tokens of unpriced models"
 
 
 def without_keys(ways: Sequence[Way], keys: Keys) -> list[Way]:
@@ -283,11 +253,7 @@ def start_comparison(
     by: str,
     typed: Mapping[str, str] = NOTHING_TYPED,
 ) -> list[str]:
-    """Queue a run for every way without a problem, in one transaction; their ids.
-
-    Raises:
-        InputError: there is no way, too many, or none that can be started; nothing was stored.
-    """
+    """Queue a run for every way without a problem; their ids, or InputError where there is none."""
     if not ways or len(ways) > MOST_WAYS:
         raise InputError(
             f"Expected 1 to {MOST_WAYS} ways to check, found {len(ways)}; choose protocols and "
@@ -295,57 +261,41 @@ def start_comparison(
         )
     payer = jobs.payer(by, typed)
     checked = without_keys(ways, payer.keys)
-    begun = [way for way in checked if not way.problem]
-    if not begun:
+    plans = [  # what a run may use at most is its share
+        replace(way.plan, cent_cap=way.share.cents, token_cap=way.share.tokens)
+        if way.share
+        else way.plan
+        for way in checked
+        if not way.problem
+    ]
+    if not plans:
         raise InputError(f"None of these ways can be started: {checked[0].problem}")
-    left = [LeftOut(w.plan.protocol, w.plan.roster, w.problem) for w in checked if w.problem]
+    left = [(w.plan.protocol, w.plan.roster, w.problem) for w in checked if w.problem]
+    project = case.project_id
     with store.writing():
-        store.projects.require(case.project_id, by, "annotator", "compare ways to check")
-        run_ids = [jobs.queue(store, case, _capped(way)) for way in begun]
-        store.projects.save_note(_note(case.id), _written(left))
-        listed = [case.id, *(i for i in compared_cases(store, case.project_id) if i != case.id)]
-        store.projects.save_note(_list(case.project_id), json.dumps(listed[:MOST_LISTED]))
+        store.projects.require(project, by, "annotator", "compare ways to check")
+        run_ids = [jobs.queue(store, case, plan) for plan in plans]
+        store.projects.save_note(LEFT_OUT.format(case.id), json.dumps(left))
+        listed = [case.id, *(i for i in compared_cases(store, project) if i != case.id)]
+        store.projects.save_note(LIST.format(project), json.dumps(listed[:MOST_LISTED]))
     jobs.submit(store, run_ids, payer)
     return run_ids
 
 
-def _capped(way: Way) -> Plan:
-    """The plan that its run goes by: what it may use at most is its share."""
-    if way.share is None:
-        return way.plan
-    return replace(way.plan, cent_cap=way.share.cents, token_cap=way.share.tokens)
-
-
-def _note(case_id: str) -> str:
-    return f"comparison.{case_id}"
-
-
-def _list(project_id: str) -> str:
-    return f"comparisons.{project_id}"
-
-
-def _written(left: Sequence[LeftOut]) -> str:
-    return json.dumps([[own.protocol, own.roster, own.problem] for own in left])
-
-
 def compared_cases(store: Store, project_id: str) -> list[str]:
     """Ids of the cases that were compared in a project, the newest first."""
-    text = store.projects.note(_list(project_id))
-    found: list[str] = json.loads(text) if text else []
+    found: list[str] = json.loads(store.projects.note(LIST.format(project_id)) or "[]")
     return found
 
 
 def left_out(store: Store, case_id: str) -> list[LeftOut]:
     """The ways that were chosen last for that case and not started."""
-    text = store.projects.note(_note(case_id))
-    return [LeftOut(*own) for own in json.loads(text)] if text else []
+    text = store.projects.note(LEFT_OUT.format(case_id)) or "[]"
+    return [LeftOut(*own) for own in json.loads(text)]
 
 
 def compared(store: Store, case_id: str) -> list[Compared]:
-    """The newest run over the case by each protocol, roster and options; the first begun first.
-
-    The newest `MOST_WAYS` of them.
-    """
+    """The newest run by each protocol, roster and options, at most `MOST_WAYS`; oldest first."""
     lease = store.projects.settings().lease_seconds
     newest: dict[tuple[object, ...], Run] = {}
     for run in store.runs.of_case(case_id, time.time(), lease):
@@ -356,40 +306,28 @@ def compared(store: Store, case_id: str) -> list[Compared]:
 
 
 def comparison_csv(named: Mapping[str, Compared], left: Sequence[LeftOut], response: str) -> bytes:
-    """A row for each way as CSV (UTF-8 with BOM); formulas are neutralised.
+    """A row for each way as CSV; columns that no way has anything in are left out.
 
     `marked` are the marked words as `[start, end)` of the response with their text; a cost that is
-    not known is empty. Columns that no way has anything in are left out.
+    not known is empty.
     """
     rows: list[dict[str, object]] = [_cells(name, own, response) for name, own in named.items()]
-    rows += [
-        {"protocol": own.protocol, "roster": own.roster, "status": "not started",
-         "problem": own.problem}
-        for own in left
-    ]  # fmt: skip
+    rows += [asdict(own) | {"status": "not started"} for own in left]
     titles = [title for title in COLUMNS if any(row.get(title) not in (None, "") for row in rows)]
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(titles)
-    writer.writerows([safe_cell(row.get(title)) for title in titles] for row in rows)
-    return b"\xef\xbb\xbf" + out.getvalue().encode()
+    return csv_of([titles, *([row.get(title) for title in titles] for row in rows)])
 
 
 def _cells(name: str, own: Compared, response: str) -> dict[str, object]:
     run, progress = own.run, own.progress
     marked = (f"[{s.start}, {s.end}) {response[s.start : s.end]}" for s in progress.spans)
+    options = (f"{option} {value}" for option, value in run.plan.options.chosen.items())
     calls = progress.calls.values()
     return {
         "way": name,
         "protocol": run.plan.protocol,
-        "options": ", ".join(
-            f"{option} {value}" for option, value in run.plan.options.chosen.items()
-        ),
+        "options": ", ".join(options),
         "roster": run.plan.roster,
-        "status": run.status,
-        "label": run.label,
-        "p_hallucinated": run.p_hallucinated,
-        "confidence": run.confidence,
+        **{key: getattr(run, key) for key in ("status", "label", "p_hallucinated", "confidence")},
         "cause": run.cause,
         "marked": "; ".join(marked),
         "turns": len(progress.turns),

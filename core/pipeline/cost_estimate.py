@@ -79,7 +79,7 @@ class Step:
 
 def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
     """Every role's calls in the order of a run."""
-    about, sheet = _About(size, is_most), seated_for(size.plan, sheet)
+    about, sheet = _about(size, is_most), seated_for(size.plan, sheet)
     yield from _reading(sheet, about)
     if size.protocol == AUDIT:
         yield from _auditing(sheet, about)
@@ -89,37 +89,30 @@ def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
 
 
 def _reading(sheet: RosterSheet, about: _About) -> Iterator[Step]:
-    size, is_most = about.size, about.is_most
+    size = about.size
     queries = about.statements * (QUERY_TOKENS + about.question)
     yield Step(sheet.retriever, 1, queries, 0)  # all go together
     if about.sources:
         batches = math.ceil(about.sources / BATCH_TOKENS)
         yield Step(sheet.retriever, batches, math.ceil(about.sources / batches), 0)
     yield about.step(sheet.segmenter, "segment", 2 * about.response, calls=about.again)
-    picture = LARGE_PICTURE_TOKENS if is_most else PICTURE_TOKENS
-    for name, extra in (("image_question", 0), ("image_reading", picture + 150)):
-        yield about.step(
-            sheet.image_reader, name, 150, beside=extra, calls=size.images, at_once=AT_ONCE
-        )
+    picture = LARGE_PICTURE_TOKENS if about.is_most else PICTURE_TOKENS
+    many = {"calls": size.images, "at_once": AT_ONCE}
+    yield about.step(sheet.image_reader, "image_question", 150, **many)
+    yield about.step(sheet.image_reader, "image_reading", 150, beside=picture + 150, **many)
 
 
 def _auditing(sheet: RosterSheet, about: _About) -> Iterator[Step]:
-    """The picker's steps for every statement and the whole; what its tools ask; reflection.
-
-    A tool asks the picker's seat, at most twice: a translation is put back and then compared.
-    """
-    places = about.statements + 1
-    read = about.evidence // about.statements + STEP_TOKENS
-    picks = MOST_STEPS * places * about.again if about.is_most else LIKELY_STEPS * about.statements
-    known = 0 if sheet.tool_picker.is_built_in else _toolbox_tokens()
-    yield about.step(
-        sheet.tool_picker, "pick_tool", 150, beside=known + read, calls=picks, at_once=AT_ONCE
-    )
-    asked = 2 * MOST_STEPS * places * about.again if about.is_most else about.statements
-    yield about.step(sheet.tool_picker, "match", 120, beside=read, calls=asked, at_once=AT_ONCE)
-    held = STEP_TOKENS * about.statements
-    times = 2 * about.again if about.is_most else 1
-    yield about.step(sheet.reflector, "reflect", 100, beside=held, calls=times)
+    """The picker's steps; what its tools ask, at most twice each; reflection."""
+    picker, count, is_most = sheet.tool_picker, about.statements, about.is_most
+    read = about.evidence // count + STEP_TOKENS
+    most = MOST_STEPS * (count + 1) * about.again
+    known = read + (0 if picker.is_built_in else _toolbox_tokens())
+    picks, asked = (most, 2 * most) if is_most else (LIKELY_STEPS * count, count)
+    yield about.step(picker, "pick_tool", 150, beside=known, calls=picks, at_once=AT_ONCE)
+    yield about.step(picker, "match", 120, beside=read, calls=asked, at_once=AT_ONCE)
+    times = 2 * about.again if is_most else 1
+    yield about.step(sheet.reflector, "reflect", 100, beside=STEP_TOKENS * count, calls=times)
 
 
 @cache
@@ -132,27 +125,15 @@ def _toolbox_tokens() -> int:
 
 def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     """What is asked before a label; whether an adaptive check goes on is likely not."""
-    plan = about.size.plan
+    plan, options = about.size.plan, about.size.options
     then = then_of(plan)
-    if then or plan.protocol == "single":
-        yield _judged_alone(sheet, about)
+    if then or plan.protocol == "single":  # a single judge's samples, all at once
+        samples, style = max(1, options.samples), options.style or "plain"
+        many = {"calls": about.again * samples, "at_once": samples, "beside": about.evidence}
+        reply = 350 if style == "thought" else 100
+        yield about.step(sheet.judge, judge_prompt(style), reply, **many)
     if plan.protocol != "single" and (about.is_most or then is None):
         yield from _argued(sheet, about, then or protocol_of(plan), plan)
-
-
-def _judged_alone(sheet: RosterSheet, about: _About) -> Step:
-    """A single judge's samples, all at once."""
-    options = about.size.options
-    samples, style = max(1, options.samples), options.style or "plain"
-    reply = 350 if style == "thought" else 100
-    return about.step(
-        sheet.judge,
-        judge_prompt(style),
-        reply,
-        beside=about.evidence,
-        calls=about.again * samples,
-        at_once=samples,
-    )
 
 
 def _argued(
@@ -163,29 +144,25 @@ def _argued(
     speaking = sheet.debaters[: protocol.seats]
     names = tuple(_with_room(debater.seat, protocol, about) for debater in speaking)
     asked = protocol.calls(len(names), plan)
+    written = asked.context + asked.summaries + asked.revisions
     whole = 60 * about.statements + 200
-    own = again * (asked.context + asked.summaries + asked.revisions)
-    yield about.step(sheet.context_writer, "context", whole, beside=about.evidence, calls=own)
+    yield about.step(
+        sheet.context_writer, "context", whole, beside=about.evidence, calls=again * written
+    )
     ends_early = protocol.name == "ceda" and not is_most
     turns = min(asked.turns, LIKELY_TURNS) if ends_early else asked.turns
-    in_a_row = max(1, asked.chain - asked.context - asked.summaries - asked.revisions - 1)
-    at_once = max(1, math.ceil(asked.turns / in_a_row))
+    at_once = max(1, math.ceil(asked.turns / max(1, asked.chain - written - 1)))
     said = max((seat.max_tokens for seat in names), default=0) if is_most else LIKELY_SAID
     heard = math.ceil(asked.heard * (said + NAMED_TOKENS) / max(1, asked.turns))
-    share = (about.evidence if is_most else about.evidence // 2) + heard
+    share = (about.evidence if is_most else about.evidence // 2) + heard + 100
     manner = next(iter(protocol.manners), "debate")
     for place, seat in enumerate(names):
         taken = len(range(place, turns, len(names)))
-        yield about.step(
-            seat, manner, LIKELY_SAID, beside=share + 100, calls=taken, at_once=at_once
-        )
-    talk = turns * said
-    judged = asked.judgements + (about.statements if plan.protocol == AUDIT else 0)
-    shown = about.evidence + talk + whole
+        yield about.step(seat, manner, LIKELY_SAID, beside=share, calls=taken, at_once=at_once)
+    judged = again * (asked.judgements + (about.statements if plan.protocol == AUDIT else 0))
+    shown = about.evidence + turns * said + whole
     prompt = judge_prompt(next(iter(protocol.judging), "debate"))
-    yield about.step(
-        sheet.judge, prompt, 200, beside=shown, calls=again * judged, at_once=asked.judgements
-    )
+    yield about.step(sheet.judge, prompt, 200, beside=shown, calls=judged, at_once=asked.judgements)
 
 
 def _with_room(seat: Seat, protocol: DebateProtocol, about: _About) -> Seat:
@@ -196,64 +173,40 @@ def _with_room(seat: Seat, protocol: DebateProtocol, about: _About) -> Seat:
 
 def _marking(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     """Words are marked by extractor and adjudicator, or by a panel: all vote on each one's."""
-    again = about.again
-    extra = about.evidence + 200 + about.size.examples
-    panel = sheet.span_panel if len(sheet.span_panel) > 1 else ()
-    shown = extra if sheet.panel_sees_evidence else extra - about.evidence
-    for seat in panel:
-        yield about.step(seat, "panel_spans", 120, beside=shown, calls=again, at_once=AT_ONCE)
+    again, evidence = about.again, about.evidence
+    extra = evidence + 200 + about.size.examples
+    if len(panel := sheet.span_panel) > 1:
+        shown = extra if sheet.panel_sees_evidence else extra - evidence
         votes = again * (len(panel) - 1)
-        yield about.step(seat, "panel_votes", 100, beside=shown, calls=votes, at_once=AT_ONCE)
-    if panel:
+        for seat in panel:
+            yield about.step(seat, "panel_spans", 120, beside=shown, calls=again, at_once=AT_ONCE)
+            yield about.step(seat, "panel_votes", 100, beside=shown, calls=votes, at_once=AT_ONCE)
         return
-    yield about.step(sheet.span_extractor, "spans", 120, beside=extra, calls=again)
-    votes = again * about.places(sheet.span_extractor) if about.is_most else 1
-    beside = about.evidence + 250
+    extractor, adjudicator = sheet.span_extractor, sheet.span_adjudicator
+    yield about.step(extractor, "spans", 120, beside=extra, calls=again)
+    votes = again * about.places(extractor) if about.is_most else 1
     yield about.step(
-        sheet.span_adjudicator, "span_vote", 100, beside=beside, calls=votes, at_once=AT_ONCE
+        adjudicator, "span_vote", 100, beside=evidence + 250, calls=votes, at_once=AT_ONCE
     )
 
 
 @dataclass(frozen=True)
 class _About:
-    """A size in tokens, likely or at most."""
+    """A size in tokens, likely or at most; `again` counts askings for a reply of a certain form."""
 
     size: Size
     is_most: bool
-
-    @property
-    def again(self) -> int:
-        """How often a reply of a certain form is asked for."""
-        return 2 if self.is_most else 1
-
-    @property
-    def response(self) -> int:
-        return self._tokens(self.size.response)
-
-    @property
-    def question(self) -> int:
-        return self._tokens(self.size.question)
-
-    @property
-    def sources(self) -> int:
-        return self._tokens(self.size.sources)
-
-    @property
-    def statements(self) -> int:
-        return max(1, math.ceil(self.size.response / STATEMENT_CHARACTERS))
-
-    @property
-    def evidence(self) -> int:
-        each = LONG_PASSAGE_TOKENS if self.is_most else PASSAGE_TOKENS
-        read = self.size.images * (400 if self.is_most else 150)
-        return self.statements * self.size.passages * each + read
+    again: int
+    statements: int
+    response: int
+    question: int
+    sources: int
+    evidence: int
 
     def places(self, extractor: Seat) -> int:
-        """How many wrong places can be marked at most."""
+        fitting = max(1, extractor.max_tokens // MARK_TOKENS)
         by_length = 2 * self.statements
-        if extractor.is_built_in:
-            return by_length
-        return max(1, min(by_length, extractor.max_tokens // MARK_TOKENS))
+        return by_length if extractor.is_built_in else min(by_length, fitting)
 
     def step(
         self,
@@ -275,10 +228,18 @@ class _About:
         length = seat.max_tokens if self.is_most else min(reply, seat.max_tokens)
         return Step(seat, calls, whole, length, at_once)
 
-    def _tokens(self, characters: int) -> int:
-        dense = self.size.language.split("-")[0] in DENSE
-        per = (1.5 if dense else 0.5) if self.is_most else (0.8 if dense else 0.25)
-        return math.ceil(characters * per)
+
+def _about(size: Size, is_most: bool) -> _About:
+    is_dense = size.language.split("-")[0] in DENSE
+    per = (1.5 if is_dense else 0.5) if is_most else (0.8 if is_dense else 0.25)
+    response, question, sources = (
+        math.ceil(count * per) for count in (size.response, size.question, size.sources)
+    )
+    statements = max(1, math.ceil(size.response / STATEMENT_CHARACTERS))
+    each, image = (LONG_PASSAGE_TOKENS, 400) if is_most else (PASSAGE_TOKENS, 150)
+    evidence = statements * size.passages * each + size.images * image
+    again = 2 if is_most else 1
+    return _About(size, is_most, again, statements, response, question, sources, evidence)
 
 
 BASE_SECONDS = 0.2
@@ -320,20 +281,18 @@ class Expected:
     @property
     def words(self) -> str:
         """One line for the page."""
-        if not self.most.calls:
+        likely, most = self.likely, self.most
+        if not most.calls:
             return "no cost"
         counts = (
-            f"about {self.likely.calls} calls, {_rounded(self.likely.tokens):,} tokens "
-            f"(at most {self.most.calls} and {_rounded(self.most.tokens):,})"
+            f"about {likely.calls} calls, {_rounded(likely.tokens):,} tokens "
+            f"(at most {most.calls} and {_rounded(most.tokens):,})"
         )
-        known = f"about {dollars_words(self.likely.cost)}, at most {dollars_words(self.most.cost)}"
-        if not self.most.cost and not self.unpriced:
-            return f"nothing to pay · {counts}"
-        if not self.unpriced:
-            return f"{known} · {counts}"
-        names = ", ".join(self.unpriced)
-        rest = f", besides {known}" if self.most.cost else ""
-        return f"cost not known for {names}{rest} · {counts}"
+        known = f"about {dollars_words(likely.cost)}, at most {dollars_words(most.cost)}"
+        if self.unpriced:
+            rest = f", besides {known}" if most.cost else ""
+            return f"cost not known for {', '.join(self.unpriced)}{rest} · {counts}"
+        return f"{known if most.cost else 'nothing to pay'} · {counts}"
 
 
 def sizes_of(
@@ -371,14 +330,8 @@ def _to_embed(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:
 
 def expected_use(sheet: RosterSheet, size: Size) -> Expected:
     """What a check with that roster will use of language models; nothing where it has none."""
-    likely, most = (
-        [
-            step
-            for step in steps_of(sheet, size, is_most)
-            if step.calls and not step.seat.is_built_in
-        ]
-        for is_most in (False, True)
-    )
+    steps = ([s for s in steps_of(sheet, size, is_most) if s.calls] for is_most in (False, True))
+    likely, most = ([s for s in own if not s.seat.is_built_in] for own in steps)
     unpriced = dict.fromkeys(step.seat.model for step in most if price_of(step.seat) is None)
     return Expected(_sum(likely), _sum(most), tuple(unpriced))
 
@@ -419,13 +372,13 @@ def expected_seconds(
     the pace: an audit takes longer the more of it is contested, or is code to be run.
     """
     recent = store.runs.seconds_of_recent(roster, protocol)
-    paces = [seconds / _usual(length) for seconds, length in recent]
-    waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
+    pace = median(seconds / _usual(length) for seconds, length in recent) if recent else 1.0
     reading = sum(
         PER_IMAGE_SECONDS if entry.kind == "image" else PER_MEGABYTE_SECONDS * entry.size / 1e6
-        for entry in waiting
+        for entry in entries
+        if entry.status in ("waiting", "reading")
     )
-    return _usual(characters) * (median(paces) if paces else 1.0) + reading
+    return _usual(characters) * pace + reading
 
 
 def _usual(characters: int) -> float:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 from urllib.parse import urlsplit
 
 from PIL import Image, ImageDraw, ImageFont
@@ -57,34 +56,25 @@ def checks(home: Path) -> Iterator[Check]:
             yield Check(name, True, f"{words} ({seconds:.2f} s)")
 
 
-def report(home: Path, out: TextIO) -> int:
-    """Write a line for each check; 0 when all work, else 1."""
+def report(home: Path) -> tuple[int, str]:
+    """(0 when all work, else 1; a line for each check)."""
     results = list(checks(home))
-    for item in results:
-        out.write(f"{'ok  ' if item.works else 'FAIL'}  {item.name}: {item.words}\n")
-    return 0 if all(item.works for item in results) else 1
-
-
-def _python(home: Path) -> str:
-    return sys.version.split()[0]
+    told = (f"{'ok  ' if item.works else 'FAIL'}  {item.name}: {item.words}\n" for item in results)
+    return int(not all(item.works for item in results)), "".join(told)
 
 
 def _packages(home: Path) -> str:
-    wanted = [
-        line.split("#")[0].strip()
-        for line in (PROJECT_ROOT / "requirements.txt").read_text().splitlines()
-    ]
+    lines = (PROJECT_ROOT / "requirements.txt").read_text().splitlines()
+    wanted = [pin for line in lines if "==" in (pin := line.split("#")[0].strip())]
     wrong = []
-    for line in wanted:
-        if "==" not in line:
-            continue
-        name, pinned = line.split("==")
+    for pin in wanted:
+        name, pinned = pin.split("==")
         found = importlib.metadata.version(name.split("[")[0])
         if found.split("+")[0] != pinned.split(";")[0].strip():
             wrong.append(f"{name} {found} instead of {pinned}")
     if wrong:
         raise ConfigError(f"Expected the pinned packages, found {', '.join(wrong)}; `make setup`.")
-    return f"{sum('==' in line for line in wanted)} packages as pinned"
+    return f"{len(wanted)} packages as pinned"
 
 
 def _home(home: Path) -> str:
@@ -129,9 +119,8 @@ def _ocr(home: Path) -> str:
     picture = Image.new("RGB", (360, 90), "white")
     ImageDraw.Draw(picture).text((20, 20), OCR_WORD, "black", ImageFont.load_default(40))
     picture.save(stream, "PNG")
-    source = read_source(
-        "doctor", "doctor.png", stream.getvalue(), "image", Settings(), Stop(), silent
-    )
+    data = stream.getvalue()
+    source = read_source("doctor", "doctor.png", data, "image", Settings(), Stop(), silent)
     if OCR_WORD.casefold() not in source.text.casefold():
         raise ConfigError(
             f"Expected OCR to read “{OCR_WORD}”, found “{source.text}”; run make setup again."
@@ -175,7 +164,7 @@ def _login(home: Path) -> str:
 
 
 LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
-    ("Python", _python),
+    ("Python", lambda home: sys.version.split()[0]),
     ("packages", _packages),
     ("home", _home),
     ("search", _search),

@@ -2,10 +2,9 @@
 
 A worker thread drives the engine and stores each durable event before anybody draws it; what is
 for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
-process as long as its heartbeat is fresh; another process may take it over when it is not. The
-engine is imported where a run needs it: a page that starts none opens sooner. People may speak
-while the agents argue (SC-MAKS 5.4). New library files are read and indexed in the background too,
-so that a check finds them ready.
+process as long as its heartbeat is fresh; another process may take it over when it is not. People
+may speak while the agents argue (SC-MAKS 5.4). New library files are read in the background too.
+The engine is imported where a run needs it: a page that starts none opens sooner.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from core.pipeline.run_factory import (
 )
 from core.review.queue_ranking import offer
 from core.runtime.concurrency import Stop
-from core.runtime.config import Settings
 from core.runtime.errors import NOT_STORED, UNEXPECTED, ConflictError, InputError, ReviewError
 from core.schema.events import (
     AUDIT,
@@ -71,10 +69,7 @@ class Prereading:
         self._lock = threading.Lock()
 
     def submit(self, source_id: str, name: str, *, anew: bool = False) -> None:
-        """Queue a file; one that is queued already is not queued again.
-
-        `anew` forgets what was read in it; a reading that is under way is then not the last.
-        """
+        """Queue a file once; `anew` forgets what was read in it, also what is being read."""
         with self._lock:
             if anew:
                 self._anew.add(source_id)
@@ -95,7 +90,16 @@ class Prereading:
                 self._notes[source_id] = "reading"
                 anew = source_id in self._anew
                 self._anew.discard(source_id)
-            self._read(source_id, name, anew=anew)
+            try:
+                self._read(source_id, name, anew=anew)
+            except InputError as error:
+                LOGGER.info("%s was refused: %s", name, error)  # the library entry says it too
+            except ReviewError as error:
+                LOGGER.warning("%s could not be prepared: %s", name, error)
+                self._refuse(source_id, str(error))
+            except Exception:
+                LOGGER.exception("%s could not be prepared", name)
+                self._refuse(source_id, READING_FAILED)
             with self._lock:
                 if source_id not in self._anew:
                     del self._notes[source_id]
@@ -106,37 +110,19 @@ class Prereading:
         from core.documents.library import ensure_read, reindex
         from core.documents.retrieval import ensure_index
 
-        try:
-            with open_store(self._home) as store:
-                if anew:
-                    reindex(store, source_id)
-                settings = store.projects.settings()
-                source, _, _ = ensure_read(
-                    store,
-                    self._home,
-                    source_id,
-                    name,
-                    settings,
-                    Stop(),
-                    lambda done, total, note: self._say(source_id, note, done, total),
-                    time.time,
-                )
-                encoder = load_multilingual_encoder()
-                ensure_index(
-                    store,
-                    source,
-                    encoder,
-                    Stop(),
-                    lambda done, total: self._say(source_id, "indexing", done, total),
-                )
-        except InputError as error:
-            LOGGER.info("%s was refused: %s", name, error)  # the library entry says it too
-        except ReviewError as error:
-            LOGGER.warning("%s could not be prepared: %s", name, error)
-            self._refuse(source_id, str(error))
-        except Exception:
-            LOGGER.exception("%s could not be prepared", name)
-            self._refuse(source_id, READING_FAILED)
+        def say(done: int, total: int, note: str = "indexing") -> None:
+            share = f" {done} of {total}" if total else ""
+            with self._lock:
+                self._notes[source_id] = f"{note}{share}"
+
+        with open_store(self._home) as store:
+            if anew:
+                reindex(store, source_id)
+            settings = store.projects.settings()
+            source, _, _ = ensure_read(
+                store, self._home, source_id, name, settings, Stop(), say, time.time
+            )
+            ensure_index(store, source, load_multilingual_encoder(), Stop(), say)
 
     def _refuse(self, source_id: str, problem: str) -> None:
         """A file that stayed waiting would be tried again at every look at the library."""
@@ -148,11 +134,6 @@ class Prereading:
                     store.library.set_status(source_id, "refused", problem)
         except Exception:
             LOGGER.exception("%s could not even be refused", source_id)
-
-    def _say(self, source_id: str, note: str, done: int, total: int) -> None:
-        share = f" {done} of {total}" if total else ""
-        with self._lock:
-            self._notes[source_id] = f"{note}{share}"
 
 
 CONCLUDING = frozenset({"judgement_reached", "run_finished"})  # nobody listens after these
@@ -192,8 +173,10 @@ class Active:
         """
         durable: list[Event] = []
         for event in events:
-            if event.kind in CONCLUDING:
-                durable += [_unheard(said) for said in self.heard()]
+            for said in self.heard() if event.kind in CONCLUDING else ():
+                who = said.by or "somebody"
+                words = f"What {who} said last came too late: the verdict was being given already."
+                durable.append(ProblemMet(said.at, "judging", words))
             if event.kind == "turn_delta":
                 self.live.words[event.number] = self.live.words.get(event.number, "") + event.text
             elif event.kind == "progress_made":
@@ -221,29 +204,8 @@ def is_debated(plan: Plan) -> bool:
     return plan.protocol != AUDIT and protocol is not None and bool(protocol.manners)
 
 
-def remark_in(text: str) -> str:
-    """What a person says, without the space around it.
-
-    Raises:
-        InputError: it says nothing, or too much.
-    """
-    words = text.strip()
-    if not words:
-        raise InputError("Expected something to say to the debaters, found nothing; type it first.")
-    if len(words) > LONGEST_REMARK:
-        raise InputError(
-            f"Expected at most {LONGEST_REMARK:,} characters, found {len(words):,}; say what "
-            "matters most."
-        )
-    return words
-
-
 def require_debate(progress: Progress) -> None:
-    """Refuse words that nobody would hear.
-
-    Raises:
-        InputError: nobody debates in this run, or the debate is over.
-    """
+    """Refuse (InputError) words that nobody would hear."""
     if progress.plan is not None and not is_debated(progress.plan):
         raise InputError("Expected a debate to speak in, found a check in which nobody debates.")
     if progress.ending is not None or progress.judgement is not None:
@@ -252,23 +214,13 @@ def require_debate(progress: Progress) -> None:
         )
 
 
-def _unheard(said: PersonSpoke) -> ProblemMet:
-    """That words came when the judge had begun already."""
-    who = said.by or "somebody"
-    words = f"What {who} said last came too late: the verdict was being given already."
-    return ProblemMet(said.at, "judging", words)
-
-
 SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
 
 
 def warm_up(home: Path) -> None:
-    """Load what a first check would wait for: languages, encoder, classifier, units, numbers.
+    """Load what a first check would wait for; ConfigError where that cannot be loaded.
 
     Languages first: a case is stored with its own, so the click itself waits for them.
-
-    Raises:
-        ConfigError: the encoder or the active classifier cannot be loaded.
     """
     from core.documents.segmentation import language_of
 
@@ -286,16 +238,18 @@ def warm_up(home: Path) -> None:
 
 
 BEAT_SECONDS = 0.25
-RosterMaker = Callable[[str], "Roster"]
 NOTHING_TYPED: Mapping[str, str] = {}
-Together = tuple[Event, ...]  # stored in one transaction
 
 
 class Jobs:
     """The runs that this process carries out, over one home."""
 
     def __init__(
-        self, home: Path, make_roster: RosterMaker | None = None, *, keys: Keys | None = None
+        self,
+        home: Path,
+        make_roster: Callable[[str], Roster] | None = None,
+        *,
+        keys: Keys | None = None,
     ) -> None:
         """`keys` are those of the environment and the secrets file; typed ones come with a run."""
         self.home = home
@@ -317,13 +271,9 @@ class Jobs:
         by: str = "",
         typed: Mapping[str, str] = NOTHING_TYPED,
     ) -> str:
-        """Queue a run over a stored case and return its id at once.
+        """Queue a run over a stored case and return its id; InputError, KeyMissing as of `require`.
 
         `by` pays for it (the case's author if empty); `typed` are keys that live in their session.
-
-        Raises:
-            KeyMissing: the plan's roster needs a key that is not at hand; nothing was stored.
-            InputError: it cannot argue by the plan's protocol; nothing was stored.
         """
         payer = self.payer(by or case.author, typed)
         self.require(plan, payer)
@@ -338,12 +288,7 @@ class Jobs:
         return Payer(by, replace(self.keys, typed=dict(typed)))
 
     def require(self, plan: Plan, payer: Payer) -> None:
-        """Refuse a plan that cannot be carried out, before anything is stored or sent.
-
-        Raises:
-            InputError: its roster cannot argue by its protocol, or that is not known here.
-            KeyMissing: it needs a key that is not at hand.
-        """
+        """Refuse (InputError, KeyMissing) a plan that cannot be carried out; nothing is stored."""
         from core.debate.protocols import require_protocol
 
         require_protocol(plan)
@@ -368,10 +313,7 @@ class Jobs:
 
         Not even this process may have it: a run whose lease lapsed while the machine slept goes on
         with the worker that had it. One whose end is stored is free, also while that tidies up.
-
-        Raises:
-            KeyMissing: it needs a key that is not at hand (any more); the run stays as it is.
-            InputError: it cannot go on by its protocol here; the run stays as it is.
+        What `require` refuses stays as it is.
         """
         payer = self.payer(by, typed)
         with open_store(self.home) as store:
@@ -391,8 +333,7 @@ class Jobs:
 
     def stop(self, run_id: str, by: str) -> None:
         """Stop a run: at once when it is ours, else by asking its process."""
-        with self._lock:
-            active = self._active.get(run_id)
+        active = self._of(run_id)
         if active is not None:  # first: the database may be busy for longer than a person waits
             active.stopped_by = by
             active.stop.set()
@@ -400,14 +341,18 @@ class Jobs:
             store.runs.request_stop(run_id, by)
 
     def say(self, run_id: str, by: str, text: str) -> None:
-        """Store a person's words in a run of this process; the next turns hear them.
-
-        Raises:
-            InputError: they are empty or too long, or the debate is over or another process's.
-        """
-        words = remark_in(text)
-        with self._lock:
-            active = self._active.get(run_id)
+        """Store words that the next turns hear; InputError for none, too many, or no debate."""
+        words = text.strip()
+        if not words:
+            raise InputError(
+                "Expected something to say to the debaters, found nothing; type it first."
+            )
+        if len(words) > LONGEST_REMARK:
+            raise InputError(
+                f"Expected at most {LONGEST_REMARK:,} characters, found {len(words):,}; say what "
+                "matters most."
+            )
+        active = self._of(run_id)
         if active is None:
             raise InputError(
                 "Expected a debate of this server under way, found one that has ended or belongs "
@@ -421,9 +366,12 @@ class Jobs:
 
     def live(self, run_id: str) -> Live | None:
         """What is under way in a run of this process; None when it is not ours."""
-        with self._lock:
-            active = self._active.get(run_id)
+        active = self._of(run_id)
         return active.live if active else None
+
+    def _of(self, run_id: str) -> Active | None:
+        with self._lock:
+            return self._active.get(run_id)
 
     def wait(self, run_id: str, seconds: float | None = None) -> bool:
         """Wait until a run of this process has ended; False when the time is up first."""
@@ -468,27 +416,28 @@ class Jobs:
                         del self._active[active.run_id]
 
     def _carry_out(self, active: Active) -> None:
-        """Drive one run from what is stored of it to its end."""
         with open_store(self.home) as store:
             with store.writing():
                 began = store.runs.begin(active.run_id, self.owner, time.time())
             if not began:
                 self._append(store, active, RunStopped(time.time(), active.stopped_by))
                 return
-            settings = store.projects.settings()
             try:
-                for events in self._events(store, active, settings):
-                    self._take(store, active, events)
+                for events in self._events(store, active):
+                    if durable := active.taken(events):
+                        self._append(store, active, *durable)
+                        active.stored(durable)
+            except ConflictError:
+                raise
             except ReviewError as error:
-                if isinstance(error, ConflictError):
-                    raise
                 self._append(store, active, RunFailed(time.time(), "reading", str(error)))
                 return
             offer(store, active.run_id, time.time())
 
-    def _events(self, store: Store, active: Active, settings: Settings) -> Iterator[Together]:
-        """The engine's events over what is stored of the run, as they are to be stored."""
-        run = store.runs.get(active.run_id, time.time(), settings.lease_seconds)
+    def _events(self, store: Store, active: Active) -> Iterator[tuple[Event, ...]]:
+        """The engine's events over what is stored of the run; a tuple is one transaction."""
+        lease = store.projects.settings().lease_seconds
+        run = store.runs.get(active.run_id, time.time(), lease)
         case = store.cases.get(run.case_id) if run else None
         if run is None or case is None:
             raise LookupError(f"run {active.run_id} or its case is not stored")
@@ -496,18 +445,11 @@ class Jobs:
         active.live.progress = ProgressMade(time.time(), "reading", note)
         roster = self._make_roster(run.plan.roster) if self._make_roster else None
         past = [event for _, event in store.runs.events(run.id)]
-        earlier = earlier_of(store, run, settings.lease_seconds)
+        earlier = earlier_of(store, run, lease)
         staff = staffed(store, self.home, run, active.payer, roster)
         return staff.review(
             case, run.plan, active.stop, past=past, earlier=earlier, heard=active.heard
         )
-
-    def _take(self, store: Store, active: Active, events: Together) -> None:
-        """Store durable events together, and show passing ones."""
-        durable = active.taken(events)
-        if durable:
-            self._append(store, active, *durable)
-            active.stored(durable)
 
     def _append(self, store: Store, active: Active, *events: Event) -> None:
         """Steps can be done again after a power cut; whoever has read a run's end relies on it."""

@@ -2,8 +2,7 @@
 
 The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
 sooner. A finished run spares the one that checks its case again those steps whose inputs are the
-same. Reading is not among them: it is kept by content in the store. Whether a roster's steps may be
-taken over at all is `Roster.is_deterministic`.
+same; reading is kept by content in the store anyway.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from core.schema.records import (
     Case,
     LearnedMarks,
     Plan,
-    RoleUsed,
     Run,
     SpanExample,
     SpanThreshold,
@@ -47,10 +45,8 @@ from core.store.cases import fingerprint
 from core.store.versions import NONE, Learned, read_body
 
 if TYPE_CHECKING:
-    from core.agents.agent_runner import AgentContext
     from core.baseline.assessment import Assessor
     from core.llm.encoder import Embedder
-    from core.llm.metering import LedgerDesk
     from core.pipeline.review import Resources
     from core.pipeline.tool_context import MakeAsker
     from core.schema.roles import Roster
@@ -81,26 +77,22 @@ def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> T
     `read_at` says when each source's reading was made: one made since `before` looked at it may
     hold another text.
     """
-    if before.case is None or now.case is None or not before.code or before.code != now.code:
+    if before.case is None or now.case is None or now.plan is None:
         return None
-    if _texts(before.case) != _texts(now.case) or _segmenter(before) != _segmenter(now):
+    if not before.code or before.code != now.code or _asked(before) != _asked(now):
         return None
     used = before.documents | before.images
     same_sources = _sources(before) == _sources(now) and all(
         i in read_at and read_at[i] <= event.at for i, event in used.items()
     )
-    is_repeatable = not _is_audit(now) and not before.remarks  # nobody says the same again
+    # An audit's tools answer from beyond the run's inputs, and nobody says the same again.
+    is_repeatable = now.plan.protocol != AUDIT and not before.remarks
     is_weighed = before.weighed is not None
     is_same_cast = _cast(before, is_weighed=is_weighed) == _cast(now, is_weighed=is_weighed)
     if same_sources and is_same_cast and is_repeatable:
         return "judgement"
     # A response too short to tell its language takes that of its sources.
     return "statements" if same_sources or now.case.language != "und" else None
-
-
-def _is_audit(progress: Progress) -> bool:
-    """Its tools answer from beyond the run's inputs: the web, a sandbox that is there or not."""
-    return progress.plan is not None and progress.plan.protocol == AUDIT
 
 
 def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
@@ -123,9 +115,8 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
 def code_digest() -> str:
     """Names the program as it lies on disk: rules live in code, and another rule reads otherwise.
 
-    Taken once, when the engine is loaded (some 30 ms): later the disk may hold another program
-    than the one that runs. Everything in `core` counts, and the pinned packages: too much is only
-    done anew once.
+    Taken once, when the engine is loaded: later the disk may hold another program. Everything in
+    `core` counts, and the pinned packages: too much is only done anew once.
     """
     files = [p for p in (PROJECT_ROOT / "core").rglob("*") if p.suffix in (".py", ".json")]
     whole = hashlib.sha256()
@@ -134,12 +125,11 @@ def code_digest() -> str:
     return whole.hexdigest()
 
 
-def _texts(case: Case) -> tuple[str, ...]:
-    return case.response, case.question, case.role, case.instruction, case.language
-
-
-def _segmenter(progress: Progress) -> tuple[RoleUsed, ...]:
-    return tuple(used for used in progress.roles if used.role == "segmenter")
+def _asked(progress: Progress) -> tuple[object, ...]:
+    """What statements are cut from, and who cuts."""
+    names = ("response", "question", "role", "instruction", "language")
+    segmenter = [used for used in progress.roles if used.role == "segmenter"]
+    return *(getattr(progress.case, name) for name in names), segmenter
 
 
 def _sources(progress: Progress) -> tuple[object, ...]:
@@ -168,11 +158,7 @@ def _cast(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
-    """The plan with what is in use now: classifier, reader and what was learned of marks.
-
-    Raises:
-        ConfigError: what was learned from people's marks is not as it was learned.
-    """
+    """The plan with what is in use now; ConfigError where that is not as it was learned."""
 
     def number(kind: str) -> int:
         found = store.learned.in_use(kind, project_id)
@@ -190,28 +176,21 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
 
 
 def learned_marks(store: Store, run: Run) -> LearnedMarks:
-    """What people's marks had taught when the run was planned, with the examples for its case.
-
-    Raises:
-        ConfigError: it is not here, or not as it was learned.
-    """
-    threshold = _learned(store, run, THRESHOLD, run.plan.span_threshold)
-    examples = _learned(store, run, EXAMPLES, run.plan.span_examples)
-    member = _learned(store, run, MEMBER, run.plan.span_member)
+    """What people's marks had taught when the run was planned; ConfigError where that is gone."""
+    plan = run.plan
+    threshold = _learned(store, run, THRESHOLD, plan.span_threshold)
+    examples = _learned(store, run, EXAMPLES, plan.span_examples)
+    member = _learned(store, run, MEMBER, plan.span_member)
     case = store.cases.get(run.case_id) if examples else None
     chosen: tuple[SpanExample, ...] = ()
     if examples is not None and case is not None:
         own = fingerprint(case.response, case.question)
-        known = read_body(examples, examples_from)
-        chosen = fitting_examples(known, case.language, own)
-    return LearnedMarks(
-        read_body(threshold, partial(threshold_from, threshold.number))
-        if threshold
-        else SpanThreshold(),
-        chosen,
-        run.plan.span_examples,
-        read_body(member, members_from) if member else (),
-    )
+        chosen = fitting_examples(read_body(examples, examples_from), case.language, own)
+    marks = SpanThreshold()
+    if threshold:
+        marks = read_body(threshold, partial(threshold_from, threshold.number))
+    alone = read_body(member, members_from) if member else ()
+    return LearnedMarks(marks, chosen, plan.span_examples, alone)
 
 
 def _learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
@@ -225,21 +204,10 @@ def _learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
     return found
 
 
-Notices = Callable[["CaseView"], tuple[str, ...]]
 FROM_MEMORY = (
     "There is no source that speaks of it: the models argue from what they know, which is what is "
     "in question. Add a document before you rely on the verdict."
 )
-
-
-@dataclass(frozen=True)
-class _Seated:
-    """A sheet's agents and what they work with."""
-
-    roster: Roster
-    retriever: Embedder | None
-    ask: MakeAsker | None
-    require_room: Callable[[Case], None]
 
 
 @dataclass(frozen=True)
@@ -279,11 +247,7 @@ class Staff:
         if self.require_room and not is_arriving:
             self.require_room(case)
         return review_to_store(
-            case,
-            plan,
-            self.roster,
-            self.resources,
-            stop,
+            *(case, plan, self.roster, self.resources, stop),
             past=past,
             earlier=earlier,
             is_arriving=is_arriving,
@@ -292,11 +256,7 @@ class Staff:
 
 
 def require_keys(plan: Plan, keys: Keys) -> None:
-    """Find out before anything is stored or sent that a key is not at hand.
-
-    Raises:
-        KeyMissing: with the names of all that are needed and not there.
-    """
+    """Raise KeyMissing, with all names, before anything is stored or sent without its keys."""
     seats = plan.sheet.seats() if plan.sheet else ()
     missing = dict.fromkeys(
         name for _, seat in seats if not seat.is_built_in for name in keys.missing_for(seat)
@@ -322,10 +282,7 @@ def staffed(
     """The agents that the run's plan names; `roster` is what a test or demo seats instead.
 
     Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
-
-    Raises:
-        KeyMissing: a key that the run needs is not at hand (any more).
-        ConfigError: the encoder, the classifier or what was learned cannot be loaded.
+    KeyMissing, or ConfigError for what cannot be loaded.
     """
     from core.agents.rosters import roster_named
     from core.baseline.encoder import load_multilingual_encoder
@@ -341,25 +298,20 @@ def staffed(
     ask: MakeAsker | None = None
     require_room: Callable[[Case], None] | None = None
     if roster is None and run.plan.sheet is not None:
-        seated = _with_models(store, home, run, payer, learned, assessor, sources=sources)
-        roster, retriever, ask = seated.roster, seated.retriever, seated.ask
-        require_room = seated.require_room
+        roster, retriever, ask, require_room = _with_models(
+            store, home, run, payer, learned, assessor, run.plan.sheet, sources or home
+        )
     roster = roster or roster_named(run.plan.roster, learned.threshold, assessor)
-    return Staff(
-        with_weigher(roster, store, run),
-        Resources(
-            sources or home,
-            store.projects.settings(),
-            load_multilingual_encoder(),
-            load_classifier(home, run.plan.classifier),
-            time.time,
-            retriever,
-            # Rows that are measured go nowhere.
-            bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
-            "" if run.plan.reader in ("", SHIPPED) else assessor.id,
-        ),
-        require_room,
+    resources = Resources(
+        *(sources or home, store.projects.settings(), load_multilingual_encoder()),
+        load_classifier(home, run.plan.classifier),
+        time.time,
+        retriever,
+        # Rows that are measured go nowhere.
+        bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
+        "" if run.plan.reader in ("", SHIPPED) else assessor.id,
     )
+    return Staff(with_weigher(roster, store, run), resources, require_room)
 
 
 def _with_models(
@@ -369,24 +321,28 @@ def _with_models(
     payer: Payer,
     learned: LearnedMarks,
     assessor: Assessor,
-    *,
-    sources: Path | None,
-) -> _Seated:
+    sheet: RosterSheet,
+    sources: Path,
+) -> tuple[Roster, Embedder | None, MakeAsker | None, Callable[[Case], None]]:
     """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
     from core.agents.agent_runner import AgentContext
     from core.agents.rosters import seated
     from core.agents.transcript import notices
-    from core.debate.protocols import require_room, seated_for
+    from core.debate.protocols import manners_of, require_room, seated_for, writing_of
     from core.llm.client import LiteLlm
+    from core.llm.encoder import LlmEmbedder
     from core.llm.limits import Caps
     from core.llm.metering import Account, LedgerDesk
     from core.llm.prompting import Fence, PromptBook
     from core.pipeline.tool_context import asker_of
 
     plan = run.plan
-    sheet = seated_for(plan, _as_kept(store, plan.sheet or RosterSheet(plan.roster)))
+    if kept := store.rosters.get(sheet.name):
+        # A window is no choice of the run's but a fact that people put right: Resume goes on.
+        sheet = sheet.with_windows_of(kept)
+    sheet = seated_for(plan, sheet)
     require_keys(plan, payer.keys)
-    table = LedgerDesk(
+    desk = LedgerDesk(
         LiteLlm(payer.keys),
         home,
         Account(run.id, payer.by, run.project_id),
@@ -395,52 +351,26 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    work = AgentContext(table, book, fence, sources or home, learned=learned, assessor=assessor)
-    roster = seated(sheet, _with_prompts(work, plan))
-    if not roster.is_deterministic:
-        roster = replace(roster, notes_made=work.notes.drain, notices=_warned(notices))
-    retriever = _retriever(sheet, payer.keys, table)
-
-    def room(case: Case) -> None:
-        require_room(plan, sheet, case, book)
-
-    return _Seated(roster, retriever, asker_of(sheet.tool_picker, work), room)
-
-
-def _as_kept(store: Store, sheet: RosterSheet) -> RosterSheet:
-    """The run's sheet with the windows that its roster, if it is kept, says now.
-
-    A window is no choice of the run's but a fact that people put right: Resume then goes on.
-    """
-    kept = store.rosters.get(sheet.name)
-    return sheet.with_windows_of(kept) if kept else sheet
-
-
-def _with_prompts(work: AgentContext, plan: Plan) -> AgentContext:
-    """The work by the prompts that each role is asked by; an audit debates as CEDA does."""
-    from core.debate.protocols import manners_of, writing_of
-
     manners, asked = manners_of(plan)
-    prompts = tuple(judge_prompt(manner) for manner in asked)
-    return replace(work, manners=manners, judging=prompts, writing=writing_of(plan))
+    work = AgentContext(
+        *(desk, book, fence, sources),
+        learned=learned,
+        manners=manners,
+        judging=tuple(judge_prompt(manner) for manner in asked),
+        writing=writing_of(plan),
+        assessor=assessor,
+    )
 
-
-def _warned(notices: Notices) -> Notices:
-    """The notices, and that there is nothing but the models' memory where there are no sources."""
-
-    def told(view: CaseView) -> tuple[str, ...]:
+    def warn(view: CaseView) -> tuple[str, ...]:
         return notices(view) if view.evidence.passages else (FROM_MEMORY, *notices(view))
 
-    return told
-
-
-def _retriever(sheet: RosterSheet, keys: Keys, desk: LedgerDesk) -> Embedder | None:
-    """The sheet's embedding model (CEDA's agent A); None for the built-in encoder."""
-    if sheet.retriever.is_built_in:
-        return None
-    from core.llm.encoder import LlmEmbedder
-
-    return LlmEmbedder(sheet.retriever, keys, desk)
+    roster = seated(sheet, work)
+    if not roster.is_deterministic:
+        roster = replace(roster, notes_made=work.notes.drain, notices=warn)
+    seat = sheet.retriever
+    retriever = None if seat.is_built_in else LlmEmbedder(seat, payer.keys, desk)
+    ask = asker_of(sheet.tool_picker, work)
+    return roster, retriever, ask, lambda case: require_room(plan, sheet, case, book)
 
 
 def earlier_of(store: Store, run: Run, lease: float) -> Earlier | None:

@@ -1,11 +1,10 @@
 """Marks the words that are wrong: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3).
 
-In a panel each member extracts once and all others vote. In one run p of a span is the mean over
-the adjudicators that answered; whoever failed or gave no vote is absent from it. Over the runs the
-mean of each character is its soft label, and words are wrong where most of the runs give them p of
-the threshold or more (0.7 in the paper). Where a rule has weights, the weighted sum of the votes
-decides; where it names one member, that member's run alone does (table 5). All spans of an
-extractor go to an adjudicator in one call, so n members make n² calls at most, in a chain of two.
+In a panel each member extracts once and all others vote, on all its spans in one call: n members
+make n² calls at most, in a chain of two. In one run p of a span is the mean over the adjudicators
+that answered; over the runs the mean of each character is its soft label, and words are wrong where
+most of the runs give them p of the threshold or more (0.7 in the paper). Where a rule has weights,
+the weighted sum of the votes decides; where it names one member, that run alone does (table 5).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played
@@ -60,10 +60,6 @@ class VotedSpan:
         """The mean of the votes; None where nobody voted."""
         return sum(p for _, p in self.votes) / len(self.votes) if self.votes else None
 
-    def vote_of(self, adjudicator: str) -> float | None:
-        """That adjudicator's p; who is absent counts as the others do."""
-        return dict(self.votes).get(adjudicator, self.p)
-
 
 @dataclass(frozen=True)
 class VotedRun:
@@ -89,17 +85,11 @@ class VotedRun:
         return self.scores[last].p if is_scored else 0.0
 
     def by(self, adjudicator: str, place: int) -> float:
-        """What that member gives a character of this run; 0 where nothing is marked."""
+        """What that member gives a character of this run; whoever is absent gives the mean."""
         if adjudicator == self.extractor:
             return self.own(place)
-        given = [s.vote_of(adjudicator) for s in self.over(place)]
+        given = [dict(s.votes).get(adjudicator, s.p) for s in self.over(place)]
         return max((p for p in given if p is not None), default=0.0)
-
-
-def counted(runs: Sequence[VotedRun], rule: PanelRule, language: str) -> tuple[VotedRun, ...]:
-    """The runs that decide: that of the member named for the language if it spoke, else all."""
-    named = dict(rule.alone).get(language, "")
-    return tuple(run for run in runs if run.extractor == named) or tuple(runs)
 
 
 def soft_labels(
@@ -108,19 +98,24 @@ def soft_labels(
     """The stretches that any run marks, in order; their offsets are in the response.
 
     A run that marked a stretch on which nobody voted says nothing of it. `level` is where most of
-    all runs, that one included, would mark the stretch: silence makes no majority.
+    all runs, that one included, would mark the stretch: silence makes no majority. With weights it
+    is their sum, within 0 and 1.
     """
     parts = [(s.span.start, s.span.end) for run in runs for s in run.spans]
     if weights:
         parts += [(score.start, score.end) for run in runs for score in run.scores]
-    cuts = sorted({cut for part in parts for cut in part})
+    by_name = {run.extractor: run for run in runs}
     labels = []
-    for start, end in pairwise(cuts):
+    for start, end in pairwise(sorted({cut for part in parts for cut in part})):
+        over = [run.over(start) for run in runs]
         if weights:
-            p, level = _weighted(runs, start, weights)
+            votes = (
+                w * by_name[own].by(other, start) for own, other, w in weights if own in by_name
+            )
+            p = level = min(1.0, max(0.0, sum(votes)))
         else:
-            p, level = _alike([run.over(start) for run in runs])
-        if p > 0 or any(run.over(start) for run in runs):
+            p, level = _alike(over)
+        if p > 0 or any(over):
             labels.append(SoftLabel(start, end, round(p, DIGITS), round(level, DIGITS)))
     return tuple(labels)
 
@@ -133,39 +128,21 @@ def _alike(over: Sequence[Sequence[VotedSpan]]) -> tuple[float, float]:
     return (sum(said) / len(said) if said else 0.0), ranked[len(ranked) // 2]
 
 
-def _weighted(
-    runs: Sequence[VotedRun], place: int, weights: Sequence[tuple[str, str, float]]
-) -> tuple[float, float]:
-    """The weighted sum of the votes, within 0 and 1, which is its own level."""
-    by_name = {run.extractor: run for run in runs}
-    total = sum(
-        weight * by_name[extractor].by(adjudicator, place)
-        for extractor, adjudicator, weight in weights
-        if extractor in by_name
-    )
-    p = min(1.0, max(0.0, total))
-    return p, p
-
-
 def hard_places(
     labels: Sequence[SoftLabel], threshold: float, response: str
 ) -> tuple[tuple[int, int], ...]:
     """Stretches whose level is the threshold or more, neighbours as one, without outer blanks."""
     whole: list[tuple[int, int]] = []
     for label in labels:
-        if label.level < threshold:
-            continue
-        if whole and whole[-1][1] == label.start:
-            whole[-1] = (whole[-1][0], label.end)
-        else:
-            whole.append((label.start, label.end))
-    stripped = (_without_blanks(start, end, response) for start, end in whole)
-    return tuple((start, end) for start, end in stripped if start < end)
-
-
-def _without_blanks(start: int, end: int, response: str) -> tuple[int, int]:
-    text = response[start:end]
-    return end - len(text.lstrip()), start + len(text.rstrip())
+        if label.level >= threshold:
+            start = whole.pop()[0] if whole and whole[-1][1] == label.start else label.start
+            whole.append((start, label.end))
+    found = []
+    for start, end in whole:
+        text = response[start:end]
+        if text.strip():
+            found.append((end - len(text.lstrip()), start + len(text.rstrip())))
+    return tuple(found)
 
 
 NO_VOTE = "It gave no vote."
@@ -195,11 +172,7 @@ def rotate(
 ) -> Generator[Event, None, tuple[VotedRun, ...]]:
     """The events of all runs as they come; then the runs of those members that could extract.
 
-    Whoever fails is absent, and said to be; the others go on. Spans in statements that are put
-    `aside` are nobody's.
-
-    Raises:
-        Stopped: somebody stopped the run.
+    Whoever fails is absent, and said to be. Spans in statements put `aside` are nobody's.
     """
     names = named(panel)
     rounds = [_Round(i, panel, names, view, stop, now, aside) for i in range(len(panel))]
@@ -228,12 +201,14 @@ class _Round:
         return self.names[self.number]
 
     @property
+    def voters(self) -> list[int]:
+        return [i for i in range(len(self.panel)) if i != self.number]
+
+    @property
     def run(self) -> VotedRun:
-        """The spans with the votes that were given, in the panel's order."""
-        voters = [i for i in range(len(self.panel)) if i != self.number]
         found = []
         for place, span in enumerate(self.spans):
-            given = ((i, self.votes.get((place, i))) for i in voters)
+            given = ((i, self.votes.get((place, i))) for i in self.voters)
             votes = tuple((self.names[i], v.p) for i, v in given if v and v.p is not None)
             found.append(VotedSpan(span, votes))
         return VotedRun(self.name, tuple(found), between(self.scores))
@@ -259,26 +234,22 @@ class _Round:
         for span in self.spans:
             yield SpanProposed(self.now(), span)
         if self.spans:
-            voters = [i for i in range(len(self.panel)) if i != self.number]
-            streams = [self._voting(i) for i in voters]
+            streams = [partial(self._votes, voter) for voter in self.voters]
             yield from merged(streams, workers=len(streams))
 
-    def _voting(self, voter: int) -> Callable[[], Iterator[Event]]:
-        def events() -> Iterator[Event]:
-            self.stop.check()
-            name = self.names[voter]
-            try:
-                votes = self.panel[voter].vote(self.view, self.spans, self.stop)
-            except Stopped:
-                raise
-            except ReviewError as error:
-                yield self._problem(name, "did not vote", error)
-                votes = (SpanVote(None, NO_VOTE),) * len(self.spans)
-            for place, (span, vote) in enumerate(zip(self.spans, votes, strict=True)):
-                self.votes[place, voter] = vote
-                yield SpanVoted(self.now(), self.name, name, span, vote.p, vote.reason)
-
-        return events
+    def _votes(self, voter: int) -> Iterator[Event]:
+        self.stop.check()
+        name = self.names[voter]
+        try:
+            votes = self.panel[voter].vote(self.view, self.spans, self.stop)
+        except Stopped:
+            raise
+        except ReviewError as error:
+            yield self._problem(name, "did not vote", error)
+            votes = (SpanVote(None, NO_VOTE),) * len(self.spans)
+        for place, (span, vote) in enumerate(zip(self.spans, votes, strict=True)):
+            self.votes[place, voter] = vote
+            yield SpanVoted(self.now(), self.name, name, span, vote.p, vote.reason)
 
     def _problem(self, name: str, what: str, error: ReviewError) -> Event:
         reply = error.reply if isinstance(error, ReplyError) else ""
@@ -304,70 +275,51 @@ class Tally:
 
 
 def tally(runs: Sequence[VotedRun], rule: PanelRule, response: str, language: str) -> Tally:
-    """What the votes come to under the rule for a text in that language."""
+    """What the votes come to; a member that the rule names for the language decides alone."""
     base = base_of(language)
-    used = counted(runs, rule, base)
+    alone = dict(rule.alone).get(base, "")
+    used = tuple(run for run in runs if run.extractor == alone) or tuple(runs)
     weights = rule.weights if len(used) == len(runs) else ()
     learned = rule.levels.at(base)
     threshold = KEPT_FROM if learned is None else learned
-    labels = soft_labels(used, weights)
-    return Tally(response, tuple(runs), used, labels, threshold, bool(weights))
-
-
-def mark(
-    panel: Sequence[SpanPanelist],
-    rule: PanelRule,
-    view: CaseView,
-    label: Label,
-    stop: Stop,
-    now: Callable[[], float],
-    *,
-    aside: Sequence[Statement] = (),
-) -> Iterator[Event]:
-    """The events of a panel's work under a verdict; only under hallucinated are words kept.
-
-    Nothing is marked in statements that are put `aside`.
-    """
-    runs = yield from rotate(panel, view, stop, now, aside=aside)
-    found = tally(runs, rule, view.case.response, view.case.language)
-    names = tuple(run.extractor for run in found.runs)
-    yield SoftLabelled(now(), found.labels, found.threshold, names, found.alone)
-    for ruling in rulings(found, label):
-        yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
+    return Tally(response, tuple(runs), used, soft_labels(used, weights), threshold, bool(weights))
 
 
 def rulings(found: Tally, label: Label) -> Iterator[SpanRuling]:
-    """The words that are wrong, and every marked place that has none of them, with the reason."""
+    """The words that are wrong (only under hallucinated kept), and marked places without any."""
     hard = hard_places(found.labels, found.threshold, found.response)
     for place in hard:
-        ruling = SpanRuling(_kept(found, place), True, _why_kept(found, place))
-        if label != "hallucinated":
-            ruling = replace(ruling, kept=False, reason=f"The verdict is {label}.")
-        yield ruling
+        is_kept = label == "hallucinated"
+        why = _why_kept(found, place) if is_kept else f"The verdict is {label}."
+        yield SpanRuling(_kept(found, place), is_kept, why)
     told: set[tuple[int, int]] = set()
     for run in found.runs:
         for voted in run.spans:
             place = (voted.span.start, voted.span.end)
-            if place not in told and not any(_meet(place, other) for other in hard):
+            if place not in told and not any(_shared(place, other) for other in hard):
                 told.add(place)
                 p = round(voted.span.p if voted.p is None else voted.p, 3)
                 span = replace(voted.span, p=p, source=", ".join(_markers(found, place)))
                 yield SpanRuling(span, False, _why_dropped(found, voted))
 
 
-def _kept(found: Tally, place: tuple[int, int]) -> Span:
+Place = tuple[int, int]
+
+
+def _kept(found: Tally, place: Place) -> Span:
     """The words of that place, with what the run says of them that marked most of it."""
     start, end = place
-    voted = [s for run in found.used for s in run.spans if _shared(s, place)]
-    best = max(voted, key=lambda s: (_shared(s, place), s.p or 0.0))
-    p = sum(_length(label, place) * label.p for label in found.labels) / (end - start)
-    source = ", ".join(_markers(found, place))
-    text = found.response[start:end]
+    voted = [(_shared(_place(s), place), s) for run in found.used for s in run.spans]
+    _, best = max((one for one in voted if one[0]), key=lambda one: (one[0], one[1].p or 0.0))
+    p = sum(_shared((part.start, part.end), place) * part.p for part in found.labels) / (
+        end - start
+    )
+    source, text = ", ".join(_markers(found, place)), found.response[start:end]
     return replace(best.span, start=start, end=end, text=text, p=round(p, 3), source=source)
 
 
-def _why_kept(found: Tally, place: tuple[int, int]) -> str:
-    level = min(label.level for label in found.labels if _length(label, place))
+def _why_kept(found: Tally, place: Place) -> str:
+    level = min(part.level for part in found.labels if _shared((part.start, part.end), place))
     if found.is_weighted:
         return f"The weighted votes come to {level:.2f}, kept from {found.threshold:.2f}."
     if found.alone:
@@ -389,22 +341,18 @@ def _why_dropped(found: Tally, voted: VotedSpan) -> str:
     return f"Marked in {times} of {len(found.used)} runs; more than half would have to."
 
 
-def _markers(found: Tally, place: tuple[int, int]) -> list[str]:
+def _markers(found: Tally, place: Place) -> list[str]:
     runs = found.runs
-    return [run.extractor for run in runs if any(_shared(s, place) for s in run.spans)]
+    return [run.extractor for run in runs if any(_shared(_place(s), place) for s in run.spans)]
 
 
-def _shared(voted: VotedSpan, place: tuple[int, int]) -> int:
-    """How many characters of the place the span has."""
-    return max(0, min(voted.span.end, place[1]) - max(voted.span.start, place[0]))
+def _shared(one: Place, other: Place) -> int:
+    """How many characters the two have in common."""
+    return max(0, min(one[1], other[1]) - max(one[0], other[0]))
 
 
-def _length(label: SoftLabel, place: tuple[int, int]) -> int:
-    return max(0, min(label.end, place[1]) - max(label.start, place[0]))
-
-
-def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _place(voted: VotedSpan) -> Place:
+    return voted.span.start, voted.span.end
 
 
 def runs_of(run: Progress) -> tuple[VotedRun, ...]:
@@ -432,9 +380,8 @@ def marked(
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
-    ruled: frozenset[tuple[int, int]],
+    progress: Progress,
     *,
-    are_words_scored: bool = False,
     aside: Sequence[Statement] = (),
 ) -> Iterator[Event]:
     """Words scored, spans proposed and ruled upon; the verdict stands even where this fails.
@@ -446,44 +393,12 @@ def marked(
         if len(play.roster.span_panel) > 1:
             yield from _by_panel(play, seen, judgement, verdict, aside)
         else:
-            yield from _by_two(play, seen, judgement, verdict, ruled, aside, are_words_scored)
+            yield from _by_two(play, seen, judgement, verdict, progress, aside)
     except ModelError as error:
         message = f"The wrong words could not all be marked: {error}"
         yield ProblemMet(play.now(), "marking", message)
     yield from calls_of(play)
     yield from notes_of(play, "marking")
-
-
-def _by_two(
-    play: RunContext,
-    seen: JudgeView,
-    judgement: Judgement,
-    verdict: Verdict,
-    ruled: frozenset[tuple[int, int]],
-    aside: Sequence[Statement],
-    are_words_scored: bool,
-) -> Iterator[Event]:
-    """The extractor proposes, the adjudicator rules on each span."""
-    extractor = play.roster.span_extractor
-    if isinstance(extractor, WordScorer) and not are_words_scored:
-        yield from _scored(play, extractor, seen.view)
-    found, told = part_played(
-        play,
-        extractor,
-        "marking",
-        lambda: extractor.propose(seen, judgement, play.stop),
-        lambda spare: spare.span_extractor.propose(seen, judgement, play.stop),
-        role="Span extractor",
-    )
-    yield from told
-    waiting = [
-        span
-        for span in found or ()
-        if (span.start, span.end) not in ruled and not lies_in_any(span, aside)
-    ]
-    for span in waiting:
-        yield SpanProposed(play.now(), span)
-    yield from merged([_ruling(play, seen, span, verdict) for span in waiting], workers=AT_ONCE)
 
 
 def _by_panel(
@@ -494,39 +409,65 @@ def _by_panel(
     aside: Sequence[Statement],
 ) -> Iterator[Event]:
     """Words marked and voted on by all members; nobody marks what the judge calls supported."""
-    if judgement.label == "supported":
-        return
-    roster = play.roster
-    rule, panel = roster.panel_rule, roster.span_panel
-    for event in mark(panel, rule, seen.view, verdict.label, play.stop, play.now, aside=aside):
+    panel, rule, case, now = (
+        play.roster.span_panel,
+        play.roster.panel_rule,
+        seen.view.case,
+        play.now,
+    )
+
+    def work() -> Iterator[Event]:
+        runs = yield from rotate(panel, seen.view, play.stop, now, aside=aside)
+        found = tally(runs, rule, case.response, case.language)
+        names = tuple(run.extractor for run in runs)
+        yield SoftLabelled(now(), found.labels, found.threshold, names, found.alone)
+        for ruling in rulings(found, verdict.label):
+            yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
+
+    for event in work() if judgement.label != "supported" else ():
         yield from calls_of(play)
         yield event
 
 
-def _scored(play: RunContext, scorer: WordScorer, view: CaseView) -> Iterator[Event]:
-    """Every word's score, also under a verdict that marks none of them."""
-    play.stop.check()
-    scores = scorer.score_words(view, play.stop)
-    if scores:
-        yield WordsScored(play.now(), scorer.name, scores, scorer.threshold(view.case.language))
+def _by_two(
+    play: RunContext,
+    seen: JudgeView,
+    judgement: Judgement,
+    verdict: Verdict,
+    progress: Progress,
+    aside: Sequence[Statement],
+) -> Iterator[Event]:
+    """The extractor proposes, the adjudicator rules on each span; words are scored in any case."""
+    extractor = play.roster.span_extractor
+    if isinstance(extractor, WordScorer) and progress.words is None:
+        play.stop.check()
+        if scores := extractor.score_words(seen.view, play.stop):
+            threshold = extractor.threshold(seen.view.case.language)
+            yield WordsScored(play.now(), extractor.name, scores, threshold)
+    found, told = part_played(
+        *(play, extractor, "marking"),
+        lambda: extractor.propose(seen, judgement, play.stop),
+        lambda spare: spare.span_extractor.propose(seen, judgement, play.stop),
+        role="Span extractor",
+    )
+    yield from told
+    ruled = {(ruling.span.start, ruling.span.end) for ruling in progress.rulings}
+    open_ones = [span for span in found or () if not lies_in_any(span, aside)]
+    waiting = [span for span in open_ones if (span.start, span.end) not in ruled]
+    for span in waiting:
+        yield SpanProposed(play.now(), span)
+    streams = [partial(_ruling, play, seen, span, verdict) for span in waiting]
+    yield from merged(streams, workers=AT_ONCE)
 
 
-def _ruling(
-    play: RunContext, seen: JudgeView, span: Span, verdict: Verdict
-) -> Callable[[], Iterator[Event]]:
+def _ruling(play: RunContext, seen: JudgeView, span: Span, verdict: Verdict) -> Iterator[Event]:
     adjudicator = play.roster.span_adjudicator
-
-    def events() -> Iterator[Event]:
-        ruling, told = part_played(
-            play,
-            adjudicator,
-            "marking",
-            lambda: adjudicator.adjudicate(seen, span, verdict.label, play.stop),
-            lambda spare: spare.span_adjudicator.adjudicate(seen, span, verdict.label, play.stop),
-            role="Span adjudicator",
-        )
-        yield from told
-        if ruling is not None:
-            yield SpanAdjudicated(play.now(), ruling.span, ruling.kept, ruling.reason)
-
-    return events
+    ruling, told = part_played(
+        *(play, adjudicator, "marking"),
+        lambda: adjudicator.adjudicate(seen, span, verdict.label, play.stop),
+        lambda spare: spare.span_adjudicator.adjudicate(seen, span, verdict.label, play.stop),
+        role="Span adjudicator",
+    )
+    yield from told
+    if ruling is not None:
+        yield SpanAdjudicated(play.now(), ruling.span, ruling.kept, ruling.reason)

@@ -1,10 +1,9 @@
 """Makes a stored case of what a person gives, checks it once, or checks a response as it arrives.
 
-The command line and the pages share this; `check_once` is the whole way for one claim. Of a
-response that is still arriving, each statement is checked once it is whole, and what is cut once
-stays cut so. When all is there, the run is stored with what was found and goes on from it, as if it
-had been interrupted: reflection over the whole confirms or changes what was said before, and what
-is contested is debated. A run becomes one JSON object. Source: CEDA 6, HaluAgent 2.3.
+Of a response that is still arriving, each statement is checked once it is whole, and what is cut
+once stays cut so. When all is there, the run is stored with what was found and goes on from it, as
+if it had been interrupted: reflection over the whole confirms or changes what was said before, and
+what is contested is debated. Source: CEDA 6, HaluAgent 2.3.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ from core.schema.events import AUDIT, ENDINGS, TRANSIENT, Event, Remembered
 from core.schema.progress import RESUMABLE, Progress, folded, total_cost
 from core.schema.records import (
     Case,
-    LibraryEntry,
     ModelCall,
     Passage,
     Plan,
     Project,
     Run,
     Statement,
-    Turn,
     new_id,
 )
 from core.schema.rosters import AS_IS, BUILT_IN, DebateOptions, Seat
 from core.store import Store, open_store
 
 SPAN = "start end text p category source instead in_evidence"
+TURN = "number debater agent round manner about assigned reply stance confidence doubt text"
+QUOTE = "text status score source page start end"
 NANO_DIGITS = 9  # of a US dollar: the ledger's own
 
 
@@ -66,20 +65,30 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
     each language model that was called.
     """
     verdict = progress.verdict if run.status == "finished" else None
+    ending, decided, weighed = progress.ending, progress.decided, progress.weighed
+    failure = ending.message if ending is not None and ending.kind == "run_failed" else ""
+    labels = progress.judgement.statement_labels if progress.judgement else ()
     return {
         "run_id": run.id,
         "status": run.status,
         "label": verdict.label if verdict else None,
         "cause": verdict.cause if verdict else None,
-        "cause_words": verdict.cause_words if verdict else _ending_words(progress),
+        "cause_words": verdict.cause_words if verdict else failure,
         "p_hallucinated": verdict.p_hallucinated if verdict else None,
         "confidence": verdict.confidence if verdict else None,
         "rationale": verdict.rationale if verdict else "",
-        "statements": _statements(progress),
+        "statements": [
+            _fields(item, "start end text rewrite")
+            | {"label": labels[index] if index < len(labels) else None}
+            for index, item in sorted(progress.statements.items())
+        ],
         "spans": [_fields(span, SPAN) for span in progress.spans],
         "evidence": [_passage(passage) for passage in progress.evidence.values()],
-        "turns": [_turn(turn) for turn in sorted(progress.turns, key=lambda t: t.number)],
-        "remarks": [{"by": said.by, "text": said.text} for said in progress.remarks],
+        "turns": [
+            _fields(turn, TURN) | {"quotes": [_fields(quote, QUOTE) for quote in turn.quotes]}
+            for turn in sorted(progress.turns, key=lambda turn: turn.number)
+        ],
+        "remarks": [_fields(said, "by text") for said in progress.remarks],
         "corrected": progress.revised.text if progress.revised else None,
         "notes": list(progress.notes),
         "problems": [problem.message for problem in progress.problems],
@@ -87,24 +96,14 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "roster": run.plan.roster,
         "protocol": run.plan.protocol,
         "options": run.plan.options.chosen,
-        "debate": _decided(progress),
-        "consensus": _weighed(progress),
+        "debate": decided
+        and {"is_held": decided.is_needed, "then": decided.then, "why": decided.why},
+        "consensus": weighed
+        and {"method": weighed.method, "weights": dict(weighed.weights), "p": weighed.p},
         "seconds": round(progress.seconds(), 3),
         "cost": None if progress.cost is None else round(progress.cost, NANO_DIGITS),
         "models": _models(progress),
     }
-
-
-def _decided(progress: Progress) -> dict[str, Any] | None:
-    """Whether an adaptive check held a debate, and why; None of all others."""
-    found = progress.decided
-    return {"is_held": found.is_needed, "then": found.then, "why": found.why} if found else None
-
-
-def _weighed(progress: Progress) -> dict[str, Any] | None:
-    """How much each debater's answer counted, by which weights; None where nobody weighed them."""
-    found = progress.weighed
-    return {"method": found.method, "weights": dict(found.weights), "p": found.p} if found else None
 
 
 def _models(progress: Progress) -> dict[str, dict[str, Any]]:
@@ -128,20 +127,6 @@ def calls_used(calls: Sequence[ModelCall]) -> dict[str, Any]:
     }
 
 
-def _ending_words(progress: Progress) -> str:
-    ending = progress.ending
-    return ending.message if ending is not None and ending.kind == "run_failed" else ""
-
-
-def _statements(progress: Progress) -> list[dict[str, Any]]:
-    labels = progress.judgement.statement_labels if progress.judgement else ()
-    return [
-        _fields(item, "start end text rewrite")
-        | {"label": labels[index] if index < len(labels) else None}
-        for index, item in sorted(progress.statements.items())
-    ]
-
-
 def _fields(record: object, names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names.split()}
 
@@ -150,12 +135,6 @@ def _passage(passage: Passage) -> dict[str, Any]:
     similarity = None if passage.similarity is None else round(passage.similarity, 4)
     score = {"score": round(passage.score, 5), "similarity": similarity}
     return _fields(passage, "source page start end text") | score
-
-
-def _turn(turn: Turn) -> dict[str, Any]:
-    names = "number debater agent round manner about assigned reply stance confidence doubt text"
-    quote = "text status score source page start end"
-    return _fields(turn, names) | {"quotes": [_fields(q, quote) for q in turn.quotes]}
 
 
 PROTOCOLS = (*NAMES, AUDIT)
@@ -204,12 +183,9 @@ class Draft:
 
 
 def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
-    """Keep a case, findable by its words; the one that is there where all of it is the same.
+    """Keep a case, or the one that is there where all of it is the same; InputError for no text.
 
-    Then one text checked in several ways is one case with several runs, and people judge it once.
-
-    Raises:
-        InputError: there is no text to check, or too much of it.
+    So one text checked in several ways is one case with several runs, and people judge it once.
     """
     limit = store.projects.settings().response_characters
     if not draft.response.strip():
@@ -246,76 +222,43 @@ def case_of(draft: Draft, project: Project, response: str, author: str, now: flo
     )
 
 
-@dataclass(frozen=True)
-class Submission:
-    """Who asks for a check where, their draft, and complaints about files that were left out."""
+def submitted(
+    store: Store, home: Path, request: Request, clock: Callable[[], float]
+) -> tuple[str, Project, Draft, list[str]]:
+    """Take the files into the library; (person, project, draft, complaints about the others).
 
-    person: str
-    project: Project
-    draft: Draft
-    complaints: list[str]
-
-
-def submitted(store: Store, home: Path, request: Request, clock: Callable[[], float]) -> Submission:
-    """Take the request's files into the library of whoever works here.
-
-    Raises:
-        InputError: no file could be used.
+    InputError: none could be used, or one is not there at all: that is a mistake in the command.
     """
     person = person_here(store)
     project = first_project(store, person, clock())
-    paths = [*request.documents, *request.images]
-    entries, complaints = add_files(store, home, project, paths, by=person, clock=clock)
+    settings = store.projects.settings()
+    entries: dict[str, str] = {}
+    complaints: list[str] = []
+    for path in (*request.documents, *request.images):
+        data = read_whole(path, settings.file_megabytes)
+        name = shown_safely(path.name)
+        try:
+            entry = store_file(store, home, project.id, name, data, person, clock(), settings)
+            ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
+        except InputError as error:
+            complaints.append(str(error))
+        else:
+            entries[entry.id] = entry.kind
     if complaints and not entries:
         raise InputError(" ".join(complaints))
     draft = Draft(
         request.response,
         request.question,
-        tuple(dict.fromkeys(e.id for e in entries if e.kind != "image")),
-        tuple(dict.fromkeys(e.id for e in entries if e.kind == "image")),
+        tuple(i for i, kind in entries.items() if kind != "image"),
+        tuple(i for i, kind in entries.items() if kind == "image"),
         request.role,
         request.instruction,
     )
-    return Submission(person, project, draft, complaints)
-
-
-def add_files(
-    store: Store,
-    home: Path,
-    project: Project,
-    paths: Sequence[Path],
-    *,
-    by: str,
-    clock: Callable[[], float],
-) -> tuple[list[LibraryEntry], list[str]]:
-    """Files from disk into the library, read at once; (entries, complaints about the others).
-
-    Raises:
-        InputError: a file is not there at all: that is a mistake in the command.
-    """
-    entries: list[LibraryEntry] = []
-    complaints: list[str] = []
-    settings = store.projects.settings()
-    for path in paths:
-        data = read_whole(path, settings.file_megabytes)
-        try:
-            entry = store_file(
-                store, home, project.id, shown_safely(path.name), data, by, clock(), settings
-            )
-            ensure_read(store, home, entry.id, entry.name, settings, Stop(), lambda *_: None, clock)
-        except InputError as error:
-            complaints.append(str(error))
-        else:
-            entries.append(entry)
-    return entries, complaints
+    return person, project, draft, complaints
 
 
 def read_whole(path: Path, most_megabytes: int) -> bytes:
-    """The file's bytes, one more than is allowed at most: what is too large is refused later.
-
-    Raises:
-        InputError: there is no ordinary file there, or it may not be read.
-    """
+    """The file's bytes, at most one more than is allowed; InputError where there is none."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"Expected a file at {path}, found a folder or a device.")
@@ -330,32 +273,22 @@ def read_whole(path: Path, most_megabytes: int) -> bytes:
 def check_once(
     home: Path, request: Request, clock: Callable[[], float], keys: Keys = NO_KEYS
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check one claim here and now; (the outcome, complaints about files left out).
-
-    Raises:
-        InputError: nothing to check, an unknown roster or protocol, or no file could be used.
-        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
-    """
+    """Check one claim here and now; (the outcome, complaints about files left out)."""
     plan, notices = planned(home, request, keys)
+    if not request.response.strip():
+        raise InputError("Expected a claim to check, found an empty text; give one.")
     with open_store(home) as store:
-        if not request.response.strip():
-            raise InputError("Expected a claim to check, found an empty text; give one.")
-        given = submitted(store, home, request, clock)
-        case = store_case(store, given.project, given.draft, given.person, clock())
+        person, project, draft, complaints = submitted(store, home, request, clock)
+        case = store_case(store, project, draft, person, clock())
         settings = store.projects.settings()
     plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
     jobs = Jobs(home, keys=keys)
-    found = ended(home, jobs, jobs.start(case, plan, by=given.person), given.person, clock)
-    return found, [*notices, *given.complaints]
+    run_id = jobs.start(case, plan, by=person)
+    return ended(home, jobs, run_id, person, clock), [*notices, *complaints]
 
 
 def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
-    """Who is to check, before anything is read or stored; (the plan, what to tell of it).
-
-    Raises:
-        InputError: an unknown roster or protocol.
-        KeyMissing: the roster needs a key that is not at hand.
-    """
+    """(Who is to check, what to tell of it); InputError or KeyMissing before all else."""
     if request.protocol not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
@@ -363,11 +296,10 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
     found = chosen_roster(
         home, request.roster, request.model, request.api_base, PromptBook().digest()
     )
-    sheet = None if found.sheet == SHIPPED[BUILT_IN] else found.sheet
     plan = Plan(
         request.protocol,
         found.sheet.name,
-        sheet=sheet,
+        sheet=None if found.sheet == SHIPPED[BUILT_IN] else found.sheet,
         token_cap=request.token_cap,
         options=request.options,
         reader=brought(home, request.reader),
@@ -409,6 +341,7 @@ def ended(
 
 MOST_MEGABYTES = 16
 Tell = Callable[[Statement, Remembered], None]
+NOT_KEPT = TRANSIENT | ENDINGS
 BESIDE = 50  # statements before, which a conclusion may follow from
 READING = frozenset({"run_started", "document_read", "image_described"})
 BY_RULE = (
@@ -439,7 +372,6 @@ class Arriving:
     case: Case
     plan: Plan
     staff: Staff
-    stop: Stop
     tell: Tell
     events: list[Event] = field(default_factory=list)
     read: list[Event] = field(default_factory=list)
@@ -450,10 +382,12 @@ class Arriving:
         case = replace(self.case, response=response)
         past = [*self.read, *chain.from_iterable(self.near.values())]
         found = self.staff.review(
-            case, self.plan, self.stop, past=past, earlier=None, is_arriving=True
+            case, self.plan, Stop(), past=past, earlier=None, is_arriving=True
         )
         for event in chain.from_iterable(found):
-            if event.kind not in TRANSIENT and not _is_end(event):
+            # After a service that failed the run goes on, and asks it again.
+            is_failure = event.kind == "problem_met" and event.cause in RESUMABLE
+            if event.kind not in NOT_KEPT and not is_failure:
                 self._keep(event)
         while len(self.near) > BESIDE:
             del self.near[next(iter(self.near))]
@@ -470,28 +404,19 @@ class Arriving:
             self.tell(next(e.statement for e in about if e.kind == "statement_found"), event.entry)
 
 
-def _is_end(event: Event) -> bool:
-    """True for what a service that failed leaves: the run goes on, and asks it again."""
-    if event.kind == "problem_met":
-        return event.cause in RESUMABLE
-    return event.kind in ENDINGS
-
-
 def check_stream(
     home: Path, request: Request, keys: Keys, stream: TextIO | None, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check what comes on a stream as it comes, and say a line for each statement.
-
-    Raises:
-        InputError: the stream is closed, or as `check_arriving` says.
-    """
+    """Check what comes on a stream as it comes, and say a line for each statement."""
     if stream is None:
         raise InputError("Expected the claim on standard input, found it closed.")
     source = cast("io.BufferedReader", stream.buffer)
     pieces = decoded(lambda: source.read1(MEGABYTE), MOST_MEGABYTES * MEGABYTE, say)
 
     def tell(statement: Statement, entry: Remembered) -> None:
-        say(line_of(statement, entry))
+        p = "" if entry.p is None else f" (p {entry.p:.2f})"
+        found = f"{entry.label}{p}" if entry.is_checkable else "not checked"
+        say(f"{statement.index + 1}. {found}: “{statement.text}” {entry.evidence}")
 
     return check_arriving(home, request, pieces, tell, time.time, keys)
 
@@ -504,14 +429,9 @@ def check_arriving(
     clock: Callable[[], float],
     keys: Keys,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check the response of which `pieces` arrive; (the outcome, complaints about files left out).
+    """Check the response of which `pieces` arrive, as an audit; `tell` hears of each statement.
 
-    `tell` hears of each statement as soon as it is checked.
-
-    Raises:
-        InputError: another protocol than the audit, nothing to check, too much of it, or no file
-            could be used.
-        KeyMissing: the roster needs a key that is not at hand; nothing was read or stored.
+    (The outcome, complaints about files left out); InputError and KeyMissing as of `check_once`.
     """
     plan, notices = planned(home, request, keys)
     if plan.protocol != AUDIT:
@@ -521,38 +441,30 @@ def check_arriving(
         )
     jobs = Jobs(home, keys=keys)
     with open_store(home) as store:
-        given = submitted(store, home, request, clock)
-        person, draft = given.person, replace(given.draft, id=new_id())
+        person, project, draft, complaints = submitted(store, home, request, clock)
+        payer, draft = jobs.payer(person), replace(draft, id=new_id())
         settings = store.projects.settings()
         plan = replace(plan, max_turns=settings.max_turns, passages=settings.passages)
         if plan.sheet is not None and not plan.sheet.segmenter.is_built_in:
             plan = replace(plan, sheet=replace(plan.sheet, segmenter=Seat()))
             notices = [*notices, BY_RULE]
-        plan = as_learned(store, given.project.id, plan)
-        run = Run(new_id(), draft.id, given.project.id, plan, "queued", clock())
-        staff = staffed(store, home, run, jobs.payer(person), None)
+        plan = as_learned(store, project.id, plan)
+        run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
+        staff = staffed(store, home, run, payer, None)
         bounded = no_longer(pieces, settings.response_characters)
-        text, events = _arrived(draft, given.project, plan, staff, bounded, tell)
-        case = store_case(store, given.project, replace(draft, response=text), person, clock())
+        text, events = _arrived(draft, project, plan, staff, bounded, tell)
+        case = store_case(store, project, replace(draft, response=text), person, clock())
+        whole = [replace(e, case=case) if e.kind == "run_started" else e for e in events]
         with store.writing():
             store.runs.add(run, jobs.owner, clock())
-            store.runs.append(run.id, jobs.owner, _of_whole(events, case))
-        jobs.submit(store, [run.id], jobs.payer(person))
-    return ended(home, jobs, run.id, person, clock), [*notices, *given.complaints]
-
-
-def line_of(statement: Statement, entry: Remembered) -> str:
-    """A statement's finding in one line."""
-    if not entry.is_checkable:
-        return f"{statement.index + 1}. not checked: “{statement.text}” {entry.evidence}"
-    p = "" if entry.p is None else f" (p {entry.p:.2f})"
-    return f"{statement.index + 1}. {entry.label}{p}: “{statement.text}” {entry.evidence}"
+            store.runs.append(run.id, jobs.owner, whole)
+        jobs.submit(store, [run.id], payer)
+    return ended(home, jobs, run.id, person, clock), [*notices, *complaints]
 
 
 def _arrived(
     draft: Draft, project: Project, plan: Plan, staff: Staff, pieces: Iterable[str], tell: Tell
 ) -> tuple[str, list[Event]]:
-    """All that came, and what was found while it came."""
     cut = replace(staff, roster=replace(staff.roster, segmenter=GrowingSegmenter()))
     arriving: Arriving | None = None
     text = ""
@@ -561,20 +473,14 @@ def _arrived(
             continue
         if arriving is None:
             case = case_of(draft, project, text, "", 0.0)
-            arriving = Arriving(case, plan, cut, Stop(), tell)
+            arriving = Arriving(case, plan, cut, tell)
         arriving.take(text)
     if arriving is None:
         raise InputError("Expected a claim to check, found an empty text; give one.")
     return text, arriving.events
 
 
-def _of_whole(events: Sequence[Event], case: Case) -> list[Event]:
-    """The events as those of the whole case."""
-    return [replace(event, case=case) if event.kind == "run_started" else event for event in events]
-
-
 def _statement_of(event: Event) -> int | None:
-    """Which statement the event is about."""
     match event.kind:
         case "tool_called":
             return event.use.statement

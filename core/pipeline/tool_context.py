@@ -1,8 +1,8 @@
 """What an audit's tools can use beside the case's sources: library, web search, a language model.
 
 Web search and model are off unless the operator has chosen a provider under Settings, or a model in
-the tool picker's seat. `core tools` runs a tool outside a run with the same context. Everything is
-loaded when a tool first asks for it.
+the tool picker's seat. `core tools` runs a tool outside a run. Everything is loaded when a tool
+first asks for it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.baseline.entailment import SHIPPED, assessor_of, reader_in_use
 from core.documents.segmentation import UNKNOWN, language_of
 from core.llm.keys import Keys
 from core.runtime.concurrency import Stop
@@ -27,79 +27,42 @@ from core.tools.web_search import Account, web_choice, web_search
 
 if TYPE_CHECKING:
     from core.agents.agent_runner import AgentContext
-    from core.baseline.judge import BuiltInJudge
-    from core.schema.rosters import Seat
 
 log = logging.getLogger(__name__)
-Library = Callable[[str, int], Sequence[Passage]]
+MakeAsker = Callable[[Case, Stop], Asker]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where and for whom tools are used.
+def bench_of(home: Path, keys: Keys, stop: Stop) -> Bench:
+    """What tools reach outside of a run: the library of the home's oldest project, and the web.
 
-    `project_id` is the project whose library is searched; empty: the home's oldest. `seat` is a
-    language model's, or a built-in one where none may be asked. `run_id` names the account on which
-    calls and searches go.
+    A home that is not there is not made: nothing is searched then.
     """
-
-    home: Path
-    keys: Keys
-    stop: Stop
-    by: str = ""
-    project_id: str = ""
-    language: str = UNKNOWN
-    question: str = ""
-    seat: Seat = field(default_factory=Seat)
-    token_cap: int = 0
-    run_id: str = field(default_factory=new_id)
-
-
-def bench_of(place: Place) -> Bench:
-    """A bench in a home; one that is not there yet is made only for a model's calls.
-
-    Raises:
-        ConfigError: the home cannot be opened, or its settings cannot be read.
-    """
+    reader, library, web = SHIPPED, None, None
+    if (home / DATABASE).is_file():
+        run_id = new_id()
+        with open_store(home) as store:
+            settings, project = store.projects.settings(), store.projects.first()
+            choice, reader = web_choice(store), reader_in_use(store)
+            project_id = project.id if project else ""
+            ids = tuple(entry.id for entry in store.library.all(project_id))
+        case = Case(run_id, project_id, "", documents=ids)
+        account = Account(run_id, settings.web_searches, settings.web_days)
+        web = web_search(choice, keys, home, account, UNKNOWN, stop)
+        library = _library(home, stop, settings, case) if ids else None
 
     def match(statement: str, passages: Sequence[Passage]) -> Answer:
-        return _matched(place, statement, passages)
+        from core.baseline.judge import BuiltInJudge
+        from core.baseline.matching import BuiltInMatcher
 
-    if place.seat.is_built_in and not (place.home / DATABASE).is_file():
-        return Bench(place.stop, match=match)
-    with open_store(place.home) as store:
-        settings, choice = store.projects.settings(), web_choice(store)
-        project = (
-            store.projects.get(place.project_id) if place.project_id else store.projects.first()
-        )
-        project_id = project.id if project else ""
-        ids = tuple(entry.id for entry in store.library.all(project_id))
-        ask = None if place.seat.is_built_in else _asker(place, store, settings, project_id)
-    account = Account(place.run_id, settings.web_searches, settings.web_days)
-    case = Case(
-        place.run_id, project_id, "", place.question, documents=ids, language=place.language
-    )
-    return Bench(
-        place.stop,
-        _library(place, settings, case) if ids else None,
-        web_search(choice, place.keys, place.home, account, place.language, place.stop),
-        ask,
-        match,
-    )
+        judge = BuiltInJudge(assessor_of(home, reader))
+        return BuiltInMatcher(judge, language_of(statement), stop)(statement, passages)
+
+    return Bench(stop, library, web, match=match)
 
 
-def bench_where(place: Place) -> Bench:
-    """As `bench_of`; a home that is not there is not made: nothing is searched then.
-
-    Raises:
-        ConfigError: the home cannot be opened, or its settings cannot be read.
-    """
-    if (place.home / DATABASE).is_file():
-        return bench_of(place)
-    return Bench(place.stop, match=lambda statement, passages: _matched(place, statement, passages))
-
-
-def _library(place: Place, settings: Settings, case: Case) -> Library:
+def _library(
+    home: Path, stop: Stop, settings: Settings, case: Case
+) -> Callable[[str, int], Sequence[Passage]]:
     """Searches all that can be read of the project's library; what is new is read first."""
 
     def search(query: str, most: int) -> Sequence[Passage]:
@@ -109,64 +72,23 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
         from core.documents.retrieval import Retriever
 
         encoder, reader = load_multilingual_encoder(), OcrImageReader()
-        job = Gathering(case, place.home, settings, encoder, reader, reader, place.stop, time.time)
+        job = Gathering(case, home, settings, encoder, reader, reader, stop, time.time)
         read: list[str] = []
         for event in gather_sources(job, ()):
             if event.kind == "problem_met":
                 log.warning("%s", event.message)
             if event.kind in ("document_read", "image_described"):
                 read.append(event.source_id)
-        language = language_of(query) if case.language == UNKNOWN else case.language
-        with open_store(place.home) as store, store.reading():
+        with open_store(home) as store, store.reading():
             retriever = Retriever(store, encoder, sources_of(store, case, read))
-            return retriever.retrieve(query, language, most)
+            return retriever.retrieve(query, language_of(query), most)
 
     return search
 
 
-def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> Asker:
-    """A language model on the home's ledger, within its caps."""
-    from core.agents.agent_runner import AgentContext, SeatAsker
-    from core.llm.client import LiteLlm
-    from core.llm.limits import Caps
-    from core.llm.metering import Account, LedgerDesk
-    from core.llm.prompting import Fence, PromptBook
-
-    account = Account(place.run_id, place.by, project_id)
-    caps = Caps.of(settings, place.token_cap)
-    table = LedgerDesk(LiteLlm(place.keys), place.home, account, caps, time.time)
-    book = PromptBook(store.prompt_edits.of_project(project_id))
-    work = AgentContext(table, book, Fence.of_run(place.run_id), place.home)
-    return SeatAsker(place.seat, work, place.language, place.stop)
-
-
-def _matched(place: Place, statement: str, passages: Sequence[Passage]) -> Answer:
-    """What the built-in readers say."""
-    from core.baseline.matching import BuiltInMatcher
-
-    language = language_of(statement) if place.language == UNKNOWN else place.language
-    match = BuiltInMatcher(_judge(place.home), language, place.stop, place.question)
-    return match(statement, passages)
-
-
-def _judge(home: Path) -> BuiltInJudge:
-    """The built-in judge with the reader that the home's settings chose."""
-    from core.baseline.entailment import assessor_of, reader_in_use, shared_assessor
-    from core.baseline.judge import BuiltInJudge
-
-    if not (home / DATABASE).is_file():
-        return BuiltInJudge(shared_assessor())
-    with open_store(home) as store:
-        return BuiltInJudge(assessor_of(home, reader_in_use(store)))
-
-
-MakeBench = Callable[[Case, Stop], Bench]
-MakeAsker = Callable[[Case, Stop], Asker]
-
-
 def bench_maker(
     store: Store, home: Path, run_id: str, keys: Keys, ask: MakeAsker | None, *, has_web: bool
-) -> MakeBench:
+) -> Callable[[Case, Stop], Bench]:
     """Makes the bench of a run; its searches of the web go on the run's account."""
     choice, settings = web_choice(store), store.projects.settings()
     account = Account(run_id, settings.web_searches, settings.web_days)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.documents.segmentation import query_terms, terms
 from core.schema.records import Case, Label, Span
@@ -58,13 +58,16 @@ def same_or_alike(
 
 def decided(store: Store, cases: Sequence[Case], is_same: bool) -> list[Decided]:
     """Those of the cases that people have decided something on."""
-    found: list[Decided] = []
-    for case in cases:
-        gold = store.golds.that_counts(case.id)
-        said = tuple(store.corrections.newest_of_case(case.id))
-        if gold is not None or said:
-            found.append(Decided(case, is_same, gold, said))
-    return found
+    found = [
+        Decided(
+            case,
+            is_same,
+            store.golds.that_counts(case.id),
+            tuple(store.corrections.newest_of_case(case.id)),
+        )
+        for case in cases
+    ]
+    return [one for one in found if one.gold is not None or one.said]
 
 
 LABELS_DIFFER, MARKS_DIFFER = 2, 1
@@ -72,10 +75,7 @@ LABELS_DIFFER, MARKS_DIFFER = 2, 1
 
 @dataclass(frozen=True)
 class Version:
-    """One answer to a case; `correction_id` is set where a person of the project gave it.
-
-    `is_right`: it is what the case's right answer is held to be.
-    """
+    """An answer to a case, a person's if it has a `correction_id`; `is_right`: it is the gold."""
 
     who: str
     label: Label | None
@@ -102,14 +102,8 @@ class Merged:
 
 def version_of(correction: Correction) -> Version:
     """A person's answer as a version."""
-    return Version(
-        correction.author,
-        correction.label,
-        correction.spans,
-        correction.reason,
-        correction.corrected_answer,
-        correction.id,
-    )
+    told = (correction.label, correction.spans, correction.reason, correction.corrected_answer)
+    return Version(correction.author, *told, correction.id)
 
 
 def differ(said: Sequence[Correction]) -> int:
@@ -127,32 +121,19 @@ def merged(versions: Sequence[Version]) -> Merged:
     """
     people = [version for version in versions if version.is_persons]
     labels = {version.label for version in people}
-    label = labels.pop() if len(labels) == 1 else None
-    by: dict[tuple[int, int, str], list[str]] = {}
-    first: dict[tuple[int, int, str], Span] = {}
+    by: dict[tuple[int, int, str], dict[str, Span]] = {}
     for version in versions:
         for span in version.spans:
             place = (span.start, span.end, span.category)
-            first.setdefault(place, span)
-            names = by.setdefault(place, [])
-            if version.who not in names:
-                names.append(version.who)
+            by.setdefault(place, {}).setdefault(version.who, span)
     agreed: list[Span] = []
     rest: list[Span] = []
-    for place in sorted(by):
-        names, span = by[place], first[place]
-        told = Span(
-            span.start,
-            span.end,
-            span.text,
-            len(names) / len(versions),
-            span.category,
-            ", ".join(names),
-            span.instead,
-            span.quote,
-        )
+    for _, names in sorted(by.items(), key=lambda one: one[0]):
+        first = next(iter(names.values()))
+        told = replace(first, p=len(names) / len(versions), source=", ".join(names))
         is_agreed = bool(people) and all(person.who in names for person in people)
         (agreed if is_agreed else rest).append(told)
+    label = labels.pop() if len(labels) == 1 else None
     return Merged(label, tuple(agreed), tuple(rest))
 
 
@@ -165,21 +146,13 @@ def most_said(versions: Sequence[Version]) -> Label | None:
 
 
 def record(store: Store, correction: Correction, case: Case) -> None:
-    """Append an answer, or take one back; call inside `Store.writing()`.
-
-    Raises:
-        InputError, ConflictError: as `Corrections.add`.
-    """
+    """Append an answer, or take one back; call inside `Store.writing()`."""
     store.corrections.add(correction, case.response)
     store.queue.set_differ(case.id, differ(store.corrections.newest_of_case(case.id)))
 
 
 def settle(store: Store, gold: Gold, case: Case) -> None:
-    """Append a right answer and close the case's item; call inside `Store.writing()`.
-
-    Raises:
-        InputError: as `Golds.add`.
-    """
+    """Append a right answer and close the case's item; call inside `Store.writing()`."""
     store.golds.add(gold, case.response)
     store.queue.set_state(case.id, "adjudicated")
     store.handlings.add(Handling(case.id, gold.author, gold.at, "adjudicated"))
@@ -193,17 +166,12 @@ def ask_again(store: Store, case_id: str, by: str, rules: Rules, now: float, *, 
     asked = [one for one in store.queue.people_of(case_id) if one.state == "submitted"]
     for one in asked:
         store.queue.again(case_id, one.person, rules, now, why)
-    store.queue.set_state(case_id, "open")
-    store.queue.unflag(case_id, now)
-    store.handlings.add(Handling(case_id, by, now, "opened", why))
+    open_again(store, case_id, by, now, why)
     return len(asked)
 
 
-def open_again(store: Store, case_id: str, person: str, now: float) -> None:
-    """Give a settled or flagged item back to the queue, and to who flagged it.
-
-    Call inside `Store.writing()`.
-    """
+def open_again(store: Store, case_id: str, person: str, now: float, why: str = "") -> None:
+    """Give an item back to the queue, and to who flagged it; call inside `Store.writing()`."""
     store.queue.set_state(case_id, "open")
     store.queue.unflag(case_id, now)
-    store.handlings.add(Handling(case_id, person, now, "opened"))
+    store.handlings.add(Handling(case_id, person, now, "opened", why))

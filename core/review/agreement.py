@@ -42,11 +42,10 @@ def counted(answers: Answers) -> Counts:
     `answers` are labels by item and person.
     """
     labels = sorted({label for own in answers.values() for label in own.values()})
-    place = {label: n for n, label in enumerate(labels)}
     found = np.zeros((len(answers), max(1, len(labels))))
     for row, own in enumerate(answers.values()):
         for label in own.values():
-            found[row, place[label]] += 1
+            found[row, labels.index(label)] += 1
     kept: Counts = found[found.sum(axis=1) >= 2]
     return kept
 
@@ -89,10 +88,7 @@ def _alpha(differ: float, by_label: Counts) -> float | None:
 
 
 def cohen_kappa(table: Counts) -> float | None:
-    """Cohen's kappa of a table (labels, labels) of how often two people gave which pair.
-
-    None where there is no room for chance.
-    """
+    """Cohen's kappa of a table (labels, labels) of pairs; None without room for chance."""
     total = float(table.sum())
     if not total:
         return None
@@ -111,17 +107,15 @@ def cohen_of(answers: Answers, one: str, other: str) -> Figure:
     """Cohen's kappa of two people, or of one and the machine, with its interval."""
     first, second = pair_of(answers, one, other)
     labels = sorted({*first, *second})
-    many = len(labels)
-    pairs = np.array(
-        [labels.index(a) * many + labels.index(b) for a, b in zip(first, second, strict=True)],
-        dtype=np.int64,
-    )
+    rows = np.array([labels.index(label) for label in first], dtype=np.int64)
+    columns = np.array([labels.index(label) for label in second], dtype=np.int64)
 
-    def figure(rows: npt.NDArray[np.int64]) -> float | None:
-        counts = np.bincount(pairs[rows], minlength=many * many)
-        return cohen_kappa(counts.reshape(many, many).astype(np.float64))
+    def figure(drawn: npt.NDArray[np.int64]) -> float | None:
+        table = np.zeros((len(labels), len(labels)))
+        np.add.at(table, (rows[drawn], columns[drawn]), 1)
+        return cohen_kappa(table)
 
-    return _resampled(len(pairs), figure)
+    return _resampled(len(rows), figure)
 
 
 def of_counts(counts: Counts, measure: Callable[[Counts], float | None]) -> Figure:
@@ -136,16 +130,17 @@ def characters(marks: Marks, lengths: Mapping[str, int]) -> list[Counts]:
     """
     found: list[Counts] = []
     for item, own in marks.items():
-        if len(own) < 2 or not lengths[item]:
-            continue
-        marked = np.zeros(lengths[item])
-        for spans in own.values():
-            inside = np.zeros(lengths[item], dtype=bool)
-            for start, end in spans:
-                inside[start:end] = True
-            marked += inside
-        found.append(np.stack([len(own) - marked, marked], axis=1))
+        if len(own) > 1 and lengths[item]:
+            marked = np.sum([_marked(spans, lengths[item]) for spans in own.values()], axis=0)
+            found.append(np.stack([len(own) - marked, marked], axis=1).astype(np.float64))
     return found
+
+
+def _marked(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArray[np.bool_]:
+    inside = np.zeros(length, dtype=bool)
+    for start, end in spans:
+        inside[start:end] = True
+    return inside
 
 
 def span_alpha(items: Sequence[Counts]) -> Figure:
@@ -162,13 +157,9 @@ def character_f1(
     one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]], length: int
 ) -> float:
     """F1 of the characters that two people marked; 1 where neither marked any."""
-    first, second = np.zeros(length, dtype=bool), np.zeros(length, dtype=bool)
-    for spans, inside in ((one, first), (other, second)):
-        for start, end in spans:
-            inside[start:end] = True
-    both = int((first & second).sum())
+    first, second = _marked(one, length), _marked(other, length)
     total = int(first.sum() + second.sum())
-    return 2 * both / total if total else 1.0
+    return 2 * int((first & second).sum()) / total if total else 1.0
 
 
 def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> Figure:
@@ -176,11 +167,12 @@ def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> Fig
 
     Where neither marked a word they agree on that there is none; the label tells it.
     """
+    both = [(i, own) for i, own in marks.items() if one in own and other in own]
     scores = np.array(
         [
             character_f1(own[one], own[other], lengths[item])
-            for item, own in marks.items()
-            if one in own and other in own and (own[one] or own[other])
+            for item, own in both
+            if own[one] or own[other]
         ]
     )
     return _resampled(len(scores), lambda rows: float(scores[rows].mean()))

@@ -24,13 +24,7 @@ from core.store import Store
 
 
 def rename_person(store: Store, old: str, new: str, now: float) -> None:
-    """Go on under another name: it gets the old one's roles, drafts and items in hand.
-
-    What it has itself stays.
-
-    Raises:
-        InputError: the name is empty or too long.
-    """
+    """Go on under another name, which gets the old one's roles, drafts and items in hand."""
     with store.writing():
         store.projects.add_person(new, now)
         for project in store.projects.all():
@@ -46,13 +40,7 @@ def rename_person(store: Store, old: str, new: str, now: float) -> None:
 
 
 def change_person(store: Store, project_id: str, new: str, now: float) -> None:
-    """Somebody else works here now: nothing of who was here becomes theirs.
-
-    Who has no role in the project yet is an annotator in it, as far as a name is enough.
-
-    Raises:
-        InputError: the name is empty or too long.
-    """
+    """Somebody else works here now, at least an annotator: nothing of who was here is theirs."""
     with store.writing():
         store.projects.add_person(new, now)
         if store.projects.role_of(project_id, new) is None:
@@ -60,16 +48,13 @@ def change_person(store: Store, project_id: str, new: str, now: float) -> None:
         store.projects.save_note(PERSON_NOTE, new)
 
 
-FIRST_PROJECT = "First project"
-
-
 PERSON_NOTE = "person"
+HOLDER = "login.holder.{}"  # the note of an address
 
 
 def person_here(store: Store) -> str:
     """Who works here: the name that was given last, else the system's."""
-    name = store.projects.note(PERSON_NOTE)
-    if name:
+    if name := store.projects.note(PERSON_NOTE):
         return name
     try:
         return getpass.getuser()
@@ -83,7 +68,7 @@ def first_project(store: Store, person: str, now: float) -> Project:
         projects = store.projects.all()
         if projects:
             return projects[0]
-        project = Project(new_id(), FIRST_PROJECT, now)
+        project = Project(new_id(), "First project", now)
         store.projects.save(project)
         store.projects.set_member(Member(project.id, person, "admin", now))
     return project
@@ -99,10 +84,10 @@ def keep_draft(store: Store, person: str, name: str, text: str) -> None:
     with store.writing():
         if draft_of(store, person, name) != text:
             store.projects.save_note(f"draft.{name}.{person}", text)
-        before = drafts_of(store, person)
-        names = [known for known in before if known != name] + ([name] if text else [])
-        if set(names) != set(before):
-            store.projects.save_note(f"drafts.{person}", json.dumps(names))
+        names = drafts_of(store, person)
+        if (name in names) != bool(text):
+            kept = [known for known in names if known != name] + ([name] if text else [])
+            store.projects.save_note(f"drafts.{person}", json.dumps(kept))
 
 
 def drafts_of(store: Store, person: str) -> list[str]:
@@ -110,8 +95,7 @@ def drafts_of(store: Store, person: str) -> list[str]:
 
     They are kept as a list: of a note's own name nobody could tell where the draft's name ends.
     """
-    text = store.projects.note(f"drafts.{person}")
-    names: list[str] = json.loads(text) if text else []
+    names: list[str] = json.loads(store.projects.note(f"drafts.{person}") or "[]")
     return names
 
 
@@ -165,11 +149,7 @@ class Identity:
 
 
 def login_from(section: object) -> Login:
-    """The section as it must be; nothing of it is shown in a complaint but names.
-
-    Raises:
-        ConfigError: a package is missing, or something in the section is missing or of no use.
-    """
+    """The section as it must be, else ConfigError, in which nothing of it is shown but names."""
     for module, package in PACKAGES.items():
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
@@ -188,29 +168,23 @@ def login_from(section: object) -> Login:
 
 
 def _origin(address: object) -> str:
-    """Scheme, host and port of the redirect address."""
+    """Scheme, host and port of the redirect address; empty where Streamlit puts its own port in."""
     text = address if isinstance(address, str) else ""
-    has_port_later = "{port}" in text  # Streamlit puts the server's own there
     parts = urlsplit(text.replace(":{port}", ""))
-    is_safe = parts.scheme == "https" or (
-        parts.scheme == "http" and parts.hostname in ON_THIS_COMPUTER
-    )
+    is_local = parts.scheme == "http" and parts.hostname in ON_THIS_COMPUTER
+    is_safe = parts.scheme == "https" or is_local
     if not is_safe or not parts.hostname or not parts.path.endswith(CALLBACK):
         raise ConfigError(
             f"Expected a redirect_uri such as https://counterpoint.example.org{CALLBACK} under "
             f"[auth] in {SECRETS}, found {f'“{text}”' if text else 'none'}; the provider must "
             "know the same address."
         )
-    return "" if has_port_later else f"{parts.scheme}://{parts.netloc}"
+    return "" if "{port}" in text else f"{parts.scheme}://{parts.netloc}"
 
 
 def _providers(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Each provider with its discovery document: the one under `[auth]`, then `[auth.NAME]`."""
-    named = {
-        name: table
-        for name, table in section.items()
-        if isinstance(table, Mapping) and name != "client_kwargs"
-    }
+    named = {n: t for n, t in section.items() if isinstance(t, Mapping) and n != "client_kwargs"}
     if not named or any(key in section for key in NEEDED):
         named = {DEFAULT: section, **named}
     for name, table in named.items():
@@ -229,11 +203,7 @@ def _providers(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def login_here(folders: Sequence[Path]) -> Login | None:
-    """The login that the secrets files in these folders ask for, the last one's; None for none.
-
-    Raises:
-        ConfigError: a file cannot be read, or its section is of no use.
-    """
+    """The login that the last secrets file asks for, None for none; ConfigError if of no use."""
     section: object = None
     for folder in folders:
         try:
@@ -255,11 +225,7 @@ def unreadable() -> ConfigError:
 
 
 def require_reachable(address: str) -> None:
-    """Look whether a provider answers, before anybody is sent there.
-
-    Raises:
-        ConfigError: it does not, or with something else than a discovery document.
-    """
+    """Look whether a provider answers with a discovery document (ConfigError if not)."""
     import httpx
 
     host = urlsplit(address).netloc or "an unknown address"
@@ -281,11 +247,7 @@ def require_reachable(address: str) -> None:
 
 
 def identity_from(claims: Mapping[str, object]) -> Identity:
-    """Who the provider says this is.
-
-    Raises:
-        ConfigError: it does not say who issued the identity and for whom.
-    """
+    """Who the provider says this is; ConfigError where issuer or subject is missing."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     if not (isinstance(issuer, str) and issuer and isinstance(subject, str) and subject):
         raise ConfigError(
@@ -299,10 +261,7 @@ def identity_from(claims: Mapping[str, object]) -> Identity:
 
 
 def member_name(typed: str) -> str:
-    """A name as an admin types or pastes it: an address in small letters, as identities have it.
-
-    What nobody sees is left out: a page's text holds word joiners, and mail programs hide others.
-    """
+    """A typed or pasted name without what nobody sees; an address in small letters."""
     name = INVISIBLE.sub("", typed).strip()
     return name.lower() if _is_mail(name) else name
 
@@ -322,9 +281,9 @@ def name_of(store: Store, identity: Identity, now: float) -> str:
     gets its subject's name, and who gets another address keeps their name. Nothing is written for
     somebody who has no role anywhere.
     """
-    bound = store.projects.note(_bound(identity))
-    if bound:
-        return bound
+    bound = f"login.name.{identity.key}"
+    if name := store.projects.note(bound):
+        return name
     name = _free_name(store, identity)
     if store.projects.first() is not None and not store.projects.of(name):
         return name
@@ -332,30 +291,19 @@ def name_of(store: Store, identity: Identity, now: float) -> str:
         name = _free_name(store, identity)
         first_project(store, name, now)
         if store.projects.of(name):
-            store.projects.save_note(_bound(identity), name)
-            store.projects.save_note(_holder(name), identity.key)
+            store.projects.save_note(bound, name)
+            store.projects.save_note(HOLDER.format(name), identity.key)
     return name
 
 
 def _free_name(store: Store, identity: Identity) -> str:
-    holder = store.projects.note(_holder(identity.mail)) if identity.mail else ""
-    return identity.mail if identity.mail and holder in ("", identity.key) else identity.own_name
-
-
-def _bound(identity: Identity) -> str:
-    return f"login.name.{identity.key}"
-
-
-def _holder(name: str) -> str:
-    return f"login.holder.{name}"
+    mail = identity.mail
+    holder = store.projects.note(HOLDER.format(mail)) if mail else ""
+    return mail if mail and holder in ("", identity.key) else identity.own_name
 
 
 def project_of(store: Store, person: str, wanted: str) -> Project:
-    """The wanted project where the person is in it, else the first one that they are in.
-
-    Raises:
-        NotAllowed: they are in none; it says who can change that.
-    """
+    """The wanted project, else the first of theirs; NotAllowed, with whom to ask, for none."""
     mine = store.projects.of(person)
     if mine:
         return next((project for project in mine if project.id == wanted), mine[0])

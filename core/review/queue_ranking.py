@@ -1,18 +1,17 @@
 """Which checks people should look at, and which verdicts a project answers by itself.
 
 An answer teaches most where the machine was unsure or its agents disagreed, so those come first
-(`core.store.queue`); a share drawn at random keeps measurements honest. What an item's run tells is
-known when it is queued; how unlike it is to what was answered changes with every answer, so a
-thread of its own works that out for the items that teach most and stores it.
-
-A project says how many of the verdicts that nobody looks at may be wrong; a limit on confidence,
-fitted on people's answers (`core/learning/track_record.py`), holds that. Where nothing was fitted,
-or nothing can be promised, the project answers nothing by itself.
+(`core.store.queue`); a share drawn at random keeps measurements honest. How unlike an item is to
+what was answered changes with every answer, so a thread of its own works that out for the items
+that teach most. A project says how many of the verdicts that nobody looks at may be wrong; a limit
+on confidence, fitted on people's answers (`core/learning/track_record.py`), holds that. Where
+nothing can be promised, the project answers nothing by itself.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
 import time
@@ -20,7 +19,10 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from core.baseline.encoder import load_multilingual_encoder
 from core.llm.encoder import Embedder
@@ -32,12 +34,6 @@ from core.store import Store, open_store
 from core.store.queue import FIRST, SHARES, Asked, spread, unsureness, vote_entropy, worth
 from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, read_body
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Vector = npt.NDArray[np.float32]
 
 KIND = "selective"
 LOWEST, HIGHEST = 0.005, 0.5  # error rates that may be wanted
@@ -72,8 +68,8 @@ class Policy:
 
     def limit(self, version: str, roster: str) -> Limit | None:
         """The limit of that version with that roster; None where none was fitted."""
-        known = ((limit.version, limit.roster) for limit in self.limits)
-        return dict(zip(known, self.limits, strict=True)).get((version or SEED_VERSION, roster))
+        known = {(limit.version, limit.roster): limit for limit in self.limits}
+        return known.get((version or SEED_VERSION, roster))
 
     def threshold(self, version: str, roster: str) -> float | None:
         """From which confidence on such verdicts stand; None where none does."""
@@ -98,11 +94,7 @@ def body_of(wanted: float, limits: Iterable[Limit]) -> dict[str, Any]:
 
 
 def require_rate(wanted: float) -> None:
-    """Refuse a rate that cannot be meant.
-
-    Raises:
-        InputError: it is not between half a percent and a half.
-    """
+    """Refuse (InputError) a rate that is not between half a percent and a half."""
     if not LOWEST <= wanted <= HIGHEST:
         raise InputError(
             f"Expected a wanted error rate from {LOWEST:.1%} to {HIGHEST:.0%}, found {wanted:.1%}; "
@@ -114,29 +106,19 @@ def policy_of(store: Store, project: Project | None) -> Policy | None:
     """What the project answers by itself as of now; None where it wants nothing of the kind."""
     if project is None or project.error_rate is None:
         return None
+    wanted = project.error_rate
     try:
         kept = store.learned.in_use(KIND, project.id)
-        if kept is None or kept.body.get("wanted") != project.error_rate:
-            return Policy(project.error_rate)
-        return Policy(project.error_rate, read_body(kept, _limits_in))
+        if kept is None or kept.body.get("wanted") != wanted:
+            return Policy(wanted)
+        return Policy(wanted, read_body(kept, _limits_in))
     except ConfigError as error:
-        return Policy(project.error_rate, problem=str(error))
+        return Policy(wanted, problem=str(error))
 
 
 def _limits_in(body: Mapping[str, Any]) -> tuple[Limit, ...]:
     found = [Limit(**limit) for limit in body["limits"]]
-    return tuple(
-        replace(limit, threshold=None if limit.threshold is None else float(limit.threshold))
-        for limit in found
-    )
-
-
-def people_first(store: Store, item: Item, run: Run, version: str) -> Item:
-    """The item, before all others where its verdict, by that version, is for people to decide."""
-    policy = policy_of(store, store.projects.get(item.project_id))
-    if policy is None or not policy.is_for_people(run, version):
-        return item
-    return replace(item, teaches=item.teaches + FIRST)
+    return tuple(replace(own, threshold=own.threshold and float(own.threshold)) for own in found)
 
 
 def reorder(store: Store, project: Project) -> None:
@@ -144,11 +126,8 @@ def reorder(store: Store, project: Project) -> None:
     policy = policy_of(store, project)
     limits = None
     if policy is not None:
-        limits = [
-            (limit.version, limit.roster, limit.threshold)
-            for limit in policy.limits
-            if limit.threshold is not None
-        ]
+        known = ((own.version, own.roster, own.threshold) for own in policy.limits)
+        limits = [(version, roster, level) for version, roster, level in known if level is not None]
     store.queue_lists.put_first(project.id, limits)
 
 
@@ -163,14 +142,6 @@ BREATH = 0.005  # seconds between two texts, or transactions: pages want their t
 Load = Callable[[], Embedder]
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """As what a queue was known when its order was worked out, and when it was last looked at."""
-
-    mark: Mark
-    at: float
-
-
 class Reordering:
     """The orders of all queues of one home; at most one is worked out at a time."""
 
@@ -180,12 +151,12 @@ class Reordering:
         load: Load = load_multilingual_encoder,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` is in seconds."""
         self.home = home
         self._load = load
         self._clock = clock
-        self._seen: dict[str, _Seen] = {}
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+        # By project: as what its queue was known when it was put in order, and last looked at.
+        self._seen: dict[str, tuple[Mark, float]] = {}
+        self._vectors: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
         self._busy = threading.Lock()
 
     def ask(self, store: Store, project_id: str, people: int) -> bool:
@@ -194,17 +165,16 @@ class Reordering:
         It costs a glance at most every half minute, and never waits. `people` answer each item.
         """
         now = self._clock()
-        seen = self._seen.get(project_id)
-        if seen is not None and now - seen.at < EVERY_SECONDS:
+        seen, at = self._seen.get(project_id, ((), -math.inf))
+        if now - at < EVERY_SECONDS:
             return False
         mark = (*_mark(store), float(people))
-        is_same = seen is not None and seen.mark == mark
-        if is_same or not store.queue_order.has(project_id, people, FEWEST):
-            self._seen[project_id] = _Seen(seen.mark if seen else (), now)
+        if mark == seen or not store.queue_order.has(project_id, people, FEWEST):
+            self._seen[project_id] = (seen, now)
             return False
         if not self._busy.acquire(blocking=False):
             return False
-        self._seen[project_id] = _Seen(mark, now)
+        self._seen[project_id] = (mark, now)
         threading.Thread(
             target=self._work, args=(project_id, people), daemon=True, name="queue order"
         ).start()
@@ -248,12 +218,7 @@ class Reordering:
     def _spread(
         self, store: Store, waiting: Sequence[Asked], answered: Sequence[Asked]
     ) -> list[Asked]:
-        """The items with what they teach once near copies are told apart.
-
-        What a rule puts first is spread first; the others keep apart from that, too.
-        """
-        import numpy as np
-
+        """The items with what they teach once near copies are told apart; ruled ones first."""
         known = self._matrix(store, answered)
         placed: list[Asked] = []
         for first in (FIRST, 0.0):
@@ -269,16 +234,12 @@ class Reordering:
         return placed
 
     def _matrix(self, store: Store, items: Sequence[Asked]) -> npt.NDArray[np.float32]:
-        import numpy as np
-
         encoder = self._load()
         rows = [self._vector(store, item, encoder) for item in items]
         return np.stack(rows) if rows else np.zeros((0, encoder.width), dtype=np.float32)
 
     def _vector(self, store: Store, item: Asked, encoder: Embedder) -> Any:
         """Of what the classifier reads; zeros where the encoder does not know the language."""
-        import numpy as np
-
         key = item.run_id or item.case_id
         found = self._vectors.get(key)
         if found is None:
@@ -375,16 +336,19 @@ def disagreement(progress: Progress) -> float:
 
 
 def enqueue(store: Store, run_id: str, now: float) -> bool:
-    """Put a finished run's case into the queue; False where it is not finished or unknown."""
+    """Put a finished run's case into the queue, what people must decide first; False if not one."""
     lease = store.projects.settings().lease_seconds
     run = store.runs.get(run_id, now, lease)
     case = store.cases.get(run.case_id) if run else None
     if run is None or case is None or run.status != "finished":
         return False
     progress = folded(event for _, event in store.runs.events(run_id))
+    item = item_of(run, case, progress)
     with store.writing():
-        item = item_of(run, case, progress)
-        store.queue.add(people_first(store, item, run, progress.classifier))
+        policy = policy_of(store, store.projects.get(item.project_id))
+        if policy is not None and policy.is_for_people(run, progress.classifier):
+            item = replace(item, teaches=item.teaches + FIRST)
+        store.queue.add(item)
     return True
 
 

@@ -89,16 +89,17 @@ class Stop:
 
         What is returned takes the callback back: a run makes many calls, each with its own.
         """
+
+        def take_back() -> None:
+            with self._lock:
+                self._callbacks = [kept for kept in self._callbacks if kept is not callback]
+
         with self._lock:
             if not self._event.is_set():
                 self._callbacks.append(callback)
-                return lambda: self._take_back(callback)
+                return take_back
         callback()
-        return lambda: None
-
-    def _take_back(self, callback: Callable[[], None]) -> None:
-        with self._lock:
-            self._callbacks = [kept for kept in self._callbacks if kept is not callback]
+        return take_back
 
 
 @dataclass(frozen=True)
@@ -132,18 +133,15 @@ def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4)
         yield from streams[0]()
         return
 
-    def reporting(stream: Callable[[], Iterator[Item]]) -> Callable[[Report[Item]], None]:
-        def report_all(report: Report[Item]) -> None:
-            for item in stream():
-                report(item)
-
-        return report_all
+    def report_all(stream: Callable[[], Iterator[Item]], report: Report[Item]) -> None:
+        for item in stream():
+            report(item)
 
     arrivals: queue.SimpleQueue[Item | _Done] = queue.SimpleQueue()
     failure: BaseException | None = None
     with ThreadPoolExecutor(max_workers=max(1, min(workers, len(streams)))) as pool:
         for stream in streams:
-            pool.submit(_carry_out, reporting(stream), arrivals)
+            pool.submit(_carry_out, functools.partial(report_all, stream), arrivals)
         for _ in range(len(streams)):
             while not isinstance(item := arrivals.get(), _Done):
                 yield item

@@ -31,12 +31,10 @@ def shown(value: object, most: int = 0) -> str:
     """
     words = str(value)
     words = words[:most] + "…" if most and len(words) > most else words
-    return words if words.isprintable() else "".join(map(_letter, words))
-
-
-def _letter(letter: str) -> str:
-    is_plain = letter.isprintable() or unicodedata.category(letter) == "Zs"
-    return letter if is_plain else ascii(letter)[1:-1]
+    return "".join(
+        char if char.isprintable() or unicodedata.category(char) == "Zs" else ascii(char)[1:-1]
+        for char in words
+    )
 
 
 UNEXPECTED = "An unexpected error ended the run; the server's log has the details."

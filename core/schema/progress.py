@@ -168,8 +168,10 @@ class Progress:
             case "span_proposed":
                 if event.span not in self.proposed:  # told again where a run is resumed
                     self.proposed.append(event.span)
-            case "span_voted":
-                self._take_vote(event)
+            case "span_voted":  # one that was given again, after a Resume, replaces the first
+                same = (event.extractor, event.adjudicator, event.span)
+                votes = [v for v in self.votes if (v.extractor, v.adjudicator, v.span) != same]
+                self.votes = [*votes, event]
             case "soft_labelled":
                 self.soft, self.rulings = event, []  # which follow from it
             case "span_adjudicated":
@@ -188,26 +190,16 @@ class Progress:
             case "run_resumed":
                 self._take_up()
 
-    def _take_vote(self, event: SpanVoted) -> None:
-        """A vote that was given again, in a run that is resumed, replaces the first."""
-        same = (event.extractor, event.adjudicator, event.span)
-        kept = [v for v in self.votes if (v.extractor, v.adjudicator, v.span) != same]
-        self.votes = [*kept, event]
-
     def _take_up(self) -> None:
         """A run that ended without a verdict goes on as if it had not ended."""
         self.ending = None
         if self.verdict and self.verdict.cause in RESUMABLE:
             self.verdict = None
             self.problems = [p for p in self.problems if p.cause not in RESUMABLE]
-        if self.judgement is None:
-            self._reopen()
-
-    def _reopen(self) -> None:
-        """Calls of tools that failed at a cap are made again, with all that followed from them."""
-        self.tool_uses, again = paid_for(self.tool_uses)
-        self.memory = {i: entry for i, entry in self.memory.items() if i not in again}
-        self.is_reopened = self.is_reopened or bool(again)
+        if self.judgement is None:  # calls that failed at a cap, and what followed, are made again
+            self.tool_uses, again = paid_for(self.tool_uses)
+            self.memory = {i: entry for i, entry in self.memory.items() if i not in again}
+            self.is_reopened = self.is_reopened or bool(again)
 
     @property
     def first_verdict(self) -> Verdict | None:

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, get_args
 
 from core.schema.rosters import AS_IS, DebateOptions, Manner, RosterSheet
-
-if TYPE_CHECKING:
-    pass
 
 Category = Literal[
     "contradicted", "not_in_source", "wrong_entity", "number_or_date", "reasoning",
@@ -25,14 +22,8 @@ Category = Literal[
 ]  # fmt: skip
 
 CATEGORY_WORDS: dict[Category, str] = {
-    "contradicted": "contradicted", "not_in_source": "not in source",
-    "wrong_entity": "wrong entity",
-    "number_or_date": "number or date",
-    "reasoning": "reasoning",
-    "instruction_not_followed": "instruction not followed",
-    "self_contradiction": "self-contradiction",
-    "harmless_addition": "harmless addition",
-}  # fmt: skip
+    name: name.replace("_", " ").replace("self ", "self-") for name in get_args(Category)
+}
 
 
 Label = Literal["supported", "hallucinated", "unclear"]
@@ -270,8 +261,8 @@ class Context:
     facts: tuple[Fact, ...] = ()
 
 
+# What a statement is checked against: a passage (as a claim or an answer), a document, a table.
 MaterialKind = Literal["claim", "answer", "document", "table"]
-"""What a statement is checked against: a passage (as a claim or an answer), a document, a table."""
 
 
 @dataclass(frozen=True)
@@ -525,10 +516,8 @@ class Levels:
     @property
     def words(self) -> str:
         """“de 0.41, en 0.36, else 0.38”; empty where nothing was learned."""
-        told = [f"{language} {level:.2f}" for language, level in self.by_language]
-        return ", ".join(
-            [*told, *([] if self.otherwise is None else [f"else {self.otherwise:.2f}"])]
-        )
+        told = [*self.by_language, *([] if self.otherwise is None else [("else", self.otherwise)])]
+        return ", ".join(f"{language} {level:.2f}" for language, level in told)
 
 
 @dataclass(frozen=True)
@@ -630,7 +619,7 @@ def _levels(told: Mapping[str, Any] | None) -> Levels:
 def examples_from(body: Mapping[str, Any]) -> tuple[SpanExample, ...]:
     """The examples of a kept body, best first; those that somebody removed are not among them."""
     removed = set(body.get("removed", ()))
-    return tuple(_example(one) for one in body.get("examples", ()) if one["id"] not in removed)
+    return tuple(_example(own) for own in body.get("examples", ()) if own["id"] not in removed)
 
 
 def _example(told: Mapping[str, Any]) -> SpanExample:
@@ -647,19 +636,19 @@ def _example(told: Mapping[str, Any]) -> SpanExample:
 def fitting_examples(
     known: Sequence[SpanExample], language: str, own: str
 ) -> tuple[SpanExample, ...]:
-    """At most four for one case: first those in its language; never the case itself (`own`)."""
+    """At most four for one case: first those in its language; never the case itself (`own`).
+
+    One that does not fit the tokens of all together does not stop shorter ones.
+    """
     other = [example for example in known if example.id != own]
-    ranked = sorted(other, key=lambda example: base_of(example.language) != base_of(language))
-    return tuple(_within(ranked))
-
-
-def _within(ranked: Sequence[SpanExample]) -> Iterator[SpanExample]:
-    """The first that fit the tokens together; one that is too long does not stop shorter ones."""
-    count = used = 0
-    for example in ranked:
-        if count < MOST_EXAMPLES and used + example.tokens <= MOST_TOKENS:
-            count, used = count + 1, used + example.tokens
-            yield example
+    other.sort(key=lambda example: base_of(example.language) != base_of(language))
+    found: list[SpanExample] = []
+    left = MOST_TOKENS
+    for example in other:
+        if len(found) < MOST_EXAMPLES and example.tokens <= left:
+            left -= example.tokens
+            found.append(example)
+    return tuple(found)
 
 
 def rule_digest(rule: str) -> str:

@@ -143,8 +143,7 @@ class Step:
     """What a tool picker wants next, with its thought: a tool's name and its input as JSON.
 
     An empty `tool` ends the statement; `label` is then the picker's own conclusion, or None where
-    what the tools said decides. A statement that `is_checkable` is False for says nothing that
-    could be true or false.
+    what the tools said decides. What is not `is_checkable` could be neither true nor false.
     """
 
     thought: str
@@ -155,23 +154,24 @@ class Step:
     is_checkable: bool = True
 
 
-class Agent(Protocol):
-    """Anyone who plays a role: a name for the screen and what it is ruled by."""
+class Named(Protocol):
+    """Anyone with a name for the screen."""
 
     @property
     def name(self) -> str:
         """The agent's name as people see it."""
-        ...
+
+
+class Agent(Named, Protocol):
+    """Anyone who plays a role, and what it is ruled by."""
 
     @property
     def built_in(self) -> bool:
         """True when no language model is behind it."""
-        ...
 
     @property
     def rule(self) -> str:
         """The prompt or the rules it follows, shown in the state panel."""
-        ...
 
 
 class Segmenter(Agent, Protocol):
@@ -179,7 +179,6 @@ class Segmenter(Agent, Protocol):
 
     def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
         """All statements in order, with offsets in `case.response`."""
-        ...
 
 
 class ImageReader(Agent, Protocol):
@@ -187,7 +186,6 @@ class ImageReader(Agent, Protocol):
 
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """One conclusive paragraph, or an empty text when the image cannot be read."""
-        ...
 
 
 class ToolPicker(Agent, Protocol):
@@ -195,7 +193,6 @@ class ToolPicker(Agent, Protocol):
 
     def next_step(self, view: AuditView, stop: Stop) -> Step:
         """The next tool to call, or the end of the statement."""
-        ...
 
 
 class Reflector(Agent, Protocol):
@@ -205,7 +202,6 @@ class Reflector(Agent, Protocol):
         self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
     ) -> tuple[Reconsidered, ...]:
         """What has to change, locally and globally; nothing where all stands."""
-        ...
 
 
 class ContextWriter(Agent, Protocol):
@@ -213,35 +209,22 @@ class ContextWriter(Agent, Protocol):
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
         """Each debater's share, the judge's whole, and what conflicts."""
-        ...
 
 
 @runtime_checkable
-class Summariser(Protocol):
+class Summariser(Named, Protocol):
     """Keeps the transcript of a long debate in budget (SC-MAKS 3.4)."""
-
-    @property
-    def name(self) -> str:
-        """The agent's name as people see it."""
-        ...
 
     def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
         """The key points of these turns and of the summary `before` them."""
-        ...
 
 
 @runtime_checkable
-class Reviser(Protocol):
+class Reviser(Named, Protocol):
     """Writes the response as it should read."""
-
-    @property
-    def name(self) -> str:
-        """The agent's name as people see it."""
-        ...
 
     def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
         """The whole response with what is wrong put right; the same text where nothing is."""
-        ...
 
 
 class Weigher(Protocol):
@@ -250,11 +233,9 @@ class Weigher(Protocol):
     @property
     def method(self) -> str:
         """Where the weights come from: uniform, or how they were learned, `LEARNED`, a number."""
-        ...
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
         """(debater, weight) for each who answered, in order; they sum to 1."""
-        ...
 
 
 class Debater(Agent, Protocol):
@@ -262,23 +243,16 @@ class Debater(Agent, Protocol):
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn; `speak` is called with pieces of its text as they come."""
-        ...
 
 
 @runtime_checkable
-class Ranker(Protocol):
+class Ranker(Named, Protocol):
     """A judge that can also pick the best of several revisions (MAMM-REFINE: rerank)."""
-
-    @property
-    def name(self) -> str:
-        """The agent's name as people see it."""
-        ...
 
     def best_of(
         self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
     ) -> int:
         """The index of the best; `points` are the places that were to be mended."""
-        ...
 
 
 @runtime_checkable
@@ -287,11 +261,9 @@ class EvidenceReader(Protocol):
 
     def read(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding on the statements of the view, with a label for each of them."""
-        ...
 
     def read_statement(self, view: CaseView, statement: Statement, stop: Stop) -> Judgement:
         """The finding on one statement over all passages of the view; its prose is the reason."""
-        ...
 
 
 class Judge(Agent, Protocol):
@@ -299,7 +271,6 @@ class Judge(Agent, Protocol):
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding; `unclear` with its cause when the debate cannot carry one."""
-        ...
 
 
 class SpanExtractor(Agent, Protocol):
@@ -307,25 +278,17 @@ class SpanExtractor(Agent, Protocol):
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
         """Spans with offsets in `case.response`, quotes equal to the text there."""
-        ...
 
 
 @runtime_checkable
-class WordScorer(Protocol):
+class WordScorer(Named, Protocol):
     """A span extractor that also says of every word how likely it is not to hold."""
-
-    @property
-    def name(self) -> str:
-        """The agent's name as people see it."""
-        ...
 
     def threshold(self, language: str) -> float:
         """The probability from which it would mark a word of a text in that language."""
-        ...
 
     def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
         """All words of the response in order; none where there is no evidence."""
-        ...
 
 
 class SpanAdjudicator(Agent, Protocol):
@@ -333,7 +296,6 @@ class SpanAdjudicator(Agent, Protocol):
 
     def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
         """Kept or dropped under the verdict's label, with its final probability."""
-        ...
 
 
 class SpanPanelist(Agent, Protocol):
@@ -341,16 +303,12 @@ class SpanPanelist(Agent, Protocol):
 
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
         """Its own spans, with offsets in `case.response`."""
-        ...
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
         """A vote on each span, in their order."""
-        ...
 
 
 class _Uniform:
-    """Everybody counts alike."""
-
     method = "uniform"
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
@@ -359,11 +317,6 @@ class _Uniform:
 
 
 UNIFORM: Weigher = _Uniform()
-
-
-def _nothing_to_say(view: CaseView) -> tuple[str, ...]:
-    """Built-in agents follow no instruction, whoever gives it."""
-    return ()
 
 
 @dataclass(frozen=True)
@@ -389,7 +342,7 @@ class Roster:
     spare: Roster | None = None
     calls_made: Callable[[], tuple[ModelCall, ...]] = tuple
     notes_made: Callable[[], tuple[str, ...]] = tuple
-    notices: Callable[[CaseView], tuple[str, ...]] = _nothing_to_say
+    notices: Callable[[CaseView], tuple[str, ...]] = lambda _: ()
     span_panel: tuple[SpanPanelist, ...] = ()
     panel_rule: PanelRule = AS_THE_PAPER
     weigher: Weigher = UNIFORM

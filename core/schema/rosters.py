@@ -197,6 +197,12 @@ class DebaterSeat:
     seat: Seat
 
 
+ROLES = (
+    "retriever", "segmenter", "tool_picker", "reflector", "image_reader", "context_writer",
+    "debaters", "judge", "span_extractor", "span_adjudicator",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class RosterSheet:
     """A seat for every role; the defaults are the built-in engine.
@@ -229,17 +235,11 @@ class RosterSheet:
 
     def seats(self) -> Iterator[tuple[str, Seat]]:
         """Every role's name as people and traces see it, with its seat."""
-        yield "retriever", self.retriever
-        yield "segmenter", self.segmenter
-        yield "tool picker", self.tool_picker
-        yield "reflector", self.reflector
-        yield "image reader", self.image_reader
-        yield "context writer", self.context_writer
-        for debater in self.debaters:
-            yield f"debater {debater.name}", debater.seat
-        yield "judge", self.judge
-        yield "span extractor", self.span_extractor
-        yield "span adjudicator", self.span_adjudicator
+        for role in ROLES:
+            if role == "debaters":
+                yield from ((f"debater {debater.name}", debater.seat) for debater in self.debaters)
+            else:
+                yield role.replace("_", " "), getattr(self, role)
         for number, seat in enumerate(self.span_panel, 1):
             yield f"{PANEL}{number}", seat
 

@@ -23,7 +23,6 @@ from core.documents.segmentation import sentences
 from core.llm.keys import Keys
 from core.pipeline.audit_steps import decoded, whole_so_far
 from core.pipeline.streaming_input import Arriving, Request, check_arriving, check_stream
-from core.runtime.concurrency import Stop
 from core.runtime.config import PROJECT_ROOT
 from core.runtime.errors import InputError
 from core.schema.events import (
@@ -206,7 +205,7 @@ def test_a_service_that_fails_meanwhile_ends_nothing() -> None:
             yield (RunFinished(1.0, gone, 1.0, 0.0),)
 
     staff: Any = Failing()
-    arriving = Arriving(make_case("It is so."), Plan("audit"), staff, Stop(), lambda *_: None)
+    arriving = Arriving(make_case("It is so."), Plan("audit"), staff, lambda *_: None)
     arriving.take("It is so.")
     assert [event.kind for event in arriving.events] == ["statement_found", "memory_updated"]
 

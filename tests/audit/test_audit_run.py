@@ -16,9 +16,8 @@ from core.schema.progress import Progress, can_resume, folded
 from core.schema.records import Case, Context, Plan, Run
 from core.schema.roles import AuditView, CaseView, Roster, Step
 from core.tools.registry import Bench, Found
-from tests.fakes import review
+from tests.fakes import case_of, review
 from tests.readers import SUPPORTS, ScriptedReader, assessor_with
-from tests.test_engine import case_of
 
 PLAN = Plan("audit")
 TOWER = b"The Orrin tower is 412 m tall. It was opened in 1932. Its architect was Lena Moor."

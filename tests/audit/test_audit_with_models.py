@@ -5,36 +5,26 @@ from __future__ import annotations
 import json
 import re
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from core.agents.rosters import one_model
-from core.llm.call import Call, Message, in_silence
-from core.llm.client import LiteLlm
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.runtime.concurrency import Stop
-from core.schema.progress import Progress, folded
-from core.schema.records import Plan, Run
-from core.schema.rosters import RosterSheet, Seat
-from core.store import open_store
+from core.schema.progress import Progress
+from core.schema.records import Run
+from core.schema.rosters import RosterSheet
+from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
-from tests.test_with_models import case_of
+from tests.test_with_models import FACTS, Bench, load_litellm, sheet_at
 
-FACTS = b"The tower is 412 m tall. It was opened in 1932."
 CLAIM = "The tower is 512 m tall. 3 + 4 = 7."
-PATIENCE = 90.0
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _loaded() -> None:
-    """Litellm takes seconds to load, and some of it only with the first call."""
-    with loopback(Reply("OK")) as server:
-        call = Call(Seat("openai/loopback", server.base), (Message("user", "Say OK."),))
-        LiteLlm(Keys({})).complete(call, in_silence, Stop())
+    load_litellm()
 
 
 def step(thought: str, tool: str = "", label: str = "", evidence: str = "", **given: str) -> Reply:
@@ -64,22 +54,12 @@ def picking(asked: Asked) -> Reply:
 
 
 def seated(server: Loopback, *, seconds: int = 5) -> RosterSheet:
-    sheet = one_model("openai/loopback", server.base)
-    for role, seat in list(sheet.seats()):
-        if not seat.is_built_in:
-            sheet = sheet.with_seat(role, replace(seat, seconds=seconds))
-    return sheet
+    return sheet_at(server, seconds=seconds)
 
 
 def audited(home: Path, sheet: RosterSheet, claim: str = CLAIM) -> tuple[Run, Progress]:
-    jobs = Jobs(home, keys=Keys({}))
-    case = case_of(home, claim, ("facts.txt", FACTS))
-    run_id = jobs.start(case, Plan("audit", sheet.name, sheet=sheet, max_turns=3))
-    assert jobs.wait(run_id, PATIENCE), "the run did not end"
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 0.0, 5)
-        assert run
-        return run, folded(event for _, event in store.runs.events(run_id))
+    bench = Bench(home, case_of(home, claim, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    return bench.run(sheet, protocol="audit")
 
 
 def test_a_model_picks_tools_and_concludes(home: Path) -> None:

@@ -23,10 +23,10 @@ from core.schema.records import Case, Plan
 from core.schema.roles import AuditView, Roster, Step, ToolPicker
 from core.store import open_store
 from core.store.database import DATABASE
+from tests.fakes import case_of, until
 from tests.readers import word_assessor
 from tests.store.test_released import RELEASED
-from tests.test_jobs import look, until
-from tests.test_with_models import case_of
+from tests.test_jobs import look
 
 FACTS = b"The Orrin tower is 412 m tall. It was opened in 1932."
 CLAIM = "The Orrin tower is 512 m tall. 3 + 4 = 7. 2 + 2 = 5. So 5 * 2 = 10. It was opened in 1932."

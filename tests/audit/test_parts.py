@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,9 @@ from core.pipeline.audit_steps import (
     about_statement,
     closed,
     concluded,
+    cut_alike,
     cut_down,
+    is_cut_from,
     labels_told,
     placed,
     settled,
@@ -26,8 +29,10 @@ from core.pipeline.audit_steps import (
 )
 from core.runtime.concurrency import Stop
 from core.schema.events import Reconsidered, Remembered, ToolUse
-from core.schema.records import Judgement, Label, Statement
+from core.schema.records import Judgement, Label, ReaderView, Statement
 from core.schema.roles import CaseView, Evidence, Step
+from core.tools.registry import toolbox
+from core.tools.text_tools import Match
 from tests.fakes import make_case, make_passage
 from tests.readers import CONTRADICTS, ScriptedReader, assessor_with, word_assessor
 
@@ -374,3 +379,124 @@ def test_a_finding_about_other_words_is_none_of_the_statement(text: str, label: 
     made = replace(use(0, "hallucinated"), given=json.dumps({"text": text}))
     found = about_statement(made, statement)
     assert (found.label, found.outcome == "nothing") == (label, label == "unclear")
+
+
+SEARCHED = ToolUse("search", 0, "{}", "{}", "found", "unclear", "Found 2 places.", 0.1)
+FAILED = ToolUse("match", 0, "{}", "{}", "failed", "unclear", "The service is down.", 0.1)
+
+
+def test_a_search_after_a_comparison_takes_no_label_from_it() -> None:
+    held = concluded(0, [use(0, "hallucinated", "match", p=0.9), SEARCHED], END)
+    assert (held.label, held.p) == ("hallucinated", 0.9)
+
+
+def test_a_picker_who_shrugs_at_what_was_worked_out_wrong_contests_it() -> None:
+    shrug = Step("Who knows.", label="unclear", evidence="Hard to say.")
+    assert concluded(0, [use(0, "hallucinated", "calculator", p=0.95)], shrug).is_contested
+    beside = concluded(0, [use(0, "supported", "calculator", p=0.15)], shrug)
+    assert (beside.label, beside.is_contested) == ("unclear", False)
+
+
+def test_a_tool_that_failed_is_told_of_and_is_no_lack_of_evidence() -> None:
+    held = concluded(0, [SEARCHED, FAILED], END)
+    assert held.label == "unclear"
+    assert held.evidence == "Found 2 places. The tool match failed: The service is down."
+    whole = Statement(0, 0, 12, "It is a fact", "It is a fact")
+    view = CaseView(make_case(whole.text), (whole,), Evidence({}, {}), {})
+    told = judgement_of(Found(view, {0: held}, [SEARCHED, FAILED, replace(FAILED, tool="code")]))
+    assert "2 calls of “code” and “match” failed" in told.cause_words
+
+
+RESPONSE = "It was a mild winter. There are 104 days."
+CASE = make_case(RESPONSE, question="How many days are there from 2014-02-06 to 2014-05-25?")
+MILD, DAYS = RESPONSE[:21], RESPONSE[22:]
+STATEMENTS = (Statement(0, 0, 21, MILD, MILD), Statement(1, 22, 41, DAYS, DAYS))
+VIEW = CaseView(CASE, STATEMENTS, Evidence({}, {}), {})
+BROKEN = ToolUse(
+    "calendar", None, "{}", "{}", "found", "hallucinated", "The calendar gives 108 days.", 0.0,
+    p=0.94, start=32, end=40, instead="108 days", category="number_or_date",
+)  # fmt: skip
+OPEN = {i: Remembered(i, "unclear", None, "No tool says anything about it.") for i in (0, 1)}
+
+
+@pytest.fixture
+def spoiled() -> Found:
+    """A date that is wrong in the second statement, found over the response as a whole."""
+    memory = OPEN | {entry.statement: entry for entry in settled(STATEMENTS, OPEN, [BROKEN])}
+    return Found(VIEW, memory, [BROKEN])
+
+
+def test_an_error_found_over_the_whole_counts_once(spoiled: Found) -> None:
+    assert spoiled.memory[1].label == "hallucinated"
+    assert judgement_of(spoiled).p == 0.94
+
+
+def test_it_is_told_once(spoiled: Found) -> None:
+    assert judgement_of(spoiled).prose.count("The calendar gives 108 days.") == 1
+
+
+def test_only_its_words_are_wrong_not_all_of_the_statement(spoiled: Found) -> None:
+    assert [point.text for point in judgement_of(spoiled).points] == ["104 days"]
+
+
+def test_readers_are_told_in_the_order_of_the_statements_whoever_answered_first() -> None:
+    seen = [ReaderView("Value checker", index, "unclear") for index in (1, 0)]
+    uses = [
+        ToolUse("match", r.statement, "{}", json.dumps({"readers": [asdict(r)]}), "found",
+                "unclear", "", 0.0)
+        for r in seen
+    ]  # fmt: skip
+    assert judgement_of(Found(VIEW, OPEN, uses)).readers == tuple(reversed(seen))
+
+
+def test_what_stands_in_no_statement_is_told_and_counted_beside_them(spoiled: Found) -> None:
+    length = replace(
+        BROKEN, tool="conditions", words="Nine words, not five.", start=None, end=None, p=0.8
+    )
+    both = judgement_of(replace(spoiled, uses=[BROKEN, length]))
+    assert both.prose.startswith("Nine words, not five.")
+    assert both.p == pytest.approx(1 - 0.06 * 0.2, abs=1e-4)
+
+
+TEXT = "Rome was founded in 1853."
+QUESTION = "Tell me any fact on Rome and its kings."  # has “Rome” where the statement has the year
+
+
+def test_a_longer_question_beside_the_statement_moves_no_place() -> None:
+    asked = msgspec.json.encode(Match(TEXT, question=QUESTION)).decode()
+    said = ToolUse(
+        "match", 0, asked, "{}", "found", "hallucinated", "753 BC.", 0.0, start=20, end=24
+    )
+    statement = Statement(0, 0, len(TEXT), TEXT, TEXT)
+    moved = placed(said, statement, make_case(TEXT, question=QUESTION), toolbox()["match"].about)
+    assert (moved.start, moved.end) == (20, 24)
+
+
+def test_every_tool_names_a_field_that_it_takes() -> None:
+    gives_places = {name: tool for name, tool in toolbox().items() if not tool.is_system}
+    for name in gives_places.keys() - {"search"}:
+        assert gives_places[name].about in gives_places[name].takes.__struct_fields__, name
+
+
+@given(st.text(min_size=1, max_size=40), st.data())
+def test_a_text_with_blanks_keeps_its_places(words: str, data: st.DataObject) -> None:
+    gone = data.draw(st.sets(st.integers(0, len(words) - 1)))
+    cut = "".join(" " if i in gone else char for i, char in enumerate(words))
+    is_cut = cut != words and bool(cut.strip())
+    assert is_cut_from(cut, words) is is_cut
+    assert not is_cut_from(words, words)
+    if not is_cut:
+        return
+    own = Statement(0, 2, 2 + len(words), words, f"In short: {words}")
+    made = cut_alike(cut, own)
+    assert (made.start, made.end, made.text) == (own.start, own.end, cut)
+    assert made.rewrite == cut or is_cut_from(made.rewrite, own.rewrite)
+
+
+def test_what_is_blank_in_a_statement_is_blank_where_it_stands_alone() -> None:
+    own = "It is 500 m + 12 m = 512 m long."
+    cut = own.replace("500 m + 12 m =", " " * 14)
+    statement = Statement(0, 0, len(own), own, own.replace("It", "The bridge"))
+    assert cut_alike(cut, statement).rewrite.split() == ["The", "bridge", "is", "512", "m", "long."]
+    unlike = Statement(0, 0, len(own), own, "The bridge measures 512 m.")
+    assert cut_alike(cut, unlike).rewrite == cut

@@ -12,8 +12,7 @@ from core.runtime.concurrency import Stop
 from core.schema.progress import Progress, folded
 from core.schema.records import Plan
 from core.schema.roles import AuditView, Roster, Step
-from tests.fakes import review
-from tests.test_engine import case_of
+from tests.fakes import case_of, review
 
 LENGTH = "The bridge is 412 m long. It was opened on 4 May 1911."
 NAMED = "The Orrin bridge is 412 m long. It was opened on 4 May 1911."

@@ -18,9 +18,9 @@ from core.schema.records import Passage, Span
 from core.schema.roles import CaseView, Evidence, SpanPanelist
 from core.schema.rosters import PANEL_READERS
 from core.store import open_store
-from tests.fakes import make_case, make_passage, make_view
+from tests.fakes import case_of, make_case, make_passage, make_view
 from tests.readers import UNKNOWN_SCRIPT, word_assessor
-from tests.test_with_models import Bench, case_of
+from tests.test_with_models import Bench
 
 CLAIM = "The tower is 512 m tall."
 FACT = "The tower is 412 m tall."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from components.check.compare import parting_lines
-from tests.test_parting import TEXT, run
+from tests.test_comparing import TEXT, run
 
 
 def test_words_of_a_sentence_that_is_told_of_are_not_told_again() -> None:

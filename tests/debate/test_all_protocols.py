@@ -17,12 +17,12 @@ from core.llm.limits import estimated_tokens
 from core.pipeline.cost_estimate import Size, steps_of
 from core.runtime.errors import InputError, ModelError
 from core.schema.events import Event
-from core.schema.records import Judgement, Plan
+from core.schema.records import Plan
 from core.schema.rosters import FOR_READERS, DebateOptions, RosterSheet
 from core.store.ledger import AGAIN
 from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways
-from tests.debates import arguing, built_in, desk_roster, kinds
+from tests.debates import arguing, built_in, desk_roster, judgement_of, kinds
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
 
 FACTS = make_passage("The tower is 412 m tall.", number=1)
@@ -65,12 +65,6 @@ def argued(
     return events
 
 
-def judgement_of(events: Sequence[Event]) -> Judgement:
-    """What the check came to."""
-    (found,) = [event for event in events if event.kind == "judgement_reached"]
-    return found.judgement
-
-
 def counted(asked: Sequence[Asked]) -> tuple[int, int, int]:
     """(turns, judgements, all): a reply that is asked for again counts once."""
     roles = Counter(one.role.split()[0] for one in asked if not one.slot.endswith(AGAIN))
@@ -98,6 +92,15 @@ def test_the_built_in_roster_makes_no_label_of_no_evidence(name: str) -> None:
     assert judgement.label == "unclear"
     assert judgement.cause
     assert judgement.cause_words
+
+
+@pytest.mark.parametrize("name", ["ensemble", "society", "mamm_refine", "sc_maks"])
+def test_where_most_decide_an_image_that_nobody_could_read_bars_every_label(name: str) -> None:
+    desk, view = FakeDesk(reply), replace(VIEW, unreadable_images=("chart.png",))
+    run = arguing(PROTOCOLS[name].argue, view, desk_roster(desk), plan=Plan(name))
+    judgement = judgement_of(list(run.events()))
+    assert (judgement.label, judgement.cause) == ("unclear", "image_not_readable")
+    assert not desk.asked
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(FOR_READERS)))

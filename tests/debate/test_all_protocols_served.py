@@ -13,8 +13,6 @@ import pytest
 from components.run.playback import at_moment, cues
 from core.agents.rosters import one_model
 from core.debate import NAMES
-from core.llm.keys import Keys
-from core.pipeline.jobs import Jobs
 from core.runtime.errors import KeyMissing
 from core.schema.progress import Progress, folded
 from core.schema.records import Cause, Plan, Run
@@ -22,8 +20,9 @@ from core.schema.rosters import DebateOptions, RosterSheet
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to
+from tests.fakes import until
 from tests.llm.loopback import Asked, Reply, loopback
-from tests.test_with_models import CLAIM, FACTS, PATIENCE, Bench, case_of, sheet_at
+from tests.test_with_models import Bench, bench_in, sheet_at
 
 STOPPED_WITHIN = 0.5  # seconds
 
@@ -34,8 +33,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
     Loading takes longer, with all protocols at it, than a silent server is waited for below.
     """
-    home = tmp_path_factory.mktemp("protocols") / "home"
-    made = Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    made = bench_in(tmp_path_factory.mktemp("protocols") / "home")
     with loopback(sensible) as server:
         made.run(sheet_at(server, seconds=60), protocol="single")
     return made
@@ -125,14 +123,6 @@ def after(count: int, reply: Reply) -> Callable[[Asked], Reply]:
         return reply if len(seen) >= count else sensible(asked)
 
     return answer
-
-
-def until(is_true: Callable[[], bool]) -> None:
-    """Waits for it, but not for ever."""
-    end = time.monotonic() + PATIENCE
-    while not is_true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.005)
 
 
 def test_a_trace_of_each_exports_and_imports_and_plays_the_same(bench: Bench) -> None:

@@ -18,8 +18,6 @@ from threading import Lock
 
 import pytest
 
-from core.llm.keys import Keys
-from core.pipeline.jobs import Jobs
 from core.runtime.config import PROJECT_ROOT
 from core.schema.events import Event
 from core.schema.progress import can_resume
@@ -27,9 +25,9 @@ from core.schema.records import Plan, Run
 from core.schema.rosters import DebateOptions, RosterSheet, Seat
 from core.store import open_store
 from tests.debate.scripts import prompt_of, reply_to
-from tests.debate.test_all_protocols_served import until
+from tests.fakes import until
 from tests.llm.loopback import Asked, Reply, loopback
-from tests.test_with_models import CLAIM, FACTS, Bench, case_of, load_litellm
+from tests.test_with_models import Bench, bench_in, load_litellm
 
 NAMES = ("Ada", "Ben", "Cleo")
 # Of three debaters and one round: the phase that is cut off, how many calls it has, all turns.
@@ -44,7 +42,7 @@ def _loaded() -> None:
 
 @pytest.fixture
 def bench(home: Path) -> Bench:
-    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    return bench_in(home)
 
 
 def plan_of(protocol: str, base: str) -> Plan:

@@ -13,9 +13,7 @@ import pytest
 from core.agents.rosters import one_model
 from core.debate.protocols import PROTOCOLS, protocol_of
 from core.llm.call import Asked
-from core.llm.keys import Keys
 from core.llm.limits import words_tokens
-from core.pipeline.jobs import Jobs
 from core.runtime.errors import ModelError
 from core.schema.events import Event
 from core.schema.records import Plan
@@ -29,7 +27,7 @@ from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
 from tests.llm.loopback import Asked as Request
 from tests.llm.loopback import Reply as Answer
 from tests.llm.loopback import loopback
-from tests.test_with_models import CLAIM, FACTS, Bench, case_of, sheet_at
+from tests.test_with_models import Bench, bench_in, sheet_at
 
 ROUNDS = 8
 DEBATERS = {"society": 6}  # who hear one answer of each
@@ -168,8 +166,7 @@ def failing(answer: Reply, slot: str) -> Reply:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """A home with one case for the tests over a real server."""
-    home = tmp_path_factory.mktemp("long") / "home"
-    return Bench(home, case_of(home, CLAIM, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
+    return bench_in(tmp_path_factory.mktemp("long") / "home")
 
 
 def over_the_wire(asked: Request) -> Answer:

@@ -14,12 +14,12 @@ from core.agents.llm_judge import LlmJudge
 from core.debate.mamm_refine import MAMM_REFINE as PROTOCOL
 from core.debate.mamm_refine import best_first, kept_by_most, mended_places
 from core.runtime.concurrency import Stop
-from core.runtime.errors import ModelError, ReplyError, ReviewError
+from core.runtime.errors import ReplyError, ReviewError
 from core.schema.events import Event
 from core.schema.records import Judgement, Plan, Point, Stance, Turn
 from core.schema.roles import CaseView, DebateView, JudgeView, Speak
 from tests.agents.seats import SEAT, judge_view, workplace
-from tests.debates import arguing, kinds, seated, turns
+from tests.debates import arguing, judgement_of, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
 RESPONSE = "The tower is 512 m tall. It was opened in 1926 by a queen."
@@ -119,8 +119,7 @@ class Refining:
 
     @property
     def judgement(self) -> Judgement:
-        (found,) = [e.judgement for e in self.events if e.kind == "judgement_reached"]
-        return found
+        return judgement_of(self.events)
 
     @property
     def revised(self) -> list[str]:
@@ -245,54 +244,9 @@ def test_a_lost_detection_is_no_vote_that_nothing_is_contested() -> None:
     assert run.revised == [MENDED]
 
 
-def test_with_nobody_left_there_is_no_label() -> None:
-    run = Refining({"Ada": [lost()], "Ben": [lost()]})
-    assert (run.judgement.label, run.judgement.cause) == ("unclear", "unreadable_reply")
-    assert run.calls == 2
-
-
 def test_open_answers_alone_are_no_label() -> None:
     run = Refining({"Ada": [Says(OPEN)], "Ben": [Says(OPEN)]})
     assert (run.judgement.label, run.judgement.cause) == ("unclear", "not_settled")
-
-
-def test_an_image_that_nobody_could_read_bars_every_label_before_a_call() -> None:
-    view = replace(VIEW, unreadable_images=("chart.png",))
-    run = Refining({"Ada": [HIGH], "Ben": [HIGH]}, view=view)
-    assert (run.calls, run.judgement.cause) == (0, "image_not_readable")
-
-
-def test_a_service_that_failed_is_no_matter_of_the_debate() -> None:
-    with pytest.raises(ModelError, match="no answer"):
-        Refining({"Ada": [ModelError("no answer")], "Ben": [HIGH]})
-
-
-@pytest.mark.parametrize("agents", [2, 3, 5])
-def test_its_calls_are_those_of_the_formula(agents: int) -> None:
-    said = {
-        f"M{i}": [HIGH, HIGH, Says(NO, (), MENDED.replace("queen", f"queen {i}"))]
-        for i in range(agents)
-    }
-    run = Refining(said)
-    asked = PROTOCOL.calls(agents, Plan("mamm_refine"))
-    assert run.calls == asked.turns == 3 * agents
-    assert len(run.judge.asked) == asked.judgements == 1
-    assert asked.chain == 4
-
-
-def test_a_resumed_run_does_nothing_twice() -> None:
-    other = Says(NO, (), RESPONSE.replace("512 m", "about 412 m"))
-    said = {"Ada": [HIGH, HIGH, MENDS], "Ben": [HIGH, HIGH, other]}
-    whole = Refining(said, best=1)
-    for place, event in enumerate(whole.events):
-        if event.kind not in ("turn_finished", "response_revised"):
-            continue
-        past = whole.events[: place + 1]
-        rest = Refining(said, best=1, past=past)
-        numbers = [turn.number for turn in (*turns(past), *turns(rest.events))]
-        assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
-        assert rest.judgement == whole.judgement
-        assert [e.text for e in past if e.kind == "response_revised"] + rest.revised == [other.text]
 
 
 def critic(name: str, *points: Point, stance: Stance = NO) -> Turn:

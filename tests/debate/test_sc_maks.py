@@ -18,8 +18,8 @@ from core.runtime.errors import ReplyError
 from core.schema.events import Event
 from core.schema.records import Case, Context, Judgement, Label, Plan, Quote, Stance, Turn
 from core.schema.roles import CaseView, DebateView, JudgeView, Roster, Speak
-from core.schema.rosters import PARTS, DebateOptions, Manner, Part
-from tests.debates import Arguing, arguing, kinds, seated, turns
+from core.schema.rosters import DebateOptions, Manner, Part
+from tests.debates import Arguing, arguing, judgement_of, kinds, seated, turns
 from tests.fakes import make_case, make_passage, make_view
 
 FACT = make_passage("The Vidar bridge carries four lanes.", number=1)
@@ -108,10 +108,6 @@ def debating(
     return arguing(argue, view, roster, plan=plan, past=past), agents, writer
 
 
-def judgement_of(events: Sequence[Event]) -> Judgement:
-    return next(event.judgement for event in events if event.kind == "judgement_reached")
-
-
 @pytest.mark.parametrize(
     ("agents", "rounds", "turns_made", "chain"),
     [(4, 3, 88, 11), (2, 2, 14, 8), (3, 2, 33, 8), (4, 2, 60, 8), (5, 1, 50, 7), (1, 2, 1, 2)],
@@ -139,22 +135,6 @@ def test_without_a_phase_its_turns_are_not_counted(
     assert (asked.turns, asked.chain) == (turns_made, chain)
 
 
-@pytest.mark.parametrize("without", ["", *PARTS])
-@pytest.mark.parametrize(("agents", "rounds"), [(2, 1), (2, 3), (3, 2), (4, 3)])
-def test_a_debate_that_nothing_settles_makes_exactly_the_calls_of_the_formula(
-    agents: int, rounds: int, without: Part
-) -> None:
-    stances: list[Stance] = ["hallucinated", "hallucinated", "hallucinated", "supported"]
-    says = dict(zip("ABCD", map(always, stances[-agents:]), strict=False))
-    run, spoke, writer = debating(says, rounds=rounds, without=without)
-    events = list(run.events())
-    asked = calls(agents, run.state.plan)
-    assert len(turns(events)) == sum(len(agent.views) for agent in spoke.values()) == asked.turns
-    assert sorted(t.number for t in turns(events)) == list(range(1, asked.turns + 1))
-    assert len(writer.asked) == asked.summaries == rounds
-    assert len(writer.judgements) <= asked.revisions
-
-
 def test_every_agent_answers_alone_then_speaks_once_a_phase_of_every_other() -> None:
     run, agents, _ = debating(divided(), rounds=2)
     said = turns(list(run.events()))
@@ -169,14 +149,6 @@ def test_every_agent_answers_alone_then_speaks_once_a_phase_of_every_other() -> 
             assert len(phase) == len(pairs)
         anew = [t for t in said if t.round == number and t.manner == "reconsider"]
         assert sorted(t.debater for t in anew) == list("ABCD")
-
-
-def test_the_phases_follow_each_other() -> None:
-    run, _, _ = debating(divided(), rounds=1)
-    order = [turn.manner for turn in turns(list(run.events()))]
-    assert [manner for manner, _ in itertools.groupby(order)] == [
-        "answer", "advise", "attack", "reconsider",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("without", "left"), [("adversary", "advise"), ("cooperation", "attack")])
@@ -308,18 +280,6 @@ def test_a_lost_answer_is_said_not_spoken_of_and_can_be_made_good() -> None:
     assert dict(weighed.weights).keys() == {"A", "B", "C"}
 
 
-def test_with_nobody_left_the_outcome_is_stated() -> None:
-    def mute(view: DebateView) -> tuple[Stance, str]:
-        raise ReplyError("mumbled", reply="mm")
-
-    run, _, writer = debating({"A": mute, "B": mute})
-    events = list(run.events())
-    judgement = judgement_of(events)
-    assert (judgement.label, judgement.cause) == ("unclear", "unreadable_reply")
-    assert "consensus_weighed" not in kinds(events)
-    assert (writer.asked, writer.judgements) == ([], [])
-
-
 @pytest.mark.parametrize("others", [1, 2])
 def test_an_answer_that_stands_alone_is_no_consensus(others: int) -> None:
     def mute(view: DebateView) -> tuple[Stance, str]:
@@ -360,14 +320,6 @@ def test_a_share_that_the_weights_alone_add_up_to_is_not_explained() -> None:
     run, _, _ = debating({**says, "C": always("hallucinated")}, rounds=1)
     judgement = judgement_of(list(run.events()))
     assert "67 % of the weight says that it is correct." in judgement.prose
-
-
-def test_an_image_that_cannot_be_read_is_no_matter_of_weights() -> None:
-    blind = replace(VIEW, unreadable_images=("map.png",))
-    run, agents, _ = debating(divided(), view=blind)
-    judgement = judgement_of(list(run.events()))
-    assert (judgement.label, judgement.cause) == ("unclear", "image_not_readable")
-    assert all(agent.views == [] for agent in agents.values())
 
 
 @pytest.mark.parametrize(
@@ -465,34 +417,6 @@ def test_shares_sum_to_one_and_the_label_is_on_the_side_of_p(
         assert p >= 0.5
     if label == "supported":
         assert p <= 0.5
-
-
-@pytest.mark.parametrize(
-    ("without", "whole_length", "done"),
-    [
-        *[("", 33, done) for done in (1, 3, 4, 9, 15, 20, 22, 26, 31)],
-        *[("adversary", 21, done) for done in (4, 9, 11, 14, 19)],
-        ("cooperation", 21, 14),
-    ],
-)
-def test_a_resume_does_nothing_twice(without: Part, whole_length: int, done: int) -> None:
-    """Cut off after so many turns of all, in every phase, it goes on with the others alone."""
-    says = {"A": always("supported"), "B": always("hallucinated"), "C": always("hallucinated")}
-    run, first, _ = debating(says, without=without)
-    whole = list(run.events())
-    seen = {view.number: view for agent in first.values() for view in agent.views}
-    ends = [place for place, event in enumerate(whole) if event.kind == "turn_finished"]
-    past = whole[: ends[done - 1] + 1]
-    run, agents, _ = debating(says, past=past, without=without)
-    rest = list(run.events())
-    taken = [t.number for t in turns(past)]
-    assert sorted(taken + [t.number for t in turns(rest)]) == list(range(1, whole_length + 1))
-    assert sum(len(agent.views) for agent in agents.values()) == whole_length - done
-    told = [e.round for e in [*past, *rest] if e.kind == "round_summarised"]
-    assert sorted(told) == [1, 2]
-    assert judgement_of(rest) == judgement_of(whole)
-    for view in [view for agent in agents.values() for view in agent.views]:
-        assert (view.turns, view.summary) == (seen[view.number].turns, seen[view.number].summary)
 
 
 def test_a_finished_debate_is_not_weighed_or_revised_again() -> None:

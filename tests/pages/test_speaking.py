@@ -16,8 +16,9 @@ from core.review.people import first_project
 from core.runtime.config import Settings
 from core.schema.records import Plan
 from core.store import open_store
+from tests.fakes import until
 from tests.pages.conftest import CATS, WRONG, OpenApp
-from tests.test_jobs import Hearing, Listening, remarks, until
+from tests.test_jobs import Hearing, Listening, remarks
 
 RUN = "pages/check/run.py"
 

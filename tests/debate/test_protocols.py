@@ -1,4 +1,4 @@
-"""Windows that are too small for a check's questions are named before anything is asked."""
+"""Protocols as they are seated, told of in the docs, and refused where a window is too small."""
 
 from __future__ import annotations
 
@@ -9,26 +9,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.agents.rosters import one_model
+from core.agents.rosters import one_model, seated
 from core.debate import NAMES
-from core.debate.protocols import protocol_of, require_room
+from core.debate.protocols import (
+    OPTION_WORDS,
+    PROTOCOLS,
+    options_of,
+    protocol_of,
+    require_room,
+    seated_for,
+)
 from core.llm.call import Asked
 from core.llm.prompting import PromptBook
+from core.pipeline.cost_estimate import Size, steps_of
 from core.runtime.errors import InputError, ModelError
 from core.schema.events import Event
 from core.schema.records import Case, Plan
-from core.schema.rosters import DebateOptions, RosterSheet
-from tests.agents.seats import SEAT
+from core.schema.rosters import DebateOptions, DebaterSeat, RosterSheet, Seat
+from tests.agents.seats import SEAT, workplace
 from tests.debate.scripts import reply_to
 from tests.debates import arguing, desk_roster
 from tests.fakes import FakeDesk, Scripted, make_case, make_passage, make_view
+from tests.test_architecture import ROOT
 
 CASE = make_case("The tower is 512 m tall.")
 SHEET = one_model("openai/tiny-talker")
 MARGIN = 400  # what several debaters' shortest turns take, where two are counted
 
 
-def seated(role: str, **fields: int) -> RosterSheet:
+def reseated(role: str, **fields: int) -> RosterSheet:
     """The sheet of one model, with other numbers on the seat of that role."""
     return SHEET.with_seat(role, replace(dict(SHEET.seats())[role], **fields))  # type: ignore[arg-type]
 
@@ -56,13 +65,13 @@ def needed(told: str) -> int:
 
 
 def test_who_is_asked_with_which_window_and_what_it_needs_is_named() -> None:
-    told = refused(Plan("colmad"), seated("judge", window=1200))
+    told = refused(Plan("colmad"), reseated("judge", window=1200))
     who = "Nothing was asked. The judge's model openai/tiny-talker takes 1,200 tokens; "
     assert told.startswith(who)
     least = 800 + needed(told)
     assert 1200 < least < 2400
-    assert refused(Plan("colmad"), seated("judge", window=least - 1))
-    assert refused(Plan("colmad"), seated("judge", window=least)) == ""
+    assert refused(Plan("colmad"), reseated("judge", window=least - 1))
+    assert refused(Plan("colmad"), reseated("judge", window=least)) == ""
 
 
 @pytest.mark.parametrize(
@@ -78,7 +87,7 @@ def test_who_is_asked_with_which_window_and_what_it_needs_is_named() -> None:
     ],
 )
 def test_only_those_are_looked_at_who_will_be_asked(name: str, role: str, is_refused: bool) -> None:
-    assert bool(refused(Plan(name), seated(role, window=900))) == is_refused
+    assert bool(refused(Plan(name), reseated(role, window=900))) == is_refused
 
 
 def test_debaters_who_are_not_seated_are_not_looked_at() -> None:
@@ -95,13 +104,13 @@ def test_debaters_who_are_not_seated_are_not_looked_at() -> None:
 
 
 def test_of_a_single_judge_s_styles_only_the_chosen_one_counts() -> None:
-    small = seated("judge", window=900)
+    small = reseated("judge", window=900)
     plain, examples = (
         needed(refused(Plan("single", options=DebateOptions(style=style)), small))
         for style in ("", "examples")
     )
     assert plain < examples
-    between = seated("judge", window=800 + plain)
+    between = reseated("judge", window=800 + plain)
     assert refused(Plan("single"), between) == ""
     assert refused(Plan("single", options=DebateOptions(style="examples")), between)
 
@@ -145,3 +154,75 @@ def test_what_is_refused_could_not_have_been_asked_and_the_rest_goes_on(
         assert not has_ended
     elif not refused(plan, of_window(window - MARGIN), view.case):
         assert has_ended
+
+
+ONE, OTHER, THIRD = Seat("openai/one", max_tokens=150), Seat("openai/two"), Seat("openai/three")
+MODELS = RosterSheet("two", debaters=(DebaterSeat("Ada", ONE), DebaterSeat("Ben", OTHER)))
+
+
+@pytest.mark.parametrize("protocol", ["colmad", "copmad", "adaptive"])
+def test_the_first_debaters_model_judges_where_no_model_does(protocol: str) -> None:
+    judge = seated_for(Plan(protocol), MODELS).judge
+    assert judge.model == ONE.model
+    assert judge.max_tokens == MODELS.judge.max_tokens  # a turn's length would cut its reasons
+
+
+def test_another_model_in_the_judges_seat_keeps_it() -> None:
+    sheet = replace(MODELS, judge=THIRD)
+    assert seated_for(Plan("colmad"), sheet) == sheet
+
+
+@pytest.mark.parametrize("protocol", ["ceda", "single", "audit", "nothing"])
+def test_other_protocols_change_no_seat(protocol: str) -> None:
+    assert seated_for(Plan(protocol), MODELS) == MODELS
+
+
+def test_built_in_readers_are_judged_by_the_built_in_judge() -> None:
+    assert seated_for(Plan("colmad"), RosterSheet("builtin")) == RosterSheet("builtin")
+    mixed = replace(MODELS, debaters=(MODELS.debaters[0], DebaterSeat("Cleo", Seat())))
+    assert seated_for(Plan("colmad"), mixed) == mixed
+
+
+def test_the_calls_that_are_expected_have_that_judge() -> None:
+    steps = list(steps_of(MODELS, Size(100, protocol="colmad"), is_most=False))
+    models = [step.seat.model for step in steps for _ in range(step.calls) if step.seat.model]
+    asked = PROTOCOLS["colmad"].calls(2, Plan("colmad"))
+    assert sorted(models) == ["openai/one"] * 4 + ["openai/two"] * 3
+    assert len(models) == asked.total
+
+
+def test_the_trace_names_that_judge() -> None:
+    place = workplace([])
+    roster = seated(seated_for(Plan("colmad"), MODELS), place.work)
+    used = {role.role: role for role in roster.roles_used(lambda text: text[:6])}
+    assert (used["judge"].agent, used["judge"].built_in) == ("one", False)
+
+
+DOCS = (ROOT / "docs/protocols.md").read_text(encoding="utf-8")
+ROWS = {
+    cells[0].strip("`"): cells
+    for cells in (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in DOCS.splitlines()
+    )
+    if re.fullmatch(r"`\w+`", cells[0])
+}
+
+
+def test_every_protocol_is_told_of_and_no_other() -> None:
+    assert set(ROWS) == set(NAMES)
+    assert set(re.findall(r"^\*\*`(\w+)`\*\*:", DOCS, re.MULTILINE)) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_calls_are_those_of_the_formula(name: str) -> None:
+    counted = [PROTOCOLS[name].calls(debaters, Plan(name)) for debaters in (2, 3, 4)]
+    assert ROWS[name][2:5] == [f"{calls.total} ({calls.chain})" for calls in counted]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_are_those_that_are_taken(name: str) -> None:
+    told = set(re.findall(r"--[a-z]+", ROWS[name][5]))
+    own = PROTOCOLS[name].options
+    assert told == {"--seed" if one == "seed" else OPTION_WORDS[one] for one in own
+                    if one == "seed" or one in OPTION_WORDS}  # fmt: skip
+    assert set(own) <= set(options_of(Plan(name)))
