@@ -32,14 +32,7 @@ from core.baseline.entailment import (
 )
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import WEIGHTS, Tell, engine_digest, engine_of, require_weighed
-from core.evaluation.evaluate import (
-    Measured,
-    Order,
-    answers,
-    evaluate,
-    result_of,
-    sampled,
-)
+from core.evaluation.evaluate import Measured, Order, answers, evaluate, result_of, sampled
 from core.evaluation.evaluate import labelled_rows as rows_of
 from core.evaluation.files import GoldRow, GoldSpan, part_of
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction

@@ -102,9 +102,7 @@ def _difference(one: Measure, other: Measure) -> Measure:
 
 
 NOT_THERE = "–"
-TITLES = {
-    "single": "a single judge",
-}
+TITLES = {"single": "a single judge"}
 
 
 def as_table(result: Mapping[str, Any]) -> str:

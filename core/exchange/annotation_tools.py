@@ -89,10 +89,7 @@ def _argilla_row(record: Record) -> ExchangeRow:
         golds=golds,
         corrections=corrections,
         suggestions=(*earlier, *_suggestions(record, response)),
-        others=(
-            *others_of(others, (GOLD, LANGUAGE, MORE)),
-            *others_of(fields.fields, FIELDS),
-        ),
+        others=(*others_of(others, (GOLD, LANGUAGE, MORE)), *others_of(fields.fields, FIELDS)),
         place=record.line,
     )
 

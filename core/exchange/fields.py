@@ -48,8 +48,7 @@ T = TypeVar("T")
 
 
 def rows_of(
-    items: Iterable[tuple[int, object] | Problem],
-    row_of: Callable[[Record], T | None],
+    items: Iterable[tuple[int, object] | Problem], row_of: Callable[[Record], T | None]
 ) -> tuple[list[T], list[Problem]]:
     """Every item read by `row_of` or listed with what is wrong with it; None passes one over."""
     rows: list[T] = []

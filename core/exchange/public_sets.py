@@ -423,16 +423,7 @@ def _notes(marks: Sequence[Mark]) -> str:
     return "\n".join(dict.fromkeys(note for *_, note in marks if note))
 
 
-RAGTRUTH = (
-    "id",
-    "response",
-    "question",
-    "language",
-    "labels",
-    "source_info",
-    "source_name",
-    OWN,
-)
+RAGTRUTH = ("id", "response", "question", "language", "labels", "source_info", "source_name", OWN)
 SOURCE = "source_id"
 MORE = "more_sources"
 
@@ -547,12 +538,7 @@ def _ragtruth_plain(row: ExchangeRow) -> dict[str, Any]:
     made |= {name: value for name, value in others.items() if name not in (*RAGTRUTH, MORE)}
     if answer is not None:
         made["labels"] = [
-            {
-                "start": span.start,
-                "end": span.end,
-                "text": span.text,
-                "label_type": span.category,
-            }
+            {"start": span.start, "end": span.end, "text": span.text, "label_type": span.category}
             for span in answer.spans
         ]
     made |= {"question": row.question} if row.question else {}

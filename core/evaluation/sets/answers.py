@@ -23,14 +23,7 @@ from core.evaluation.files import (
     rows_in,
 )
 from core.exchange.packed import tarred
-from core.exchange.rows import (
-    FACT_IS_TRUE,
-    WRONG_IS_TRUE,
-    Record,
-    found_spans,
-    label_of,
-    word,
-)
+from core.exchange.rows import FACT_IS_TRUE, WRONG_IS_TRUE, Record, found_spans, label_of, word
 from core.schema.records import Label
 
 CLAIM_FILES = {

@@ -145,11 +145,7 @@ FEVER: Labels = {
     "not_enough_info": "unclear",
 }
 CLIMATE: Labels = {**FEVER, "disputed": "unclear"}
-THREE: Labels = {
-    "entailment": "supported",
-    "contradiction": "hallucinated",
-    "neutral": "unclear",
-}
+THREE: Labels = {"entailment": "supported", "contradiction": "hallucinated", "neutral": "unclear"}
 LETTERS: Labels = {"e": "supported", "c": "hallucinated", "n": "unclear"}
 HEALTHVER: Labels = {"supports": "supported", "refutes": "hallucinated", "neutral": "unclear"}
 COVID: Labels = {

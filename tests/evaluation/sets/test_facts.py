@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.evaluation.sets.answers import (
-    load_factscore,
-    load_halueval2,
-    load_helm,
-    load_triplets,
-)
+from core.evaluation.sets.answers import load_factscore, load_halueval2, load_helm, load_triplets
 from core.runtime.errors import InputError
 from tests.evaluation.sets.files import load, write, write_lines, write_list
 
