@@ -100,9 +100,8 @@ UNRATED = Ratings({}, {})
 def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> Ratings:
     """The ratings of `most` runs at most, where there is a reason and an explanation.
 
-    Raises:
-        BudgetReached: a cap leaves no room for the first rating.
-        ModelError: the service failed; what was rated stays in the ledger.
+    Raises BudgetReached: a cap leaves no room for the first rating. Raises ModelError: the service
+    failed; what was rated stays in the ledger.
     """
     own: dict[str, int] = {}
     other: dict[str, int] = {}
@@ -137,7 +136,6 @@ def aligned(
 
 
 def _reason_of_another(reason: Reasons, reasons: Sequence[Reasons]) -> str:
-    """What a person gave on the next case of that label; empty where there is none."""
     same = [r for r in reasons if r.label == reason.label and r.reason]
     places = [place for place, r in enumerate(same) if r.run_id == reason.run_id]
     for step in range(1, len(same)):
@@ -181,7 +179,6 @@ def _share(parts: Sequence[tuple[float, float, str]]) -> dict[str, float] | None
 
 
 def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[Paired]:
-    """All pairs of protocols with a rated case in common."""
     by_protocol: dict[str, dict[str, int]] = defaultdict(dict)
     for reason in reasons:
         if reason.run_id in own:
@@ -265,11 +262,7 @@ def _say(words: str) -> None:
 
 
 def _measured(home: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """All figures; what was not cut short is kept beside the project, for the page.
-
-    Raises:
-        ReviewError: there is no project, the model's name is none, or a call failed.
-    """
+    """All figures; what was not cut short is kept beside the project, for the page."""
     if not home.is_dir():
         raise InputError(f"Expected a home at {home}, found none; give --home FOLDER.")
     with open_store(home) as store:
@@ -302,11 +295,7 @@ def _asked(
     reasons: Sequence[Reasons],
     given: argparse.Namespace,
 ) -> tuple[Ratings, dict[str, Any]]:
-    """The model's ratings, and what its calls came to, which is said where they break off too.
-
-    Raises:
-        ReviewError: the model's name is none, or a call failed.
-    """
+    """The model's ratings, and what its calls came to, which is said where they break off too."""
     sheet = chosen_roster(home, "", given.model, given.api_base).sheet
     work, table = work_of(home, store, project, given.by, given.token_cap)
     rate = rated_at(work, replace(sheet.judge, temperature=0.0))

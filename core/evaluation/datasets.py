@@ -75,10 +75,8 @@ def load(
     """The rows of a set, lazily; `folder` is the one that holds the sets' folders.
 
     `split` is dev20, train80, train70 or calibration10 (by hash of the group), a split that files
-    are named after, or a file's name; without it every file of the set is read.
-
-    Raises:
-        InputError: set or task is unknown, files are missing, or (while reading) a row is broken.
+    are named after, or a file's name; without it every file of the set is read. Raises InputError:
+    set or task is unknown, files are missing, or (while reading) a row is broken.
     """
     rule = rule_of(name, task)
     if not folder.is_dir():
@@ -95,8 +93,7 @@ def load(
 def tasks_of(name: str) -> tuple[str, ...]:
     """The tasks of a set, the one taken by default first; ("",) where there is nothing to choose.
 
-    Raises:
-        InputError: the set is unknown.
+    Raises InputError: the set is unknown.
     """
     tasks = tuple(rule.task for rule in RULES if rule.name == name)
     if not tasks:
@@ -105,11 +102,7 @@ def tasks_of(name: str) -> tuple[str, ...]:
 
 
 def rule_of(name: str, task: str | None = None) -> Rule:
-    """The rule of a set and a task.
-
-    Raises:
-        InputError: there is no such set, or it has no such task.
-    """
+    """The rule of a set and a task. Raises InputError."""
     tasks = tasks_of(name)
     wanted = tasks[0] if task is None else task
     for rule in RULES:

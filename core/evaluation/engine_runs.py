@@ -56,11 +56,7 @@ from core.verdict.consensus_weights import LearnedWeigher, learned_in, with_weig
 
 
 def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
-    """Refuse learned weights where nobody's answers are weighed.
-
-    Raises:
-        InputError: with the protocols that were chosen.
-    """
+    """Refuse learned weights where nobody's answers are weighed. Raises InputError."""
     if is_learned and not any(may_be_learned(plan) for plan in plans):
         left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
         names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
@@ -73,9 +69,8 @@ def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
 def weights_in_use(store: Store, home: Path) -> Learned:
     """The weights of debaters that the home's first project goes by.
 
-    Raises:
-        InputError: there are none, or they are of no debater's answers.
-        ConfigError: they are not as they were learned.
+    Raises InputError: there are none, or they are of no debater's answers. Raises ConfigError: they
+    are not as they were learned.
     """
     project = store.projects.first()
     found = store.learned.in_use(CONSENSUS, project.id) if project else None
@@ -88,11 +83,7 @@ def weights_in_use(store: Store, home: Path) -> Learned:
 
 
 def weights_said(weigher: Weigher) -> str:
-    """The weigher's method, and which debaters it does not know.
-
-    Raises:
-        InputError: they are learned, of none of these debaters.
-    """
+    """The weigher's method, and which debaters it does not know. Raises InputError."""
     if not isinstance(weigher, LearnedWeigher):
         return weigher.method
     unknown = weigher.unknown
@@ -283,10 +274,8 @@ def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -
     """The engine as the home's settings and active classifier have it.
 
     All answers count alike, unless it `is_learned`: then they count by the weights that are in use
-    in the home's first project, where the plan's protocol weighs answers.
-
-    Raises:
-        InputError: there are none in use.
+    in the home's first project, where the plan's protocol weighs answers. Raises InputError: there
+    are none in use.
     """
     with open_store(home) as store:
         settings = store.projects.settings()
@@ -332,8 +321,7 @@ class EngineRuns:
     def predictions(self, rows: Sequence[GoldRow], what: str) -> list[Prediction]:
         """What the engine says of each row, in order; `what` names the rows on screen.
 
-        Raises:
-            ModelError: a budget is spent, or several rows in a row failed; the rest is kept.
+        Raises ModelError: a budget is spent, or several rows in a row failed; the rest is kept.
         """
         digests = [digest_of(row) for row in rows]
         said = {d: found for d in digests if (found := self.kept.get(d)) is not None}
@@ -355,19 +343,14 @@ class EngineRuns:
     def weights(self) -> str | None:
         """By which weights debaters' answers count, in words; None where nobody weighs them.
 
-        Raises:
-            InputError: the learned ones are of none of this roster's debaters.
+        Raises InputError: the learned ones are of none of this roster's debaters.
         """
         if not is_weighed(self.engine.plan):
             return None
         return weights_said(self.seated("weights").roster.weigher)
 
     def checked(self, digest: str, row: GoldRow) -> Progress:
-        """The whole run over a row, which is not kept.
-
-        Raises:
-            InputError: the row cannot be stored as a case.
-        """
+        """The whole run over a row, which is not kept. Raises InputError."""
         material = Material(row.response, row.question, row.documents, row.images)
         return self.bench.check(material, self.seated(digest), self.engine.plan, Stop())
 
@@ -478,7 +461,6 @@ def _why(progress: Progress) -> str:
 
 
 def _by_documents(rows: Sequence[tuple[str, GoldRow]]) -> list[tuple[str, GoldRow]]:
-    """Rows over the same documents after one another, so that these are read once."""
     first: dict[tuple[object, ...], int] = {}
     for place, (_, row) in enumerate(rows):
         first.setdefault((row.documents, row.images), place)

@@ -47,11 +47,7 @@ class Way:
 
 
 def ways_of(text: str) -> tuple[Way, ...]:
-    """The ways that a list names, each once, in its order.
-
-    Raises:
-        InputError: a protocol or option is not known, or a value is none of its own.
-    """
+    """The ways that a list names, each once, in its order. Raises InputError."""
     named = dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(_way(name) for name in named)
 
@@ -69,7 +65,6 @@ def _way(name: str) -> Way:
 
 
 def _option(key: str, value: str) -> dict[str, Any]:
-    """The option as `DebateOptions` has it."""
     if key == "swap" and not value:
         return {"is_swapped": True}
     is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS
@@ -103,7 +98,6 @@ def sampled(rows: Sequence[GoldRow], limit: int | None, seed: int) -> list[GoldR
 
 
 def _counts(there: dict[str, int], limit: int) -> list[tuple[str, int]]:
-    """How many of each label: the whole part of its share, then the largest rests."""
     whole = sum(there.values())
     shares = {name: n * limit / whole for name, n in sorted(there.items())}
     counts = {name: int(share) for name, share in shares.items()}
@@ -166,10 +160,8 @@ def evaluate(
 
     `seconds` is the time that the rows took when they were checked, now or in an earlier call;
     `failed` counts the rows that broke off, `trivial_failed` those without or with other evidence.
-
-    Raises:
-        InputError: the set is unknown, missing, broken or without labels.
-        ModelError: a budget is spent or a service fails; what is done is kept.
+    Raises InputError: the set is unknown, missing, broken or without labels. Raises ModelError: a
+    budget is spent or a service fails; what is done is kept.
     """
     rule = rule_of(order.dataset, order.task)
     there = labelled_rows(order)
@@ -209,7 +201,6 @@ class Measured:
 
 
 def _counted_rows(measured: Measured) -> dict[str, Any]:
-    """How many rows there are, of which kinds, and how long they took."""
     found = measured.found
     rows, seconds = len(found.rows), sum(one.seconds for one in found.said)
     answered = int(found.answered.sum())
@@ -258,11 +249,7 @@ def result_of(
 
 
 def labelled_rows(order: Order) -> list[GoldRow]:
-    """The set's rows that people labelled.
-
-    Raises:
-        InputError: there is no row, or none has a label.
-    """
+    """The set's rows that people labelled. Raises InputError."""
     rows = list(load(order.dataset, order.folder, task=order.task, split=order.split))
     where = f"{order.dataset} in {order.folder}"
     if not rows:
@@ -319,6 +306,5 @@ def answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:
 
 
 def _causes(said: Sequence[Prediction]) -> dict[str, int]:
-    """Why rows were left unclear, the most frequent first."""
     causes = Counter(one.cause.split(":")[0] for one in said if one.label == "unclear")
     return dict(causes.most_common())

@@ -113,9 +113,7 @@ def data_files(folder: Path, patterns: Sequence[str], split: str | None = None) 
     """The files under the folder that match, sorted; those of one split where it is named.
 
     Patterns are for the path relative to the folder, without a last `.gz`; `*` does not cross `/`.
-
-    Raises:
-        InputError: there is no such folder, or no file in it matches.
+    Raises InputError: there is no such folder, or no file in it matches.
     """
     if not folder.is_dir():
         raise InputError(
@@ -157,29 +155,17 @@ def is_of_split(name: str, split: str) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """A file's text, plain or gzipped.
-
-    Raises:
-        InputError: it cannot be read, is cut off, is too large or is not UTF-8.
-    """
+    """A file's text, plain or gzipped. Raises InputError."""
     return _decoded(str(path), lambda: _whole_file(path))
 
 
 def read_member(path: Path, member: str, password: str = "") -> str:
-    """The text of one file inside a zip, read in memory.
-
-    Raises:
-        InputError: as `read_text`, or the zip holds no such file.
-    """
+    """The text of one file inside a zip, read in memory. Raises InputError."""
     return _decoded(f"{path}/{member}", lambda: _whole_member(path, member, password))
 
 
 def members(path: Path) -> tuple[str, ...]:
-    """The names of the files inside a zip, sorted.
-
-    Raises:
-        InputError: it is no zip.
-    """
+    """The names of the files inside a zip, sorted. Raises InputError: it is no zip."""
     try:
         with zipfile.ZipFile(path) as archive:
             return tuple(sorted(i.filename for i in archive.infolist() if not i.is_dir()))
@@ -303,7 +289,6 @@ def _objects(
 
 
 def _after(text: str, place: int, sign: str, file: str, line: int) -> int:
-    """The place of what follows the sign, which must come next."""
     place = _next(text, place)
     if text[place : place + 1] != sign:
         found = text[place : place + 20] or "the end of the file"
@@ -312,7 +297,6 @@ def _after(text: str, place: int, sign: str, file: str, line: int) -> int:
 
 
 def _next(text: str, place: int) -> int:
-    """The first place from here on that is no white space."""
     while text[place : place + 1].isspace():
         place += 1
     return place

@@ -86,7 +86,6 @@ def span_scores(found: Outcomes) -> SpanScores | None:
 
 
 def _iou(counts: Numbers) -> Numbers:
-    """(n,) intersection over union; 1 where nothing is marked on either side."""
     both, marked, gold = counts.T
     either = marked + gold - both
     return np.asarray(np.where(either == 0, 1.0, both / np.where(either == 0, 1.0, either)))
@@ -113,7 +112,6 @@ def _correlation(row: GoldRow, said: Prediction) -> float:
 
 
 def _marked(spans: Sequence[GoldSpan], length: int) -> Flags:
-    """(length,) True where any span lies over a character."""
     marked = np.zeros(length, dtype=bool)
     for span in spans:
         marked[span.start : span.end] = True
@@ -121,7 +119,6 @@ def _marked(spans: Sequence[GoldSpan], length: int) -> Flags:
 
 
 def _shares(spans: Sequence[GoldSpan], length: int) -> Numbers:
-    """(length,) the highest p of any span over a character, 0 where there is none."""
     shares = np.zeros(length)
     for span in spans:
         inside = slice(span.start, span.end)
@@ -184,7 +181,6 @@ def _label_measures(found: Outcomes) -> dict[str, Measure]:
 
 
 def _forced_measures(found: Outcomes) -> dict[str, Measure]:
-    """A label for every row that has evidence, by its probability alone."""
     wrong, held = found.wrong, found.forced
     has_p = np.array([said.p is not None for said in found.said], dtype=bool)
     right = ((found.p >= PRIOR) == wrong) & has_p
@@ -243,7 +239,6 @@ def _matthews(
 
 
 def _ranking(p: Numbers, wrong: Flags) -> Measure:
-    """AUROC: how often a positive row has the higher p; ties count half."""
     order = np.argsort(p, kind="stable")
     starts = np.flatnonzero(np.diff(p[order], prepend=-1.0))
     positive = wrong[order]
@@ -311,13 +306,11 @@ def _mean(values: Numbers | Flags) -> Measure:
 
 
 def _mean_of(values: Flags, inside: Flags) -> Measure:
-    """The mean over some rows."""
     numbers, counted = (values & inside).astype(np.float64), inside.astype(np.float64)
     return lambda weights: _share(weights @ numbers, weights @ counted)
 
 
 def _mean_known(values: Numbers) -> Measure:
-    """The mean over rows that have a value."""
     known = ~np.isnan(values)
     sums = np.where(known, values, 0.0)
     return lambda weights: _share(weights @ sums, weights @ known.astype(np.float64))
@@ -334,7 +327,6 @@ def _alike_by_chance(counts: Numbers) -> Measure:
 
 
 def _share(part: Numbers, whole: Numbers) -> Numbers:
-    """NaN where the whole is nothing."""
     empty = whole == 0
     return np.where(empty, np.nan, part / np.where(empty, 1.0, whole))
 

@@ -173,11 +173,7 @@ LABELS = ("supported", "hallucinated", "unclear")
 
 
 def digest_of(row: GoldRow) -> str:
-    """Names what an engine is shown of a row; its gold label is not among it.
-
-    Raises:
-        InputError: an image of the row cannot be read.
-    """
+    """Names what an engine is shown of a row; its gold label is not among it. Raises InputError."""
     try:
         images = [hashlib.sha256(path.read_bytes()).hexdigest() for path in row.images]
     except OSError as error:
@@ -193,11 +189,7 @@ class Kept:
     """The predictions of one engine on one set; a file of JSON lines."""
 
     def __init__(self, home: Path, name: str, identity: Sequence[str]) -> None:
-        """`identity` holds all that another prediction could come from.
-
-        Raises:
-            ConfigError: the home cannot be written.
-        """
+        """`identity` holds all that another prediction could come from. Raises ConfigError."""
         digest = hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:16]
         self.path = home / FOLDER / f"{name}-{digest}.jsonl"
         self._known: dict[str, Prediction] = {}

@@ -72,11 +72,7 @@ class Paired:
 
 
 def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
-    """`found` beside `other`, which holds the same rows in the same order.
-
-    Raises:
-        ValueError: they hold other rows.
-    """
+    """`found` beside `other`, which holds the same rows in the same order. Raises ValueError."""
     if [row.id for row in found.rows] != [row.id for row in other.rows]:
         raise ValueError("paired figures need the same rows")
     here, there = measures(found), measures(other)
@@ -124,7 +120,6 @@ def as_table(result: Mapping[str, Any]) -> str:
 
 
 def _verdicts(result: Mapping[str, Any], baseline: str) -> list[str]:
-    """What each comes to, and what it takes."""
     head = (
         "Protocol", "Balanced accuracy", "AUROC", "Answered", "Turns taken", "Calls at most",
         "Seconds", f"Against {baseline}", "Righted / wronged",
@@ -182,7 +177,6 @@ def _agent_cells(one: Mapping[str, Any]) -> list[str]:
 
 
 def _figure(figure: Mapping[str, float] | None, *, signed: bool = False) -> str:
-    """Value and interval; a dash where the rows cannot show it."""
     if figure is None:
         return NOT_THERE
     form = "{:+.3f}" if signed else "{:.3f}"
@@ -236,9 +230,8 @@ class Compared:
 def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
     """All protocols on the same rows; the baseline is the first, also where it is not among them.
 
-    Raises:
-        InputError: a set, roster or protocol is not known, or there are no labelled rows.
-        ModelError: a budget is spent or a service fails; what is done is kept.
+    Raises InputError: a set, roster or protocol is not known, or there are no labelled rows. Raises
+    ModelError: a budget is spent or a service fails; what is done is kept.
     """
     order = wanted.order
     if rule_of(order.dataset, order.task).is_recorded:
@@ -290,7 +283,6 @@ class _Checked:
 def _checked(
     engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell, name: str
 ) -> _Checked:
-    """What the engine says of the rows, now or in an earlier call."""
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
         weights = runs.weights()
@@ -375,11 +367,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _wanted(given: argparse.Namespace) -> Compared:
-    """What the arguments ask for.
-
-    Raises:
-        InputError: a number is out of range, or a protocol is not known.
-    """
+    """What the arguments ask for."""
     is_built_in = not given.model and given.roster == BUILT_IN
     names = ",".join(FOR_READERS if is_built_in else PROTOCOLS)
     ways, (baseline, *others) = ways_of(given.protocols or names), ways_of(given.against)

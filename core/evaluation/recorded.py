@@ -41,8 +41,7 @@ def detectors_of(
 ) -> list[Detector]:
     """Who spoke of every case, in order; only those of that name and prompt where they are given.
 
-    Raises:
-        InputError: there is no such detector.
+    Raises InputError: there is no such detector.
     """
     there = set.intersection(*(set(case.said) for case in cases)) if cases else set()
     found = sorted(d for d in there if name in (None, d.name) and prompt in (None, d.prompt))
@@ -239,7 +238,6 @@ def _all_words(case: RecordedCase, names: Sequence[str], detectors: Sequence[Det
 
 
 def _votes(fitting: Fitting, detectors: Sequence[Detector]) -> Votes:
-    """The verdicts as the agents' consensus takes them."""
     cases = fitting.cases
     said = [[(1.0 + VERDICTS[case.said[d].label]) / 2.0 for d in detectors] for case in cases]
     return Votes(
@@ -305,11 +303,7 @@ class Wanted:
 def evaluate_recorded(
     order: Order, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
-    """The object of `python -m core evaluate --system … --json`.
-
-    Raises:
-        InputError: the system, the detector or what it is to learn from is not there.
-    """
+    """The object of `python -m core evaluate --system … --json`. Raises InputError."""
     _require(order, wanted)
     began = clock()
     cases = _cases(order, order.folder)
@@ -340,7 +334,6 @@ def evaluate_recorded(
 
 
 def _require(order: Order, wanted: Wanted) -> None:
-    """Refuse what does not go together, with what would."""
     if order.dataset not in RECORDED_SETS or order.task != "recorded":
         known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_SETS)
         raise InputError(f"Expected {known} with --system; found --dataset {order.dataset}.")
@@ -353,7 +346,6 @@ def _require(order: Order, wanted: Wanted) -> None:
 
 
 def _cases(order: Order, folder: Path) -> list[RecordedCase]:
-    """The set's cases of the split that is wanted, or the seeded sample of them."""
     if not folder.is_dir():
         raise InputError(
             f"Expected a folder that holds the data sets' folders at {folder}, found none."
@@ -394,7 +386,6 @@ def _said(
 
 
 def _how(wanted: Wanted, fitting: Fitting | None) -> str | None:
-    """What was learned from, in words."""
     if fitting is None:
         return None
     if wanted.fit is None:

@@ -45,11 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def stored_results(folder: Path) -> list[Result]:
-    """All results in the folder, by set, task and split.
-
-    Raises:
-        InputError: a file is not what `evaluate --keep` writes.
-    """
+    """All results in the folder, by set, task and split. Raises InputError."""
     results: list[Result] = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -77,11 +73,7 @@ def tables_of(results: Sequence[Result]) -> str:
 
 
 def with_tables(text: str, tables: str) -> str:
-    """The page with the tables between its markers.
-
-    Raises:
-        InputError: a marker is not there exactly once, or they are in the wrong order.
-    """
+    """The page with the tables between its markers. Raises InputError."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in before or END in after:
@@ -122,7 +114,6 @@ def _name(result: Result) -> str:
 
 
 def _figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
-    """A figure of the engine, or of a trivial answer."""
 
     def cell(result: Result) -> str:
         figures = result["trivial"].get(trivial, {}) if trivial else result["metrics"]
@@ -137,7 +128,6 @@ def _figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
 
 
 def _both(first: Cell, second: Cell) -> Cell:
-    """Two figures side by side; one dash where neither is there."""
 
     def cell(result: Result) -> str:
         told = first(result), second(result)

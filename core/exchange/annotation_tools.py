@@ -65,11 +65,7 @@ USER, GOLD, LANGUAGE, MORE = "user.", "gold", "language", "counterpoint"
 
 
 def read_argilla(name: str, data: bytes) -> Read:
-    """The records of a file.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The records of a file. Raises InputError: nothing in it can be read."""
     return read_of(json_items(text_of(name, data)), _argilla_row, "row")
 
 
@@ -169,7 +165,6 @@ def _answer(
 
 
 def _suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
-    """Argilla keeps one suggestion a question; those of one agent belong together."""
     by_agent: dict[str, dict[str, Any]] = {}
     for question, value in _mapping(record, "suggestions").items():
         if question not in ("label", "spans") or value is None:
@@ -283,11 +278,7 @@ def config_of(categories: Sequence[str]) -> str:
 
 
 def read_label_studio(name: str, data: bytes) -> Read:
-    """The tasks of a file.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The tasks of a file. Raises InputError: nothing in it can be read."""
     items = list(json_items(text_of(name, data)))
     return read_of(items, partial(_row, _unit_of_file(items)), "row")
 
@@ -378,7 +369,6 @@ def _people(
 
 
 def _person(annotation: Record) -> str:
-    """Who annotated: a name, an address or a number."""
     named = annotation.fields.get("created_username")
     if isinstance(named, str) and named.strip():
         return named.strip()
@@ -423,7 +413,6 @@ def _result(
 
 
 def _choice(value: dict[str, Any], name: object) -> Label | None:
-    """The verdict; other choices of somebody's project are theirs."""
     choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     is_verdict = name in ("verdict", "label")

@@ -68,10 +68,9 @@ def restore(
 ) -> tuple[Project, bool]:
     """(the content's project, whether it was stored); one that is here already is left as it is.
 
-    Raises:
-        InputError: its parts do not belong together.
-        NotAllowed: `by` may not begin a project here; in an empty home everybody may.
-        ConflictError: some of its cases are here, but not as this project.
+    Raises InputError: its parts do not belong together. Raises NotAllowed: `by` may not begin a
+    project here; in an empty home everybody may. Raises ConflictError: some of its cases are here,
+    but not as this project.
     """
     _require_sense(content)
     with store.writing():
@@ -287,7 +286,6 @@ def _lists(store: Store, project: Project) -> dict[str, list[Any]]:
 
 
 def _trace(store: Store, run: Run) -> bytes:
-    """The run's trace; empty where it has not begun."""
     try:
         return export_trace(store, run.id, 0.0, 0.0)
     except InputError:
@@ -329,12 +327,9 @@ class Taken:
 def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Taken:
     """Store an archive's project, by the person who is its admin then.
 
-    A project that is here already, case by case, is left as it is.
-
-    Raises:
-        NotAllowed: `by` may not begin a project here.
-        InputError: the file is no archive, damaged, changed, too large, or newer than this code.
-        ConflictError: some of its cases are here under another project.
+    A project that is here already, case by case, is left as it is. Raises NotAllowed: `by` may not
+    begin a project here. Raises InputError: the file is no archive, damaged, changed, too large, or
+    newer than this code. Raises ConflictError: some of its cases are here under another project.
     """
     content, lists = _read(stream)
     try:
@@ -376,7 +371,6 @@ def _read(stream: BinaryIO) -> tuple[Content, dict[str, list[Any]]]:
 
 
 def _require_bounds(packed: zipfile.ZipFile) -> None:
-    """Refuse what is too large or oddly named before anything of it is unpacked."""
     infos = packed.infolist()
     if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_ARCHIVE:
         raise InputError(
@@ -395,7 +389,6 @@ def _require_bounds(packed: zipfile.ZipFile) -> None:
 
 
 def _manifest(packed: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
-    """(the archive's version, the sha256 of each member's bytes)."""
     manifest = _value(packed.read(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")

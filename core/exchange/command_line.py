@@ -114,11 +114,7 @@ Out = Callable[[str | bytes], None]
 
 
 def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Bring a file in; 0 where something came in or was there, else 2.
-
-    Raises:
-        InputError: the file cannot be read at all, or there is no such project.
-    """
+    """Bring a file in; 0 where something came in or was there, else 2. Raises InputError."""
     name = shown_safely(Path(given.file).name if given.file != "-" else "standard input")
     if given.format == ARCHIVE:
         return _take_archive(given, home, say, out)
@@ -142,11 +138,7 @@ def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
 
 
 def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Write a project's cases; 0.
-
-    Raises:
-        InputError: there is no such project, or the file cannot be written.
-    """
+    """Write a project's cases; 0. Raises InputError."""
     if given.balanced and given.format != TRAJECTORIES:
         raise InputError("Expected --balanced only with --format trajectories; leave it out.")
     with open_store(home) as store:
@@ -171,7 +163,6 @@ def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
 
 
 def _tell(told: Mapping[str, object], given: argparse.Namespace, say: Say, out: Out) -> None:
-    """One JSON object; on standard error where the file goes to standard output."""
     line = json.dumps(told, ensure_ascii=False)
     if given.out == "-":
         say(line)
@@ -200,7 +191,6 @@ def _give_archive(
 def _give_trajectories(
     store: Store, project: Project, given: argparse.Namespace, say: Say, out: Out
 ) -> int:
-    """Both files; to standard output only what is learned from."""
     found = sorted_out(store, project, given.only, balance=given.balanced)
     _write(given.out, found.kept_file, out)
     if given.out != "-":
@@ -226,11 +216,7 @@ def _take_archive(given: argparse.Namespace, home: Path, say: Say, out: Out) -> 
 
 
 def project_named(store: Store, name: str | None, person: str) -> Project:
-    """The project of that name, without one the first.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """The project of that name, without one the first. Raises InputError."""
     if name is None:
         return first_project(store, person, time.time())
     projects = store.projects.all()
@@ -242,11 +228,7 @@ def project_named(store: Store, name: str | None, person: str) -> Project:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file: it appears whole or not at all.
-
-    Raises:
-        InputError: it cannot be written there.
-    """
+    """Write a file: it appears whole or not at all. Raises InputError."""
     temporary: Path | None = None
     try:
         if path.exists() and not path.is_file():  # a pipe or a device takes it as it comes

@@ -90,11 +90,7 @@ def reason(error: InputError) -> str:
 
 
 def case_id(value: object) -> str:
-    """The case's own id; "" where there is none.
-
-    Raises:
-        InputError: it is neither a text nor a number, too long, or not printable.
-    """
+    """The case's own id; "" where there is none. Raises InputError."""
     if value is None or value == "":
         return ""
     is_fit = isinstance(value, str | int | float) and not isinstance(value, bool)
@@ -120,11 +116,7 @@ def plain_text(record: Record, *names: str) -> str:
 
 
 def label_of(value: object) -> Label | None:
-    """What a label's word means; None where there is none.
-
-    Raises:
-        InputError: the word is not known; bare numbers mean opposite things in different sets.
-    """
+    """What a label's word means; None where there is none. Raises InputError."""
     if value is None or value == "":
         return None
     found = LABELS.get(value.strip().lower()) if isinstance(value, str) else None
@@ -137,11 +129,7 @@ def label_of(value: object) -> Label | None:
 
 
 def spans_of(response: str, items: object, source: str = "") -> tuple[Span, ...]:
-    """Spans written as objects with start and end, or as pairs.
-
-    Raises:
-        InputError: one does not lie in the response, or its text does not stand there.
-    """
+    """Spans written as objects with start and end, or as pairs. Raises InputError."""
     if items is None:
         return ()
     if not isinstance(items, list):
@@ -177,11 +165,7 @@ def _span(response: str, item: object, source: str, unit: Unit | None) -> Span:
 
 
 def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
-    """Stretches with the share of people who marked them.
-
-    Raises:
-        InputError: one does not lie in the response, or its share is none.
-    """
+    """Stretches with the share of people who marked them. Raises InputError."""
     if items is None:
         return ()
     if not isinstance(items, list):
@@ -196,11 +180,7 @@ def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
 
 
 def share(value: object, otherwise: float) -> float:
-    """A probability from 0 to 1; `otherwise` where there is none.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """A probability from 0 to 1; `otherwise` where there is none. Raises InputError."""
     if value is None:
         return otherwise
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -268,11 +248,7 @@ def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
 
 
 def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
-    """What agents said, as `plain_suggestion` writes it.
-
-    Raises:
-        InputError: one names no agent, or says what is no label, probability or span.
-    """
+    """What agents said, as `plain_suggestion` writes it. Raises InputError."""
     if items is None:
         return ()
     if not isinstance(items, list):

@@ -141,7 +141,6 @@ def new_golds(golds: Sequence[Gold], before: ExchangeRow, by: str, now: float) -
 
 
 def _adds_nothing(gold: Gold, answer: Gold | Correction | None) -> bool:
-    """Whether what counts already says the same and at least as much."""
     if answer is None or _marks(gold.spans) != _marks(answer.spans) or gold.label != answer.label:
         return False
     texts = (gold.reason, answer.reason), (gold.corrected_answer, answer.corrected_answer)
@@ -201,7 +200,6 @@ def judged_elsewhere(verdict: MachineVerdict) -> list[Suggestion]:
 
 
 def _with_shares(gold: Gold) -> tuple[Span, ...]:
-    """The gold's spans, each as likely as the people who marked it were many."""
     return tuple(replace(span, p=_share(span, gold.soft)) for span in gold.spans)
 
 
@@ -259,7 +257,6 @@ def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: Order
 
 
 def _events(recorded: RecordedRun, case: Case, plan: Plan, now: float) -> list[Event]:
-    """The whole run, from its start, under times of here."""
     last = max((event.at for event in recorded.events), default=0.0)
     return [
         RunStarted(now, case, plan, recorded.roles),
@@ -282,8 +279,7 @@ def take_in(
 ) -> Outcome:
     """Store a file's rows; `on_progress` is told how many are done, of how many.
 
-    Raises:
-        NotAllowed: who brings them in is no lead of the project, or none any more.
+    Raises NotAllowed: who brings them in is no lead of the project, or none any more.
     """
     outcome = Outcome(read.unit, len(read.rows) + len(read.problems))
     outcome.problems += read.problems
@@ -322,7 +318,6 @@ def foreseen(store: Store, read: Read, project: Project) -> tuple[int, int, list
 
 
 def _with_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow]:
-    """Rows without an id get one that is the same whenever the file is read again."""
     seen: Counter[str] = Counter()
     found = []
     for row in rows:
@@ -393,7 +388,6 @@ def _file(
 
 
 def _add(store: Store, home: Path, data: bytes, name: str, order: Order) -> LibraryEntry:
-    """A text as a file of the library, under a name that has it read as what it is."""
     bare = (
         "".join(c for c in name if c.isprintable() and c not in "/\\")[:LONGEST_NAME].strip()
         or NO_NAME
@@ -406,11 +400,7 @@ def _add(store: Store, home: Path, data: bytes, name: str, order: Order) -> Libr
 
 
 def _known_case(store: Store, row: ExchangeRow, project: Project) -> Case | None:
-    """The case that the row's id names, if any.
-
-    Raises:
-        InputError: it names another case.
-    """
+    """The case that the row's id names, if any."""
     case = store.cases.get(row.id)
     if case is None:
         return None

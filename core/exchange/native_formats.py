@@ -77,11 +77,7 @@ R = TypeVar("R", Gold, Correction, Suggestion, Handling)
 
 
 def read_jsonl(name: str, data: bytes) -> Read:
-    """The rows of a file.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The rows of a file. Raises InputError: nothing in it can be read."""
     found = read_of(json_lines(text_of(name, data)), _row)
     texts = {d.id: d.text or "" for row in found.rows for d in row.documents if d.id and d.text}
     rows = tuple(replace(row, documents=_with_texts(row.documents, texts)) for row in found.rows)
@@ -93,11 +89,7 @@ def _with_texts(documents: Sequence[Document], texts: Mapping[str, str]) -> tupl
 
 
 def require_schema(value: object) -> None:
-    """Refuse rows of a newer Counterpoint, and what is no schema.
-
-    Raises:
-        InputError: says which is read here.
-    """
+    """Refuse rows of a newer Counterpoint, and what is no schema. Raises InputError."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= SCHEMA:
@@ -271,7 +263,6 @@ def write_csv_table(rows: Sequence[ExchangeRow]) -> bytes:
 
 
 def _title(name: str) -> str:
-    """A further column's name; one that bears a name of ours is told apart."""
     return f"{name} (other)" if folded(name) in COLUMNS else name
 
 
@@ -325,11 +316,7 @@ Grid = Iterator[tuple[int, list[str]] | Problem]
 
 
 def read_csv_table(name: str, data: bytes) -> Read:
-    """The rows of a table under its header.
-
-    Raises:
-        InputError: it is no table with a column of responses.
-    """
+    """The rows of a table under its header. Raises InputError."""
     text, name = text_of(name, data), shown(name)
     declared = DECLARED.match(text)
     text = text[declared.end() :] if declared else text
@@ -487,7 +474,6 @@ def _answer(response: str, record: Record) -> Any:
 
 
 def _json(cell: str, name: str) -> object:
-    """The value that a cell holds as JSON; None where it is empty."""
     if not cell.strip():
         return None
     item = next(json_lines(cell.replace("\n", " ").replace("\r", " ")), None)
@@ -498,7 +484,6 @@ def _json(cell: str, name: str) -> object:
 
 
 def _csv_table_documents(cell: str, is_written: bool) -> tuple[Document, ...]:
-    """The text that the row rests on; ours are a JSON list of name and text."""
     if not cell.strip():
         return ()
     if is_written and cell.startswith("[{"):

@@ -38,11 +38,7 @@ class _Refused:
 
 
 def text_of(name: str, data: bytes) -> str:
-    """The whole text of a file, unzipped where it is gzipped, without a BOM.
-
-    Raises:
-        InputError: it is empty, too large, cut off, or not UTF-8.
-    """
+    """The whole text of a file, unzipped where it is gzipped, without a BOM. Raises InputError."""
     name = shown(name)
     if data.startswith(GZIP):
         data = unzipped(name, data)
@@ -65,11 +61,7 @@ def text_of(name: str, data: bytes) -> str:
 
 
 def unzipped(name: str, data: bytes) -> bytes:
-    """The bytes of a gzip file, one more than is allowed at most.
-
-    Raises:
-        InputError: it is cut off or damaged.
-    """
+    """The bytes of a gzip file, one more than is allowed at most. Raises InputError."""
     most = MOST_MEGABYTES * MEGABYTE + 1
     out = io.BytesIO()
     try:
@@ -139,7 +131,6 @@ def json_items(text: str) -> Iterator[tuple[int, object] | Problem]:
 
 
 def _one_or_lines(text: str, begins: int) -> Iterator[tuple[int, object] | Problem]:
-    """One object over several lines, or an object on each."""
     try:
         value, end = _decoder().raw_decode(text, begins)
     except (ValueError, RecursionError):
@@ -190,7 +181,6 @@ def _object(pairs: list[tuple[str, Any]]) -> object:
 
 
 def _checked(place: int, value: object) -> tuple[int, object] | Problem:
-    """The value, or why it is not accepted; walks without recursion."""
     level, depth = [value], 0
     while level:
         for one in level:
@@ -208,7 +198,6 @@ def _checked(place: int, value: object) -> tuple[int, object] | Problem:
 
 
 def _unfit(value: object) -> str:
-    """Why a value cannot be kept to the letter; empty where it can."""
     if isinstance(value, _Refused):
         return value.why
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
@@ -244,11 +233,7 @@ def is_tar(data: bytes) -> bool:
 
 
 def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
-    """(name, bytes) of each ordinary file in the archive, in its order.
-
-    Raises:
-        InputError: it is damaged, or holds too much.
-    """
+    """(name, bytes) of each ordinary file in the archive, in its order. Raises InputError."""
     found: list[tuple[str, bytes]] = []
     plain = unzipped(shown(name), data) if data.startswith(GZIP) else data
     if len(plain) > MOST_MEGABYTES * MEGABYTE:

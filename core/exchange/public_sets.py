@@ -71,20 +71,12 @@ MUSHROOM = ("id", "model_input", "model_output_text", "hard_labels", "soft_label
 
 
 def read_mushroom(name: str, data: bytes) -> Read:
-    """The rows of a file; those without labels are cases without a gold.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The rows of a file; those without labels are cases without a gold. Raises InputError."""
     return read_of(json_lines(text_of(name, data)), mushroom_row)
 
 
 def mushroom_row(record: Record) -> ExchangeRow:
-    """A row with what its spans say; without labels a case without a gold.
-
-    Raises:
-        InputError: a field is missing, or a span lies elsewhere.
-    """
+    """A row with what its spans say; without labels a case without a gold. Raises InputError."""
     fields = record.fields
     response = record.text("model_output_text")
     hard = fields.get("hard_labels")
@@ -138,11 +130,7 @@ NO_MARK = ("null", "")
 
 
 def read_xsum(name: str, data: bytes) -> Read:
-    """A case for each summary, with the answers of its annotators.
-
-    Raises:
-        InputError: nothing in it can be read, or it has other columns.
-    """
+    """A case for each summary, with the answers of its annotators. Raises InputError."""
     found: dict[str, list[Record]] = {}
     rows: list[ExchangeRow] = []
     problems: list[Problem] = []
@@ -163,11 +151,7 @@ def read_xsum(name: str, data: bytes) -> Read:
 def _table(
     name: str, data: bytes, delimiter: str, columns: frozenset[str], problems: list[Problem]
 ) -> Iterator[Record]:
-    """The lines of a table; a line behind which nothing can be read joins the problems.
-
-    Raises:
-        InputError: it is no text, or has other columns.
-    """
+    """The lines of a table; a line behind which nothing can be read joins the problems."""
     csv.field_size_limit(MOST_ROW)
     stream = io.StringIO(text_of(name, data), newline="")
     reader = csv.DictReader(stream, delimiter=delimiter)
@@ -185,11 +169,7 @@ def xsum_name(record: Record) -> str:
 
 
 def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
-    """The summary that all these lines are on.
-
-    Raises:
-        InputError: they are on several, or a field is missing.
-    """
+    """The summary that all these lines are on. Raises InputError."""
     name, summary = xsum_name(lines[0]), lines[0].text("summary")
     if any(line.text("summary") != summary for line in lines):
         raise InputError(f"expected one summary called {name}, found several; rename them.")
@@ -248,11 +228,7 @@ FACTUAL = "factual error"
 
 
 def read_haluquestqa(name: str, data: bytes) -> Read:
-    """Two cases a line.
-
-    Raises:
-        InputError: nothing in it can be read, or it has other columns.
-    """
+    """Two cases a line. Raises InputError: nothing in it can be read, or it has other columns."""
     rows: list[ExchangeRow] = []
     problems: list[Problem] = []
     for record in _table(name, data, "\t", HALUQUESTQA_COLUMNS, problems):
@@ -264,11 +240,7 @@ def read_haluquestqa(name: str, data: bytes) -> Read:
 
 
 def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
-    """Both answers of a line.
-
-    Raises:
-        InputError: a field is missing or no list, or there is not one answer for each span.
-    """
+    """Both answers of a line. Raises InputError."""
     pieces, answers = _listed(record, "factuality_span"), _listed(record, "factuality_label")
     if len(pieces) != len(answers) or set(answers) - {"answer1", "answer2"}:
         raise record.broken("answer1 or answer2 in factuality_label for each span", answers)
@@ -301,7 +273,6 @@ def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
 
 
 def _others(record: Record, number: int, missing: list[str]) -> tuple[tuple[str, str], ...]:
-    """Who wrote the answer, how it was compared, and marks that stand nowhere in it."""
     found = {
         "written_by": record.spare(f"ans{number}_label"),
         "category": record.spare("category"),
@@ -313,11 +284,7 @@ def _others(record: Record, number: int, missing: list[str]) -> tuple[tuple[str,
 
 
 def _listed(record: Record, name: str) -> tuple[str, ...]:
-    """The texts of a list that is written into a cell as Python writes it; empty where blank.
-
-    Raises:
-        InputError: the cell holds something else.
-    """
+    """The texts of a list that is written into a cell as Python writes it; empty where blank."""
     text = record.plain(name).strip()
     try:
         found = ast.literal_eval(text) if text and len(text) <= LONGEST_LIST else []
@@ -341,11 +308,7 @@ def is_faithbench(value: object) -> bool:
 
 
 def read_faithbench(name: str, data: bytes) -> Read:
-    """The samples of a batch.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The samples of a batch. Raises InputError: nothing in it can be read."""
     return read_of(_samples(json_items(text_of(name, data))), faithbench_row, "row")
 
 
@@ -359,11 +322,7 @@ def _samples(items: Iterable[tuple[int, object] | Problem]) -> Iterator[Any]:
 
 
 def faithbench_row(record: Record) -> ExchangeRow:
-    """A sample with its source and the marks of all annotators.
-
-    Raises:
-        InputError: a field is missing, or a mark is none of the known kinds or stands elsewhere.
-    """
+    """A sample with its source and the marks of all annotators. Raises InputError."""
     summary = record.text("summary")
     annotations = record.records("annotations")
     unit = unit_of(summary, map(_place, annotations))
@@ -414,7 +373,6 @@ def _label(marks: Sequence[Mark]) -> Label:
 
 
 def _wrong(marks: Sequence[Mark]) -> list[Span]:
-    """The unwanted words, once where several annotators marked the same."""
     found = {(s.start, s.end, s.category): s for _, grade, s, _ in marks if grade == "Unwanted"}
     return [found[key] for key in sorted(found)]
 
@@ -429,11 +387,7 @@ MORE = "more_sources"
 
 
 def read_ragtruth(name: str, data: bytes) -> Read:
-    """The rows of a file, joined with the sources that stand in it.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The rows of a file, joined with the sources that stand in it. Raises InputError."""
     items = list(json_lines(text_of(name, data)))
     sources = [i for i in items if not isinstance(i, Problem) and _is_source(i[1])]
     rest = (i for i in items if isinstance(i, Problem) or not _is_source(i[1]))
@@ -442,11 +396,7 @@ def read_ragtruth(name: str, data: bytes) -> Read:
 
 
 def with_sources(read: Read, data: bytes) -> Read:
-    """Responses with the sources of a file of their own.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """Responses with the sources of a file of their own. Raises InputError."""
     return _joined_with(read, list(json_lines(text_of("sources", data))))
 
 
@@ -471,7 +421,6 @@ def _source(record: Record) -> tuple[str, tuple[Document, str]]:
 
 
 def _document(record: Record, source: str) -> tuple[Document, str]:
-    """The source's text, and the question where it holds one (its QA part)."""
     info = record.fields.get("source_info")
     name = plain_text(record, "source_name") or f"{source or 'source'}.txt"
     if isinstance(info, str):
@@ -496,8 +445,7 @@ def _joined(row: ExchangeRow, sources: dict[str, tuple[Document, str]]) -> Excha
 def ragtruth_row(record: Record) -> ExchangeRow:
     """An answer with its labelled spans, and its source where it stands in the row.
 
-    Raises:
-        InputError: a field is missing, or a span lies elsewhere.
+    Raises InputError: a field is missing, or a span lies elsewhere.
     """
     fields = record.fields
     response = record.text("response")

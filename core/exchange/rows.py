@@ -43,8 +43,7 @@ def placed(
 ) -> tuple[int, int]:
     """Where the span lies, counted in code points; without a unit the quoted words decide.
 
-    Raises:
-        InputError: it does not lie in the response, or the quoted words do not stand there.
+    Raises InputError: it does not lie in the response, or the quoted words do not stand there.
     """
     if not _is_whole(start) or not _is_whole(end):
         raise InputError(
@@ -185,7 +184,6 @@ class Record:
         return meanings[word.strip().lower()]
 
     def _whole(self, text: str) -> str:
-        """The text, if it is one: JSON can escape half a character."""
         try:
             text.encode()
         except UnicodeEncodeError as error:

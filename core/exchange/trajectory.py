@@ -228,7 +228,6 @@ class _Told:
         ]
 
     def _system_use(self, tool: str) -> ToolUse | None:
-        """How the audit called one of its own tools, where it told."""
         return next((use for use in self.progress.tool_uses if use.tool == tool), None)
 
     def _divided(self, statements: Sequence[Statement]) -> Turn:
@@ -241,7 +240,6 @@ class _Told:
         return Turn((use and use.thought) or self.words.divide, SPLIT, given, found)
 
     def _opening(self, place: Statement | None, has_uses: bool) -> list[str]:
-        """What is looked at now; nothing of the whole where no tool was used on it."""
         if place is None:
             return [self.words.whole] if has_uses else []
         words = self.words.statement if has_uses else self.words.unchecked
@@ -253,7 +251,6 @@ class _Told:
         return words.format(number=number, label=entry.label, evidence=entry.evidence).strip()
 
     def _observed(self, use: ToolUse) -> str:
-        """What the tool said, the label that follows, and what it worked out."""
         words = self.words
         lines = [words.did.get(use.outcome, "") + use.words]
         if use.outcome == "found" and use.label != "unclear":
@@ -290,7 +287,6 @@ class _Told:
         )
 
     def _answered(self, thoughts: Sequence[str]) -> Turn:
-        """The last step: on is the result, with the wrong statements and their evidence."""
         judgement = self.progress.judgement
         label: Label = judgement.label if judgement else "unclear"
         use = self._system_use(ANSWER)
@@ -324,7 +320,6 @@ class _Told:
 
 
 def _harmless(value: Any, safe: Callable[[str], str]) -> Any:
-    """A tool's input with every text in it made harmless."""
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, list):

@@ -152,7 +152,6 @@ class AnsweredVerdicts:
         return imported | {row["case_id"]: (row["label"], False) for row in said} | settled
 
     def _drawn(self, values: dict[str, Any]) -> set[str]:
-        """Cases that somebody answered because they were drawn at random."""
         among = AMONG.format("a.case_id") if values["cases"] is not None else ""
         rows = self._rows(
             "SELECT a.case_id FROM assignments a JOIN items i USING (case_id) "
@@ -162,7 +161,6 @@ class AnsweredVerdicts:
         return {row["case_id"] for row in rows}
 
     def _verdicts(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Finished runs with a probability, oldest first."""
         among = AMONG.format("r.case_id") if values["cases"] is not None else ""
         few = "+" if among else ""  # else SQLite would go through all runs of the project
         version = PRESENT if Changes(self._db).of_runs()[-1] else PLANNED

@@ -30,12 +30,10 @@ class Corrections:
 
         `is_read_elsewhere`: its evidence was marked in what another home read of the sources, which
         another version of a reader may have read otherwise; their texts are not compared then.
-
-        Raises:
-            InputError: it overturns the machine without a reason, a rating is not from 1 to 5, a
-                box lies outside of its image, a comment is too long, or the quote of a span or of
-                evidence is not the text at its offsets (nothing is saved then).
-            ConflictError: it takes back what is not there, is another's, or was taken back.
+        Raises InputError: it overturns the machine without a reason, a rating is not from 1 to 5, a
+        box lies outside of its image, a comment is too long, or the quote of a span or of evidence
+        is not the text at its offsets (nothing is saved then). Raises ConflictError: it takes back
+        what is not there, is another's, or was taken back.
         """
         require_said(correction.author, correction.at)
         require_quotes(correction.spans, response)
@@ -115,7 +113,6 @@ class Corrections:
         return int(next(self._db.query(query))["n"])
 
     def _require_text(self, mark: EvidenceMark) -> None:
-        """Where the source was read, its text at the offsets is the quote."""
         rows = self._db.query(
             "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?",
             [mark.start + 1, mark.end - mark.start, mark.source_id],
@@ -144,11 +141,7 @@ class Corrections:
 
 
 def require_quotes(spans: Sequence[Span], text: str) -> None:
-    """Refuse spans whose quote is not the text at their offsets.
-
-    Raises:
-        InputError: the first such span.
-    """
+    """Refuse spans whose quote is not the text at their offsets. Raises InputError."""
     for span in spans:
         if not 0 <= span.start < span.end or text[span.start : span.end] != span.text:
             raise InputError(
@@ -158,11 +151,7 @@ def require_quotes(spans: Sequence[Span], text: str) -> None:
 
 
 def _require_places(correction: Correction) -> None:
-    """Refuse evidence and boxes that lie nowhere, and comments that are too long.
-
-    Raises:
-        InputError: the first such one.
-    """
+    """Refuse evidence and boxes that lie nowhere, and comments that are too long."""
     for mark in correction.evidence:
         if not 0 <= mark.start < mark.end:
             raise InputError(
@@ -185,11 +174,7 @@ def _require_places(correction: Correction) -> None:
 
 
 def require_said(author: str, at: float) -> None:
-    """Refuse what nobody said, or at no time that a calendar knows.
-
-    Raises:
-        InputError: the name cannot be shown on one line, or the time is outside of 1970 to 9999.
-    """
+    """Refuse what nobody said, or at no time that a calendar knows. Raises InputError."""
     if not 0 < len(author) <= LONGEST_AUTHOR or not author.isprintable():
         raise InputError(
             f"Expected a name of 1 to {LONGEST_AUTHOR} characters that can be shown, found "
@@ -230,12 +215,7 @@ class Golds:
         self._db = db
 
     def add(self, gold: Gold, response: str) -> None:
-        """Append a gold of `response`; call inside `Store.writing()`.
-
-        Raises:
-            InputError: a span's quote is not the text at its offsets, or it replaces an earlier
-                gold without a reason.
-        """
+        """Append a gold of `response`; call inside `Store.writing()`. Raises InputError."""
         require_said(gold.author, gold.at)
         require_quotes(gold.spans, response)
         if gold.origin == "corrected" and not gold.reason.strip():
@@ -267,8 +247,7 @@ class Golds:
     def suggest(self, suggestion: Suggestion, case: Case) -> None:
         """Keep what an outside agent says of a case; call inside `Store.writing()`.
 
-        Raises:
-            InputError: a span's quote is not the text at its offsets.
+        Raises InputError: a span's quote is not the text at its offsets.
         """
         require_said(suggestion.agent, suggestion.at)
         require_quotes(suggestion.spans, case.response)
@@ -286,7 +265,6 @@ class Golds:
 
 
 def _append(db: Database, table: str, said: Correction | Gold | Suggestion, *columns: str) -> None:
-    """Add a row: the whole record as JSON, and these of its fields as columns."""
     who = "agent" if isinstance(said, Suggestion) else "author"
     names = ("id", "case_id", who, "at", *columns)
     insert(db, table, {n: getattr(said, n) for n in names} | {"payload": to_json(said)})

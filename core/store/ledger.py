@@ -139,7 +139,6 @@ _COUNT = "(status != 'reserved' OR at > :since) AND "
 
 
 def _sums(which: str) -> str:
-    """The columns of an `Amount` over those of the rows."""
     held = f"{which} AND status = 'reserved'"
     return ", ".join(
         f"COALESCE(SUM({column}) FILTER (WHERE {rows}), 0)"

@@ -42,12 +42,9 @@ class PromptEdits:
         """Keep an edit and return it with its number; the number it comes with is not looked at.
 
         `seen` is the number of the edit that was changed, 0 where there was none. Whether the text
-        has the prompt's fields is for `core/llm/prompting.py` to check.
-
-        Raises:
-            InputError: the text is too long.
-            ConflictError: somebody else edited the prompt since; with `seen` None that is not
-                asked.
+        has the prompt's fields is for `core/llm/prompting.py` to check. Raises InputError: the text
+        is too long. Raises ConflictError: somebody else edited the prompt since; with `seen` None
+        that is not asked.
         """
         if len(edit.text) > LONGEST_PROMPT:
             raise InputError(
@@ -114,9 +111,8 @@ class Rosters:
     ) -> SavedRoster:
         """Keep a sheet under its name; `seen` is the number that was changed (0: a new name).
 
-        Raises:
-            InputError: the name is empty, too long, or the built-in engine's.
-            ConflictError: somebody saved that name since; with `seen` None that is not asked.
+        Raises InputError: the name is empty, too long, or the built-in engine's. Raises
+        ConflictError: somebody saved that name since; with `seen` None that is not asked.
         """
         name = sheet.name
         if name != name.strip() or not 0 < len(name) <= LONGEST_NAME or name == BUILT_IN:
@@ -131,8 +127,7 @@ class Rosters:
     ) -> SavedRoster | None:
         """Take a name off the list; its history stays. None where there is no such name.
 
-        Raises:
-            ConflictError: somebody saved that name since it was `seen`.
+        Raises ConflictError: somebody saved that name since it was `seen`.
         """
         if self.get(name) is None:
             return None
@@ -206,20 +201,12 @@ class Projects:
         self._db = db
 
     def settings(self) -> Settings:
-        """The home's settings; defaults where nothing is stored.
-
-        Raises:
-            ConfigError: a stored one cannot be read; the message names it.
-        """
+        """The home's settings; defaults where nothing is stored. Raises ConfigError."""
         rows = self._db.query("SELECT name, value FROM settings WHERE name NOT LIKE 'note.%'")
         return Settings.from_mapping({r["name"]: _value(r["name"], r["value"]) for r in rows})
 
     def save_setting(self, name: str, value: int) -> None:
-        """Keep one setting.
-
-        Raises:
-            ConfigError: unknown name or value out of bounds.
-        """
+        """Keep one setting. Raises ConfigError: unknown name or value out of bounds."""
         Settings().with_value(name, value)
         self._put(name, value)
 
@@ -241,11 +228,7 @@ class Projects:
         )
 
     def add_person(self, name: str, now: float) -> None:
-        """Make a person known; doing it again changes nothing.
-
-        Raises:
-            InputError: the name is empty or too long.
-        """
+        """Make a person known; doing it again changes nothing. Raises InputError."""
         if not name.strip() or len(name) > 80:
             raise InputError("Expected a name of 1 to 80 characters; please type yours.")
         self._db.execute(
@@ -254,12 +237,7 @@ class Projects:
         )
 
     def save(self, project: Project) -> None:
-        """Add a project or change its settings.
-
-        Raises:
-            InputError: the name is empty.
-            ConflictError: another project has that name.
-        """
+        """Add a project or change its settings. Raises InputError, ConflictError."""
         if not project.name.strip():
             raise InputError("Expected a name for the project, found none; please type one.")
         named = "SELECT id FROM projects WHERE name = ? AND id != ?"
@@ -291,9 +269,8 @@ class Projects:
     def add_member(self, member: Member) -> None:
         """Take a person into a project; call inside `Store.writing()`.
 
-        Raises:
-            InputError: the name is empty or too long.
-            ConflictError: the person is there already, perhaps in another role.
+        Raises InputError: the name is empty or too long. Raises ConflictError: the person is there
+        already, perhaps in another role.
         """
         person = member.person.strip()
         role = self.role_of(member.project_id, person)
@@ -306,11 +283,8 @@ class Projects:
     def set_member(self, member: Member) -> None:
         """Give a person a role in a project, adding the person where needed.
 
-        Call inside `Store.writing()`.
-
-        Raises:
-            InputError: the name is empty or too long.
-            ConflictError: the project would have no admin any more: nobody could name one.
+        Call inside `Store.writing()`. Raises InputError: the name is empty or too long. Raises
+        ConflictError: the project would have no admin any more: nobody could name one.
         """
         person = member.person.strip()
         if member.role != "admin":
@@ -325,8 +299,7 @@ class Projects:
     def remove_member(self, project_id: str, person: str) -> None:
         """Take a person's role in a project away; all they did stays. Call inside `writing()`.
 
-        Raises:
-            ConflictError: the project would have no admin any more: nobody could name one.
+        Raises ConflictError: the project would have no admin any more: nobody could name one.
         """
         self._require_another_admin(project_id, person)
         self._db.execute(
@@ -357,11 +330,7 @@ class Projects:
         return row["role"] if row else None
 
     def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:
-        """Refuse what the person's role does not permit.
-
-        Raises:
-            NotAllowed: the person has no role there, or a lesser one.
-        """
+        """Refuse what the person's role does not permit. Raises NotAllowed."""
         role = self.role_of(project_id, person)
         if role is None or RANK[role] < RANK[at_least]:
             project = self.get(project_id)
@@ -374,8 +343,7 @@ class Projects:
     def require_for_all(self, person: str, at_least: PersonRole, what: str) -> None:
         """Refuse what holds for every project to whom their role in the first does not permit it.
 
-        Raises:
-            NotAllowed: the person has no role there, or a lesser one.
+        Raises NotAllowed: the person has no role there, or a lesser one.
         """
         first = self.first()
         self.require(first.id if first else "", person, at_least, what)

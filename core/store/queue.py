@@ -404,11 +404,7 @@ class Queue:
     def take(
         self, case_id: str, person: str, rules: Rules, now: float, why: str = "chosen"
     ) -> Assignment:
-        """Give the person this very item. Call inside `writing()`.
-
-        Raises:
-            ConflictError: it is not in the queue or no longer open, or enough others have it.
-        """
+        """Give the person this very item. Call inside `writing()`. Raises ConflictError."""
         mine = self.of(case_id, person)
         if mine is not None and mine.state != "claimed":
             return mine
@@ -432,10 +428,8 @@ class Queue:
     def end(self, case_id: str, person: str, state: AssignmentState, now: float) -> None:
         """The person has submitted, skipped or flagged it. Call inside `writing()`.
 
-        What is submitted counts even if its time had run out: no work is thrown away.
-
-        Raises:
-            ConflictError: what they have submitted is to be passed on: it is taken back first.
+        What is submitted counts even if its time had run out: no work is thrown away. Raises
+        ConflictError: what they have submitted is to be passed on: it is taken back first.
         """
         mine = self.of(case_id, person)
         if mine is not None and mine.state == "submitted" != state:

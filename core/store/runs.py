@@ -156,10 +156,8 @@ class Runs:
     def append(self, run_id: str, owner: str | None, events: Sequence[Event]) -> int:
         """Append durable events in order and return the last seq; call inside `writing()`.
 
-        An ending also settles the run's row. `owner` None is for imports and new scores.
-
-        Raises:
-            ConflictError: another process has taken the run over; nothing was written.
+        An ending also settles the run's row. `owner` None is for imports and new scores. Raises
+        ConflictError: another process has taken the run over; nothing was written.
         """
         row = self._row(run_id)
         if row is None or (owner is not None and row["owner"] != owner):

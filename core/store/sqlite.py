@@ -70,11 +70,7 @@ def to_plain(value: object) -> Any:
 
 
 def from_json(kind: type[Record], text: str) -> Record:
-    """The record that `to_json` wrote; `kind` is one of `KINDS`.
-
-    Raises:
-        InputError: the text is not JSON of that shape; the message names the place.
-    """
+    """The record that `to_json` wrote; `kind` is one of `KINDS`. Raises InputError."""
     try:
         decoded: Record = DECODERS[kind].decode(text.encode())
         return decoded
@@ -85,11 +81,7 @@ def from_json(kind: type[Record], text: str) -> Record:
 
 
 def from_plain(kind: type[Record], value: object) -> Record:
-    """The record that `to_plain` made; strict, for data from outside.
-
-    Raises:
-        InputError: the value has another shape; the message names the place.
-    """
+    """The record that `to_plain` made; strict, for data from outside. Raises InputError."""
     try:
         return msgspec.convert(value, type=kind)
     except msgspec.MsgspecError as error:
@@ -97,11 +89,7 @@ def from_plain(kind: type[Record], value: object) -> Record:
 
 
 def event_from_json(kind: str, text: str) -> Event:
-    """The event of that kind.
-
-    Raises:
-        InputError: the kind is unknown or the payload has another shape.
-    """
+    """The event of that kind. Raises InputError."""
     if kind not in EVENT_TYPES:
         raise InputError(f"Expected a known kind of event, found “{kind}”.")
     return from_json(EVENT_TYPES[kind], text)

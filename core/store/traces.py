@@ -85,7 +85,6 @@ class Argued:
         self.rounds.add(turn.round)
 
     def _take_judgement(self, event: JudgementReached | JudgementSampled) -> None:
-        """A judgement with a p that is one; several are numbered from 1, each once."""
         require_shares(event.judgement.p)
         _require(not self.is_judged, "one judgement at the debate’s end", "another after it")
         if event.kind == "judgement_reached":
@@ -137,13 +136,11 @@ def _require_chosen(options: DebateOptions) -> None:
 
 
 def _require_debate(name: str) -> None:
-    """One that an adaptive check goes on to, or none."""
     known = ", ".join(DEBATE_NAMES)
     _require(not name or name in DEBATE_NAMES, f"a debate of {known}", f"“{name[:40]}”")
 
 
 def _require_numbers(number: int, round_: int) -> None:
-    """A turn's number and round."""
     _require(1 <= number <= MOST_TURNS, "turns numbered from 1", f"number {number}")
     _require(0 <= round_ <= MOST_TURNS, "rounds numbered from 0", f"number {round_}")
 
@@ -170,7 +167,6 @@ def _require_weights(event: ConsensusWeighed) -> None:
 
 
 def _require_remark(event: PersonSpoke) -> None:
-    """Words that a person can have said here."""
     is_said = bool(event.text.strip()) and len(event.text) <= LONGEST_REMARK
     length = f"one of {len(event.text):,}"
     _require(is_said, f"remarks of 1 to {LONGEST_REMARK:,} characters", length)
@@ -196,11 +192,7 @@ class _Trace:
 
 
 def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
-    """The run's case, plan and events as JSON.
-
-    Raises:
-        InputError: there is no such run, or nothing has happened in it yet.
-    """
+    """The run's case, plan and events as JSON. Raises InputError."""
     run = store.runs.get(run_id, now, lease)
     case = store.cases.get(run.case_id) if run else None
     if run is None or case is None:
@@ -225,10 +217,8 @@ def import_trace(
 ) -> str:
     """Store a trace file's run and return its id; the same file in a project is one run.
 
-    `terms_of(text, language)` gives the search terms under which History finds it.
-
-    Raises:
-        InputError: the file is no trace, damaged, or too large; nothing was stored.
+    `terms_of(text, language)` gives the search terms under which History finds it. Raises
+    InputError: the file is no trace, damaged, or too large; nothing was stored.
     """
     trace = _read(data)
     digest = hashlib.sha256(project_id.encode() + b"\n" + data).hexdigest()
@@ -248,8 +238,7 @@ def import_trace(
 def restore_trace(store: Store, data: bytes, run: Run, case: Case) -> None:
     """Store a trace as the very run that it was, of a case that is here; inside `writing()`.
 
-    Raises:
-        InputError: the file is no trace, is damaged, or tells of another case.
+    Raises InputError: the file is no trace, is damaged, or tells of another case.
     """
     trace = _read(data)
     told = trace.case
@@ -382,7 +371,6 @@ def _require_known(statement: int | None, statements: set[int]) -> None:
 
 
 def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
-    """A tool's input and output are JSON objects, which its own view draws."""
     _require_known(use.statement, statements)
     require_shares(use.p)
     has_one = use.start is not None or use.end is not None  # half a place is none
@@ -399,7 +387,6 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
 
 
 def _require_points(points: Sequence[Point], response: str) -> None:
-    """A point without a place of its own stands at 0."""
     for point in points:
         lies_in_it = 0 <= point.start <= point.end <= len(response)
         _require(lies_in_it, "points that lie in the response", "another place")

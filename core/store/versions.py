@@ -32,11 +32,7 @@ class Learned:
 
 
 def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
-    """What `read` makes of the body.
-
-    Raises:
-        ConfigError: the body has another form, as a later version may keep it.
-    """
+    """What `read` makes of the body. Raises ConfigError."""
     try:
         return read(learned.body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -73,20 +69,12 @@ class LearnedThings:
         return insert(self._db, "learned", values)
 
     def get(self, number: int) -> Learned | None:
-        """The learned thing, or None.
-
-        Raises:
-            ConfigError: it is not as it was written.
-        """
+        """The learned thing, or None. Raises ConfigError: it is not as it was written."""
         row = first_row(self._db, "SELECT * FROM learned WHERE number = ?", [number])
         return _learned(row) if row else None
 
     def all(self, kind: str, project_id: str) -> list[Learned]:
-        """Everything of that kind that the project learned, newest first.
-
-        Raises:
-            ConfigError: one of them is not as it was written.
-        """
+        """Everything of that kind that the project learned, newest first. Raises ConfigError."""
         return [_learned(row) for row in self._rows("learned", kind, project_id)]
 
     def intact(self, kind: str, project_id: str) -> list[Learned]:
@@ -97,16 +85,14 @@ class LearnedThings:
     def newest(self, kind: str, project_id: str) -> Learned | None:
         """What the project learned last of that kind, or None; earlier ones are not looked at.
 
-        Raises:
-            ConfigError: it is not as it was written.
+        Raises ConfigError: it is not as it was written.
         """
         return next(map(_learned, self._rows("learned", kind, project_id)), None)
 
     def use(self, choice: Choice) -> None:
         """Take a learned thing into use from now on; number 0 goes back to what ships.
 
-        Raises:
-            InputError: there is no such thing of that kind in that project.
+        Raises InputError: there is no such thing of that kind in that project.
         """
         known = self.get(choice.number) if choice.number != NONE else None
         is_there = known and (known.kind, known.project_id) == (choice.kind, choice.project_id)
@@ -124,16 +110,11 @@ class LearnedThings:
         ]
 
     def in_use(self, kind: str, project_id: str) -> Learned | None:
-        """What was last taken into use; None where what ships counts.
-
-        Raises:
-            ConfigError: it is not as it was written.
-        """
+        """What was last taken into use; None where what ships counts. Raises ConfigError."""
         row = next(self._rows("learned_choices", kind, project_id), None)
         return self.get(row["learned"]) if row and row["learned"] != NONE else None
 
     def _rows(self, table: str, kind: str, project_id: str) -> Iterator[dict[str, Any]]:
-        """The table's rows of that kind and project, newest first."""
         which = "WHERE kind = ? AND project_id = ? ORDER BY number DESC"
         return self._db.query(f"SELECT * FROM {table} {which}", [kind, project_id])
 

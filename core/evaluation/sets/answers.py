@@ -74,7 +74,6 @@ def load_answers(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
 
 
 def _is_of(task: str, record: Record) -> bool:
-    """Two tasks share a file: their questions tell them apart."""
     if task not in ("date", "translation"):
         return True
     return (TRANSLATE in record.text("question")) == (task == "translation")
@@ -110,12 +109,10 @@ def load_chinese(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
 
 
 def _texts(answers: Sequence[Record]) -> tuple[str, ...]:
-    """What these say; an answer without any text says nothing."""
     return tuple(_response(one) for one in answers if one.fields.get("response") not in (None, ""))
 
 
 def _response(answer: Record) -> str:
-    """The answer's text; some answers are bare numbers."""
     said = answer.fields.get("response")
     return str(said) if isinstance(said, int | float) else answer.text("response")
 
@@ -131,7 +128,6 @@ def load_claims(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]
 
 
 def _statement(claim: Record) -> str:
-    """The claim as one line: a sentence, a calculation with its result, or a paper."""
     if all(name in claim.fields for name in PAPER):
         title, authors, year = (claim.spare(name) for name in PAPER)
         return f"“{title}”, {authors}, {year}"
@@ -391,7 +387,6 @@ def load_factscore(folder: Path, task: str, split: str | None) -> Iterator[GoldR
 
 
 def _parts(record: Record, name: str) -> list[Record]:
-    """The objects of a list that may be null."""
     return [] if record.fields.get(name) is None else record.records(name)
 
 
@@ -434,7 +429,6 @@ def _key(record: Record) -> str:
 
 
 def _first_word(said: str) -> Label | None:
-    """A judgement may go on with a corrected fact; “unknown” is unclear."""
     known = (label for start, label in FACT_IS_TRUE.items() if said.startswith(start))
     return next(known, "unclear") if said else None
 
@@ -496,7 +490,6 @@ def load_verdicts(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
 
 
 def _prompts(folder: Path) -> dict[str, str]:
-    """The prompt that each claim came from, as far as the whole benchmark is there."""
     found: dict[str, str] = {}
     for path in sorted(folder.glob("factcheck-GPT-benchmark.jsonl*")):
         for record in records(path):

@@ -250,7 +250,6 @@ class PairLoader:
 
 
 def _evidence(record: Record, *names: str) -> str:
-    """The evidence, a text or a list of sentences."""
     if any(isinstance(record.fields.get(name), list) for name in names):
         return _clean(" ".join(record.texts(*names)))
     return _clean(record.text(*names))
@@ -285,14 +284,12 @@ def tied(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
 
 
 def _fever(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Claims alone: the evidence pages are titles without text."""
     for own, record in rows_in(folder, JSON, split):
         claim, label = _clean(record.text("claim")), record.chosen(FEVER, "label")
         yield GoldRow(own, record.place, claim, label, claim)
 
 
 def _averitec(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Each question with its answers is one document."""
     for own, record in rows_in(folder, JSON, split):
         claim, label = _clean(record.text("claim")), record.chosen(AVERITEC, "label")
         texts = tuple(_answered(question) for question in record.records("questions"))
@@ -300,7 +297,6 @@ def _averitec(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
 
 
 def _answered(question: Record) -> str:
-    """Question and answers as one text; a yes or no is followed by its reason."""
     said = [question.text("question")]
     for answer in question.records("answers"):
         said += [answer.text("answer"), answer.spare("boolean_explanation")]
@@ -308,7 +304,6 @@ def _answered(question: Record) -> str:
 
 
 def _climate(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`pairs`: a claim with each of its sentences; `claims`: with all of them."""
     for own, record in rows_in(folder, ("*.jsonl",), split):
         claim, items = _clean(record.text("claim")), record.records("evidences")
         texts = tuple(_clean(item.text("evidence")) for item in items)
@@ -342,14 +337,12 @@ def _texts(record: Record, name: str) -> tuple[str, ...]:
 
 
 def _help(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """The tokens of its treebank join words with a tilde."""
     for row in PairLoader(HELP, NOT_ENTAILED)(folder, task, split):
         texts = tuple(text.replace("~", " ") for text in row.documents)
         yield replace(row, response=row.response.replace("~", " "), documents=texts)
 
 
 def _dialfact(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Each evidence sentence is a document under its page's title."""
     for own, record in rows_in(folder, ("*.jsonl",), split):
         response, turns = _clean(record.text("response")), record.texts("context")
         yield GoldRow(
@@ -364,7 +357,6 @@ def _dialfact(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
 
 
 def _titled(record: Record) -> Iterator[str]:
-    """Title and sentence of each piece: [title, address, sentence, number]."""
     for piece in record.items("evidence_list"):
         if not isinstance(piece, list) or len(piece) < 3 or not isinstance(piece[2], str):
             raise record.broken("evidence_list to hold lists of title, address, sentence", piece)
@@ -373,14 +365,12 @@ def _titled(record: Record) -> Iterator[str]:
 
 
 def _q2(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`responses`: the file's name is the label."""
     for own, record in rows_in(folder, ("*_consistent.csv", "*_inconsistent.csv"), split):
         label: Label = "hallucinated" if "_inconsistent" in own else "supported"
         yield _turn(record, own, "response", label)
 
 
 def _q2_crossed(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`cross_annotation`: two systems' responses a line, each with its own label."""
     for own, record in rows_in(folder, ("cross_annotation*.csv",), split):
         for number, system in enumerate(("dodeca", "memnet")):
             label = record.chosen(Q2, f"{system}_label")

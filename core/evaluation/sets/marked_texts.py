@@ -89,7 +89,6 @@ def load_cases(folder: Path) -> list[RecordedCase]:
 
 
 def _verdict(record: Record) -> Label:
-    """What a detector said; `unclear` where it could not be read."""
     is_read = record.fields.get("prediction") is not None
     return record.chosen(LABELS, "prediction") if is_read else "unclear"
 
@@ -156,7 +155,6 @@ NO_WORDS = ("null", "")
 
 @contextmanager
 def _at(record: Record) -> Iterator[None]:
-    """Name the record's place in errors of an import's reader, which knows none."""
     try:
         yield
     except InputError as error:
@@ -204,7 +202,6 @@ def load_mushroom(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
 
 
 def _contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
-    """The evidence of each item by its id; none where the file is not there."""
     for name in (f"{language}.jsonl.gz", f"{language}.jsonl"):
         path = folder / f"context_{kind}" / name
         if path.is_file():
@@ -278,7 +275,6 @@ def load_xsum_factuality(folder: Path, task: str, split: str | None) -> Iterator
 
 
 def _summaries(path: Path) -> Iterator[tuple[str, list[Record]]]:
-    """The lines on each summary: several annotators, several spans each."""
     found: dict[str, list[Record]] = {}
     for record in records(path):
         found.setdefault(xsum_name(record), []).append(record)
