@@ -8,13 +8,12 @@ the project: the folder is given.
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.evaluation.files import PARTS, GoldRow, Loader, part_of
+from core.evaluation.files import PARTS, GoldRow, Loader, part_of, rule_lines
 from core.evaluation.sets.answers import ANSWERS, HALUAGENT
 from core.evaluation.sets.claims import CLAIMS, PICTURES
 from core.evaluation.sets.marked_texts import MARKED_TEXTS, REALMISTAKE
@@ -55,13 +54,12 @@ class Rule:
 
 def _rules() -> Iterator[Rule]:
     """One for each task of each line; several tasks of a line are parted by semicolons."""
-    path = Path(__file__).parent / "sets" / "rules.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        for cells in csv.DictReader(file):
-            name, recorded = cells.pop("set"), cells.pop("recorded")
-            for task in cells.pop("task").split(";"):
-                loader = LOADERS.get(f"{name}/{task}") or LOADERS[name]
-                yield Rule(name, task, loader, is_recorded=bool(recorded), **cells)
+    for line in rule_lines():
+        cells = dict(line)
+        name, recorded = cells.pop("set"), cells.pop("recorded")
+        for task in cells.pop("task").split(";"):
+            loader = LOADERS.get(f"{name}/{task}") or LOADERS[name]
+            yield Rule(name, task, loader, is_recorded=bool(recorded), **cells)
 
 
 # A set's first task is the one taken where none is named.

@@ -19,8 +19,9 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
@@ -93,6 +94,23 @@ def answered(
 ) -> GoldRow:
     """The row of an answer to a question, which ties rows together."""
     return GoldRow(own, record.place, response, label, question, question=question, **more)
+
+
+@lru_cache(maxsize=1)
+def rule_lines() -> tuple[dict[str, str], ...]:
+    """The lines of `sets/rules.csv`: what each set's rows and labels mean."""
+    path = Path(__file__).parent / "sets" / "rules.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+def meanings(name: str, task: str = "") -> dict[str, Label | None]:
+    """What the words of a set's labels mean, as its first rule has them; None: left out."""
+    told = next(r for r in rule_lines() if r["set"] == name and task in ("", r["task"]))
+    pairs = (one.split(" → ") for one in told["labels"].split(", "))
+    known: Mapping[str, Label] = {"supported": "supported", "hallucinated": "hallucinated",
+                                  "unclear": "unclear"}  # fmt: skip
+    return {word.lower(): known.get(label) for word, label in pairs}
 
 
 # (the set's own folder, task, split of files or None for all) -> rows, lazily.

@@ -10,18 +10,15 @@ from collections.abc import Sequence
 from core.runtime.errors import ConflictError, InputError
 from core.schema.records import Case, Span
 from core.schema.reviews import Correction, EvidenceMark, Gold, Suggestion
-from core.store.sqlite import Database, first_row, insert, records, to_json
+from core.store.sqlite import Database, Repository, first_row, insert, records, to_json
 
 LONGEST_COMMENT = 4_000  # characters
 LONGEST_AUTHOR = 200  # characters
 LATEST = 253_402_300_800.0  # the year 10,000
 
 
-class Corrections:
+class Corrections(Repository):
     """All corrections, oldest first. Those that were taken back show only in the histories."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(
         self, correction: Correction, response: str, *, is_read_elsewhere: bool = False
@@ -208,11 +205,8 @@ def counting(golds: Sequence[Gold]) -> Gold | None:
     return next(reversed(settled or golds), None)
 
 
-class Golds:
+class Golds(Repository):
     """The golds of all cases; `counting` says which of a case counts."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, gold: Gold, response: str) -> None:
         """Append a gold of `response`; call inside `Store.writing()`. Raises InputError."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from core.store.sqlite import Database, first_row, insert
+from core.store.sqlite import Repository, first_row, insert
 
 LONGEST_KEPT = 30  # days; whatever the setting says
 
@@ -34,11 +34,8 @@ class KeptSearch:
     at: float
 
 
-class WebSearches:
+class WebSearches(Repository):
     """All searches that were sent."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def begin(self, run_id: str, query: WebQuery, now: float) -> int:
         """Enter a search that is about to be sent and return its number.
@@ -153,15 +150,12 @@ _OF_DAY = (
 )
 
 
-class Ledger:
+class Ledger(Repository):
     """Calls to language models.
 
     Every call reads here before it is sent, while others wait: the connection itself is asked,
     where sqlite-utils would set up a savepoint around each look.
     """
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def put(self, row: LedgerRow) -> None:
         """Enter a call, or what became of it."""

@@ -122,14 +122,35 @@ def records(
     return [from_json(kind, row["payload"]) for row in rows]
 
 
-Mark = tuple[float, ...]
+def upsert(
+    db: Database, table: str, values: Mapping[str, Any], keys: str, renewed: Sequence[str] = ()
+) -> None:
+    """Add a row, or renew those columns (else all but the keys) of the one with these keys."""
+    own = keys.split(", ")
+    sets = ", ".join(f"{n} = excluded.{n}" for n in renewed or values if n not in own)
+    db.execute(
+        f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join(f':{n}' for n in values)}) "
+        f"ON CONFLICT ({keys}) DO UPDATE SET {sets}",
+        dict(values),
+    )
 
 
-class Changes:
-    """Two marks are equal only while nothing of their kind was added or has ended meanwhile."""
+class Repository:
+    """One kind of things over the store's connection."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    def _all(self, kind: type[Record], query: str, *values: Any) -> list[Record]:
+        """A record for each row of the answer, whose columns are its fields."""
+        return [kind(**row) for row in self._db.query(query, list(values))]
+
+
+Mark = tuple[float, ...]
+
+
+class Changes(Repository):
+    """Two marks are equal only while nothing of their kind was added or has ended meanwhile."""
 
     def of_corrections(self) -> Mark:
         """Changes with each correction and each right answer: they are only ever appended."""
