@@ -31,8 +31,7 @@ import numpy as np
 from core.agents.agent_runner import AgentContext, SeatAsker
 from core.agents.rosters import chosen_roster
 from core.evaluation.metrics import figures
-from core.evaluation.outcomes import Numbers
-from core.learning.metrics import numbered
+from core.learning.metrics import Numbers, numbered
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
 from core.llm.keys import keys_here
 from core.llm.limits import Caps
@@ -171,11 +170,10 @@ def _share(parts: Sequence[tuple[float, float, str]]) -> dict[str, float] | None
         return None
     value, weight = (np.array([part[place] for part in parts]) for place in (0, 1))
 
-    def measure(times: Numbers) -> Numbers:
-        found: Numbers = (times @ value) / np.maximum(times @ weight, 1e-9)
-        return found
+    def share(times: Numbers) -> Numbers:
+        return np.asarray((times @ value) / np.maximum(times @ weight, 1e-9))
 
-    return figures({"share": measure}, numbered([part[2] for part in parts]), SEED)["share"]
+    return figures({"": share}, numbered([part[2] for part in parts]), SEED)[""]
 
 
 def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[Paired]:

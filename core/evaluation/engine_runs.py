@@ -37,8 +37,9 @@ from core.baseline.span_reader import between, stretches
 from core.baseline.wording import listed_plainly
 from core.debate.protocols import is_weighed, may_be_learned
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import FAILED, REFUSED, Kept, Numbers, Outcomes, Prediction, digest_of
+from core.evaluation.outcomes import FAILED, REFUSED, Kept, Outcomes, Prediction, digest_of
 from core.learning.bench import BY, Bench, Material, opened_bench
+from core.learning.metrics import Numbers
 from core.llm.keys import Keys
 from core.pipeline.jobs import warm_up
 from core.pipeline.run_factory import Payer, Staff, staffed
@@ -367,7 +368,7 @@ class EngineRuns:
             LOGGER.exception("%s: the engine broke off", row.place)
             return self._failure(f"an unexpected error: {error!r}", row)
         else:
-            if _is_unfinished(progress):
+            if progress.verdict is None or progress.verdict.cause in RESUMABLE:
                 return self._failure(_why(progress), row)
             said = predicted(progress, round(time.monotonic() - began, 4))
         self.in_a_row = 0
@@ -447,10 +448,6 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     cause, turns = verdict.cause or "", len(progress.turns)
     told = (wrong, soft, cause, seconds, shown, openings, statements, turns)
     return Prediction(verdict.label, p, *told)
-
-
-def _is_unfinished(progress: Progress) -> bool:
-    return progress.verdict is None or progress.verdict.cause in RESUMABLE
 
 
 def _why(progress: Progress) -> str:

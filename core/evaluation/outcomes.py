@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from core.evaluation.files import GoldRow, GoldSpan
+from core.learning.metrics import Flags, Numbers, Places, numbered
 from core.runtime.errors import ConfigError, InputError
 from core.schema.records import Label
 
-Flags = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
 PRIOR = 0.5
 FAILED, REFUSED = "failed", "refused"  # causes of rows that got no answer
 UNREAD = "unreadable_reply"
@@ -126,18 +123,12 @@ class Outcomes:
     @property
     def groups(self) -> Places:
         """(n,) the number of each row's group; related rows share it."""
-        return numbered([row.group for row in self.rows])
+        return numbered([row.group for row in self.rows], is_sorted=False)
 
     @property
     def languages(self) -> Places:
         """(n,) the number of each row's language."""
-        return numbered([row.language for row in self.rows])
-
-
-def numbered(names: Sequence[str]) -> Places:
-    """Each name's number, in order of first appearance."""
-    known: Mapping[str, int] = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    return np.array([known[name] for name in names], dtype=np.int64)
+        return numbered([row.language for row in self.rows], is_sorted=False)
 
 
 def always(label: Label, rows: Sequence[GoldRow]) -> Outcomes:
@@ -220,8 +211,16 @@ class Kept:
             "cause": said.cause,
         }
         line |= {"seconds": said.seconds, "turns": said.turns}
-        line |= {name: own for name, own in _labels(said).items() if own}
-        line |= {name: _plain(spans) for name, spans in _spans(said).items() if spans}
+        line |= {
+            name: own
+            for name, own in {"openings": said.openings, "statements": said.statements}.items()
+            if own
+        }
+        line |= {
+            name: [(span.start, span.end, span.p) for span in spans]
+            for name, spans in {"spans": said.spans, "soft": said.soft, "shown": said.shown}.items()
+            if spans
+        }
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
         self._known[digest] = said
@@ -238,18 +237,6 @@ class Kept:
             self._known[entry["row"]] = _prediction(entry)
         except (ValueError, KeyError, TypeError, RecursionError):
             return  # half a line, or not ours: that row is checked again
-
-
-def _spans(said: Prediction) -> dict[str, tuple[GoldSpan, ...]]:
-    return {"spans": said.spans, "soft": said.soft, "shown": said.shown}
-
-
-def _labels(said: Prediction) -> dict[str, tuple[Label, ...]]:
-    return {"openings": said.openings, "statements": said.statements}
-
-
-def _plain(spans: Sequence[GoldSpan]) -> list[tuple[int, int, float]]:
-    return [(span.start, span.end, span.p) for span in spans]
 
 
 def _prediction(entry: dict[str, Any]) -> Prediction:

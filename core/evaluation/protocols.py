@@ -33,8 +33,9 @@ from core.evaluation.engine_runs import (
 )
 from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, sampled, ways_of
 from core.evaluation.files import GoldRow
-from core.evaluation.metrics import Figure, Measure, figures, measures
-from core.evaluation.outcomes import Numbers, Outcomes, always
+from core.evaluation.metrics import Figure, figures, measures
+from core.evaluation.outcomes import Outcomes, always
+from core.learning.metrics import Measure
 from core.llm.keys import Keys, keys_here
 from core.pipeline.streaming_input import Request, planned
 from core.runtime.config import PROJECT_ROOT, home_from
@@ -91,10 +92,7 @@ def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
 
 
 def _difference(one: Measure, other: Measure) -> Measure:
-    def measure(weights: Numbers) -> Numbers:
-        return one(weights) - other(weights)
-
-    return measure
+    return lambda weights: one(weights) - other(weights)
 
 
 NOT_THERE = "–"

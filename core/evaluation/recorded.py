@@ -19,7 +19,7 @@ import numpy as np
 
 from core.evaluation.evaluate import Measured, Order, answers, figures_of, result_of, sampled
 from core.evaluation.files import PARTS, part_of
-from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places, Prediction, numbered
+from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.sets.marked_texts import Detector, RecordedCase, load_cases
 from core.learning.consensus import Votes, Weighting
 from core.learning.consensus import fit as fit_weights
@@ -32,7 +32,7 @@ from core.learning.head_fit import (
     fit_stack,
     fit_words,
 )
-from core.learning.metrics import grouped_folds
+from core.learning.metrics import Flags, Numbers, Places, grouped_folds, numbered
 from core.runtime.errors import InputError
 
 
@@ -81,7 +81,7 @@ class Fitting:
     @property
     def groups(self) -> Places:
         """(cases,) numbers of the groups that lie on one side."""
-        return numbered([case.row.group for case in self.cases])
+        return numbered([case.row.group for case in self.cases], is_sorted=False)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def stored_results(folder: Path) -> list[Result]:
     for path in sorted(folder.glob("*.json")):
         try:
             result = json.loads(path.read_text(encoding="utf-8"))
-            _row(result, _columns(result))
+            _row(result, (WORD_COLUMNS if _marks_words(result) else LABEL_COLUMNS))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"Expected a result of `python -m core evaluate --keep` in {path}, found something "
@@ -95,10 +95,6 @@ def _table(results: Sequence[Result], columns: Mapping[str, Cell]) -> str:
 
 def _row(result: Result, columns: Mapping[str, Cell]) -> list[str]:
     return [cell(result) for cell in columns.values()]
-
-
-def _columns(result: Result) -> Mapping[str, Cell]:
-    return WORD_COLUMNS if _marks_words(result) else LABEL_COLUMNS
 
 
 def _marks_words(result: Result) -> bool:

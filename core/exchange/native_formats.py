@@ -490,9 +490,10 @@ def _csv_table_documents(cell: str, is_written: bool) -> tuple[Document, ...]:
         items = _json(cell, "document")
         if isinstance(items, list) and all(isinstance(item, dict) for item in items):
             records = [Record(item, "", 0) for item in items]
-            return tuple(Document(r.text("name"), _text(r), r.spare("id")) for r in records)
+            return tuple(
+                Document(
+                    r.text("name"), (r.plain("text") if r.spare("text") else None), r.spare("id")
+                )
+                for r in records
+            )
     return (Document("", cell),)
-
-
-def _text(record: Record) -> str | None:
-    return record.plain("text") if record.spare("text") else None

@@ -243,7 +243,11 @@ def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
     try:
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
             for member in archive:
-                stream = archive.extractfile(member) if _is_ordinary(member) else None
+                stream = (
+                    archive.extractfile(member)
+                    if (member.isfile() and (not member.issparse()))
+                    else None
+                )
                 if stream is None:
                     continue
                 if member.size > MOST_ROW or len(found) >= MOST_ROWS:
@@ -257,8 +261,3 @@ def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
             f"{shown(name)}: expected a whole tar archive, found: {error}; copy it again."
         ) from error
     return found
-
-
-def _is_ordinary(member: tarfile.TarInfo) -> bool:
-    """A file as it lies: no link, no device, and none that unfolds to more than is there."""
-    return member.isfile() and not member.issparse()

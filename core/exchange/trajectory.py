@@ -145,7 +145,9 @@ def trajectory_of(run_id: str, events: Sequence[Event], book: PromptBook) -> Tra
     instruction = filled(
         book.prompt("trajectory", progress.case.language), told.instruction(progress.case)
     )
-    messages = [Message(_role(one.role), one.text) for one in instruction]
+    messages = [
+        Message(("system" if one.role == "system" else "user"), one.text) for one in instruction
+    ]
     for turn in told.turns():
         messages += told.messages(turn)
     label = progress.judgement.label
@@ -168,10 +170,6 @@ def given_of(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _role(role: str) -> Literal["system", "user"]:
-    return "system" if role == "system" else "user"
 
 
 @dataclass(frozen=True)

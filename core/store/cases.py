@@ -75,13 +75,13 @@ class Batches(Repository):
 
     def rows(self, batch_id: str) -> list[BatchRow]:
         """The batch's rows in order."""
-        rows = self._all(
-            BatchRow, "SELECT * FROM batch_rows WHERE batch_id = ? ORDER BY row", batch_id
-        )
-        sources, others = tuple[str, ...], tuple[tuple[str, str], ...]
+        own = "SELECT * FROM batch_rows WHERE batch_id = ? ORDER BY row"
+        kinds: dict[str, Any] = {
+            "sources": tuple[str, ...], "others": tuple[tuple[str, str], ...],
+        }  # fmt: skip
         return [
-            replace(r, sources=from_json(sources, r.sources), others=from_json(others, r.others))
-            for r in rows
+            BatchRow(**row | {name: from_json(kind, row[name]) for name, kind in kinds.items()})
+            for row in self._db.query(own, [batch_id])
         ]
 
 

@@ -177,9 +177,9 @@ class PairLoader:
         else:
             found = records(path)
         for record in found:
-            label = record.chosen(labels, *self.label.split())
-            claim = _clean(record.text(*self.claim.split()))
             texts = (_evidence(record, *evidence),) if evidence else ()
+            claim = _clean(record.text(*self.claim.split()))
+            label = record.chosen(labels, *self.label.split())
             group = record.spare(*self.group.split()) or (texts or (claim,))[0]
             if label is not None:
                 yield GoldRow(
