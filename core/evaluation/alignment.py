@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -128,10 +129,8 @@ def aligned(
 ) -> tuple[list[Rated], list[Paired]]:
     """Every protocol's figures, and pairs of protocols; without ratings quotes are counted."""
     protocols = sorted({reason.protocol for reason in reasons})
-    rated = [
-        _rated(name, [r for r in reasons if r.protocol == name], ratings) for name in protocols
-    ]
-    return rated, _paired(reasons, ratings.own)
+    own = {name: [r for r in reasons if r.protocol == name] for name in protocols}
+    return [_rated(name, own[name], ratings) for name in protocols], _paired(reasons, ratings.own)
 
 
 def _reason_of_another(reason: Reasons, reasons: Sequence[Reasons]) -> str:
@@ -181,15 +180,12 @@ def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[Paired]:
     for reason in reasons:
         if reason.run_id in own:
             by_protocol[reason.protocol][reason.group] = own[reason.run_id]
-    names = sorted(by_protocol)
     found = []
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
-            first, second = by_protocol[one], by_protocol[other]
-            common = sorted(first.keys() & second.keys())
-            lead = _share([(float(first[g] - second[g]), 1.0, g) for g in common])
-            if lead is not None:
-                found.append(Paired(one, other, len(common), lead))
+    for (one, first), (other, second) in combinations(sorted(by_protocol.items()), 2):
+        common = sorted(first.keys() & second.keys())
+        lead = _share([(float(first[g] - second[g]), 1.0, g) for g in common])
+        if lead is not None:
+            found.append(Paired(one, other, len(common), lead))
     return found
 
 
@@ -222,14 +218,9 @@ def rated_at(work: AgentContext, seat: Seat) -> Rate:
 
     def rate(reasons: Reasons, reason: str) -> int | None:
         ask = SeatAsker(seat, work, reasons.language, Stop(), ROLE)
-        fields = {
-            "claim": reasons.claim,
-            "label": reasons.label,
-            "reason": reason,
-            "rationale": reasons.rationale,
-        }
+        fields = {name: getattr(reasons, name) for name in ("claim", "label", "rationale")}
         try:
-            return ask(ROLE, fields, Rating).agreement
+            return ask(ROLE, fields | {"reason": reason}, Rating).agreement
         except ReplyError:
             return None
 

@@ -130,7 +130,6 @@ def _import(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, 
 
 
 def _calibrate(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
-
     rows = rows_of_sets(given.dataset, Path(given.path or "."), given.limit)
     if given.decided_here:
         with open_store(home) as store:
@@ -404,15 +403,8 @@ def run_evaluate(
 def _measured(
     given: argparse.Namespace, home: Path, request: Request, keys_of: KeysOf, say: Say
 ) -> dict[str, Any]:
-    order = Order(
-        given.dataset,
-        Path(given.path),
-        given.task,
-        given.split,
-        given.limit,
-        given.seed,
-        given.trivial_limit,
-    )
+    which = (given.task, given.split, given.limit, given.seed, given.trivial_limit)
+    order = Order(given.dataset, Path(given.path), *which)
     is_learned = given.weights == "learned"
     if is_learned and (given.tool is not None or given.system is not None):
         raise InputError(
@@ -424,15 +416,12 @@ def _measured(
             raise InputError("Expected --tool or --system, found both; leave one out.")
         return evaluate_tool(order, given.tool, say)
     if given.system is not None:
-        return evaluate_recorded(order, _wanted(given), say)
+        fit = None if given.fit is None else Path(given.fit)
+        wanted = Wanted(given.system, given.detector, given.prompt, fit)
+        return evaluate_recorded(order, wanted, say)
     keys = keys_of(request)
     plan, notices = planned(home, request, keys)
     for notice in notices:
         say(notice)
     require_weighed(is_learned, [plan])
     return evaluate(order, engine_of(home, plan, keys, is_learned=is_learned), say)
-
-
-def _wanted(given: argparse.Namespace) -> Wanted:
-    fit = None if given.fit is None else Path(given.fit)
-    return Wanted(given.system, given.detector, given.prompt, fit)

@@ -171,19 +171,14 @@ def evaluate(
         measured = Measured(recorded(rows), answers(rows))
     else:
         measured = _checked(rows, there, order, engine, tell)
-    return result_of(
-        order,
-        measured,
-        beside={"risk_coverage": risk_coverage(measured.found)},
-        by={
-            "roster": RECORDED if rule.is_recorded else engine.plan.roster,
-            "protocol": None if rule.is_recorded else engine.plan.protocol,
-            "options": {} if rule.is_recorded else engine.plan.options.chosen,
-            "weights": measured.weights,
-            "engine": None if rule.is_recorded else engine.id,
-        },
-        now=clock(),
-    )
+    by: dict[str, Any] = {"roster": RECORDED, "protocol": None, "options": {}, "weights": None}
+    if not rule.is_recorded:
+        plan = engine.plan
+        by = {"roster": plan.roster, "protocol": plan.protocol, "options": plan.options.chosen}
+        by["weights"] = measured.weights
+    by["engine"] = None if rule.is_recorded else engine.id
+    beside = {"risk_coverage": risk_coverage(measured.found)}
+    return result_of(order, measured, beside=beside, by=by, now=clock())
 
 
 @dataclass(frozen=True)
@@ -234,9 +229,7 @@ def result_of(
     return {
         "dataset": order.dataset,
         "task": rule_of(order.dataset, order.task).task or None,
-        "split": order.split,
-        "limit": order.limit,
-        "seed": order.seed,
+        **{name: getattr(order, name) for name in ("split", "limit", "seed")},
         **asked,
         **_counted_rows(measured),
         "metrics": figures_of(measured.found, order.seed),

@@ -204,23 +204,12 @@ class Kept:
 
     def add(self, digest: str, said: Prediction) -> None:
         """Keep a prediction; it is on its way to the disk when this returns."""
-        line: dict[str, object] = {
-            "row": digest,
-            "label": said.label,
-            "p": said.p,
-            "cause": said.cause,
-        }
-        line |= {"seconds": said.seconds, "turns": said.turns}
-        line |= {
-            name: own
-            for name, own in {"openings": said.openings, "statements": said.statements}.items()
-            if own
-        }
-        line |= {
-            name: [(span.start, span.end, span.p) for span in spans]
-            for name, spans in {"spans": said.spans, "soft": said.soft, "shown": said.shown}.items()
-            if spans
-        }
+        names = ("label", "p", "cause", "seconds", "turns")
+        line: dict[str, object] = {"row": digest} | {name: getattr(said, name) for name in names}
+        line |= {name: getattr(said, name) for name in LABELLED if getattr(said, name)}
+        for name in MARKED:
+            if spans := getattr(said, name):
+                line[name] = [(span.start, span.end, span.p) for span in spans]
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
         self._known[digest] = said
@@ -239,25 +228,24 @@ class Kept:
             return  # half a line, or not ours: that row is checked again
 
 
+MARKED, LABELLED = ("spans", "soft", "shown"), ("openings", "statements")
+
+
 def _prediction(entry: dict[str, Any]) -> Prediction:
-    if entry["label"] not in LABELS:
-        raise ValueError(entry["label"])
-    spans, soft, shown = (
-        tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
-        for name in ("spans", "soft", "shown")
-    )
-    openings, statements = (tuple(entry.get(name, ())) for name in ("openings", "statements"))
-    if not {*openings, *statements} <= {*LABELS}:
+    said = entry["label"]
+    labels: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in LABELLED}
+    if not {said, *labels["openings"], *labels["statements"]} <= {*LABELS}:
         raise ValueError(entry)
+    spans: dict[str, Any] = {
+        name: tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
+        for name in MARKED
+    }
     return Prediction(
-        entry["label"],
+        said,
         None if entry["p"] is None else float(entry["p"]),
-        spans,
-        soft,
-        str(entry["cause"]),
-        float(entry["seconds"]),
-        shown,
-        openings,
-        statements,
-        int(entry.get("turns", 0)),
+        cause=str(entry["cause"]),
+        seconds=float(entry["seconds"]),
+        turns=int(entry.get("turns", 0)),
+        **spans,
+        **labels,
     )

@@ -56,7 +56,7 @@ class Paired:
     the interval of the balanced accuracy shows; where a set has one label only, of nothing.
     """
 
-    figures: Mapping[str, Figure]
+    figures: dict[str, Figure]
     righted: int
     wronged: int
     is_same: bool = False
@@ -214,15 +214,8 @@ class Compared:
 
     def request(self, way: Way) -> Request:
         """What `check` would be given."""
-        return Request(
-            "",
-            roster=self.roster,
-            protocol=way.protocol,
-            options=way.options,
-            model=self.model,
-            api_base=self.api_base,
-            token_cap=self.token_cap,
-        )
+        own = {name: getattr(self, name) for name in ("roster", "model", "api_base", "token_cap")}
+        return Request("", protocol=way.protocol, options=way.options, **own)
 
 
 def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
@@ -249,7 +242,7 @@ def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, A
     return {
         **{key: getattr(order, key) for key in ("dataset", "task", "split", "limit", "seed")},
         "rows": len(rows),
-        "groups": int(found[first.name].found.groups.max()) + 1,
+        "groups": int(found[first.name][0].groups.max()) + 1,
         "golds": {label: sum(row.label == label for row in rows) for label in LABELS},
         "roster": plan.roster,
         "debaters": debaters_of(plan),
@@ -270,12 +263,7 @@ def debaters_of(plan: Plan) -> int:
     return len((plan.sheet or SHIPPED[BUILT_IN]).debaters)
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """What a way says of the rows, and by which weights answers counted in it, if by any."""
-
-    found: Outcomes
-    weights: str | None
+_Checked = tuple[Outcomes, str | None]  # what a way says of the rows, by which weights, if by any
 
 
 def _checked(
@@ -284,33 +272,29 @@ def _checked(
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
         weights = runs.weights()
-        return _Checked(Outcomes(rows, runs.predictions(rows, name)), weights)
+        return Outcomes(rows, runs.predictions(rows, name)), weights
 
 
 def _measured(
     name: str, checked: Mapping[str, _Checked], baseline: str, plan: Plan, seed: int
 ) -> dict[str, Any]:
     """One protocol's figures; `turns` is a mean over the rows, `seconds` a median."""
-    own = checked[name].found
+    own, weights = checked[name]
     named = figures_of(own, seed)
     calls = PROTOCOLS[plan.protocol].calls(debaters_of(plan), plan)
-    beside = None if name == baseline else against(own, checked[baseline].found, seed)
+    beside = None if name == baseline else against(own, checked[baseline][0], seed)
     count = len(own.rows)
     return {
         "protocol": name,
         **{figure: named.get(figure) for figure in (*COMPARED, "coverage", *OF_AGENTS)},
-        "weights": checked[name].weights,
+        "weights": weights,
         "failed": sum(said.is_failure for said in own.said),
         "turns": round(sum(said.turns for said in own.said) / count, 2),
         "seconds": round(median(said.seconds for said in own.said), 3),
         "calls": asdict(calls) | {"total": calls.total},
         "against": beside
-        and {
-            **beside.figures,
-            "righted": beside.righted,
-            "wronged": beside.wronged,
-            "words": beside.words,
-        },
+        and beside.figures
+        | {name: getattr(beside, name) for name in ("righted", "wronged", "words")},
     }
 
 
@@ -380,16 +364,8 @@ def _wanted(given: argparse.Namespace) -> Compared:
     order = Order(
         given.dataset, Path(given.path), given.task, given.split, given.limit, given.seed
     )  # fmt: skip
-    return Compared(
-        order,
-        ways,
-        given.roster,
-        given.model,
-        given.api_base,
-        given.token_cap,
-        baseline,
-        given.weights == "learned",
-    )
+    who = (given.roster, given.model, given.api_base, given.token_cap)
+    return Compared(order, ways, *who, baseline, given.weights == "learned")
 
 
 def _say(words: str) -> None:

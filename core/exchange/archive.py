@@ -29,7 +29,7 @@ from core.exchange.rows import Problem
 from core.review.queue_ranking import require_rate
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import ConflictError, InputError
-from core.schema.records import Case, LibraryEntry, Member, Plan, Project, Run, new_id
+from core.schema.records import Case, LibraryEntry, Member, Plan, Project, Run
 from core.schema.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
 from core.store.cases import Batch, BatchRow
@@ -37,8 +37,6 @@ from core.store.projects import PromptEdit
 from core.store.queue import EVERYTHING
 from core.store.sqlite import from_plain, to_plain
 from core.store.traces import export_trace, restore_trace
-
-MOST_NAMES = 1000
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,11 @@ def restore(
         project = _with_free_name(store, content.project)
         _people_and_files(store, home, project, content, by, now)
         _cases(store, project, content)
-        _prompts_and_tables(store, content)
+        for edit in content.prompts:  # whether it can be filled is seen where it is used
+            store.prompt_edits.save(edit)
+        for batch in content.batches:
+            rows = [row for row in content.batch_rows if row.batch_id == batch.id]
+            store.batches.add(batch, rows)
     return project, True
 
 
@@ -107,14 +109,9 @@ def _require_sense(content: Content) -> None:
     cases = {case.id for case in content.cases}
     runs = {run.id: run.case_id for run in content.runs}
     owned: list[Any] = [
-        *content.members,
-        *content.library,
-        *content.cases,
-        *content.runs,
-        *content.items,
-        *content.prompts,
-        *content.batches,
-    ]
+        *content.members, *content.library, *content.cases, *content.runs, *content.items,
+        *content.prompts, *content.batches,
+    ]  # fmt: skip
     of_cases: list[Any] = [
         *content.runs, *content.corrections, *content.golds, *content.suggestions,
         *content.handlings, *content.items, *content.assignments,
@@ -142,9 +139,8 @@ def _require_sense(content: Content) -> None:
 
 def _with_free_name(store: Store, project: Project) -> Project:
     taken = {one.name for one in store.projects.all()}
-    names = (project.name, *(f"{project.name} ({n})" for n in range(2, MOST_NAMES)))
-    name = next((one for one in names if one not in taken), f"{project.name} {new_id()}")
-    return replace(project, name=name)
+    names = (project.name, *(f"{project.name} ({n})" for n in range(2, len(taken) + 3)))
+    return replace(project, name=next(one for one in names if one not in taken))
 
 
 def _people_and_files(
@@ -191,17 +187,6 @@ def _cases(store: Store, project: Project, content: Content) -> None:
         people.setdefault(assignment.case_id, []).append(assignment)
     for item in content.items:
         store.queue.restore(item, people.get(item.case_id, ()))
-
-
-def _prompts_and_tables(store: Store, content: Content) -> None:
-    """Edits of prompts in their order, and tables of claims with their rows.
-
-    Whether a prompt can be filled is seen where it is used: one kept under earlier rules comes too.
-    """
-    for edit in content.prompts:
-        store.prompt_edits.save(edit)
-    for batch in content.batches:
-        store.batches.add(batch, [row for row in content.batch_rows if row.batch_id == batch.id])
 
 
 FORMAT = "counterpoint-archive"

@@ -13,6 +13,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from core.documents.readers import decoded
@@ -170,14 +171,9 @@ def _object(pairs: list[tuple[str, Any]]) -> object:
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            return _Refused(
-                f"found the key “{shown(key, 40)}” twice in one object; keep one of them."
-            )
-        seen.add(key)
-    return made
+    keys = [key for key, _ in pairs]
+    twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+    return _Refused(f"found the key “{shown(twice, 40)}” twice in one object; keep one of them.")
 
 
 def _checked(place: int, value: object) -> tuple[int, object] | Problem:
@@ -191,9 +187,9 @@ def _checked(place: int, value: object) -> tuple[int, object] | Problem:
             return Problem(
                 place, f"expected at most {DEEPEST} levels of nesting, found more; flatten the row."
             )
-        dicts = [one for one in level if isinstance(one, dict)]
-        level = [inner for one in level if isinstance(one, list) for inner in one]
-        level += [inner for one in dicts for pair in one.items() for inner in pair]
+        parts = [chain(*one.items()) if isinstance(one, dict) else one for one in level
+                 if isinstance(one, dict | list)]  # fmt: skip
+        level = list(chain.from_iterable(parts))
     return place, value
 
 

@@ -208,7 +208,9 @@ class _Told:
         yield self._divided(statements)
         pending: list[str] = []
         for place in (None, *statements):
-            own = self._uses(None if place is None else place.index)
+            number = None if place is None else place.index
+            uses = (use for use in self.progress.tool_uses if use.tool not in (SPLIT, ANSWER))
+            own = [use for use in uses if use.statement == number]
             pending += self._opening(place, bool(own))
             for use in own:
                 thought = use.thought or words.by_rule.format(agent=use.agent, tool=use.tool)
@@ -217,13 +219,6 @@ class _Told:
             if place is not None and place.index in self.first:
                 pending.append(self._concluded(self.first[place.index]))
         yield self._answered([*pending, words.looked_back, *self._changes()])
-
-    def _uses(self, statement: int | None) -> list[ToolUse]:
-        return [
-            use
-            for use in self.progress.tool_uses
-            if use.statement == statement and use.tool not in (SPLIT, ANSWER)
-        ]
 
     def _system_use(self, tool: str) -> ToolUse | None:
         return next((use for use in self.progress.tool_uses if use.tool == tool), None)
@@ -269,20 +264,13 @@ class _Told:
             final[change.statement] = change.after
         for number, entry in sorted(self.progress.memory.items()):
             if entry.label != final.get(number, entry.label):
-                told.append(
-                    self._changed(
-                        Reconsidered(number, "local", final[number], entry.label, entry.evidence)
-                    )
-                )
+                before = final[number]
+                change = Reconsidered(number, "local", before, entry.label, entry.evidence)
+                told.append(self._changed(change))
         return told or [words.stands]
 
     def _changed(self, change: Reconsidered) -> str:
-        return self.words.changed.format(
-            number=change.statement + 1,
-            before=change.before,
-            after=change.after,
-            reason=change.reason,
-        )
+        return self.words.changed.format(**vars(change) | {"number": change.statement + 1})
 
     def _answered(self, thoughts: Sequence[str]) -> Turn:
         judgement = self.progress.judgement
@@ -297,12 +285,8 @@ class _Told:
         known = self.progress.statements
         entries = [e for n, e in sorted(self.progress.memory.items()) if n in known]
         return [
-            {
-                "statement": known[entry.statement].text,
-                "label": entry.label,
-                "evidence": entry.evidence,
-            }
-            for entry in [e for e in entries if e.is_checkable] or entries
+            {"statement": known[e.statement].text, "label": e.label, "evidence": e.evidence}
+            for e in [e for e in entries if e.is_checkable] or entries
         ]
 
     def _result(self, label: Label) -> str:

@@ -19,6 +19,7 @@ from core.evaluation.files import (
     data_files,
     json_object,
     keyed,
+    meanings,
     records,
     rows_in,
 )
@@ -34,11 +35,8 @@ CLAIM_FILES = {
 PAPER = ("paper_title", "paper_author(s)", "paper_pub_year")
 COMPARED = "chinese_compared"
 QA_FILES = ("qa_cleaned*.json*", "qa_data*.json*", "final_english*.json*")
-YES_IS_WRONG: dict[str, Label] = {"yes": "hallucinated", "no": "supported"}
-HALUAGENT_ANSWERS: tuple[tuple[str, Label], ...] = (
-    ("right", "supported"),
-    ("hallucinated", "hallucinated"),
-)
+YES_IS_WRONG = meanings("halueval", "general")
+HALUAGENT_ANSWERS: Mapping[str, Label] = {"right": "supported", "hallucinated": "hallucinated"}
 JUDGE = "Llama-2-7B, fine-tuned (recorded)"
 TRANSLATE = "翻译"  # the word for "translate": the file holds these questions and those on dates
 # task -> (pattern of the file, language, field whose text is the evidence)
@@ -182,7 +180,7 @@ def _found(record: Record) -> tuple[str, ...]:
 def load_qa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Two rows a question: the right answer and the one that was made to be wrong."""
     for own, record in rows_in(folder, QA_FILES, split):
-        for kind, label in HALUAGENT_ANSWERS:
+        for kind, label in HALUAGENT_ANSWERS.items():
             question, answer = record.text("question"), record.text(f"{kind}_answer")
             texts = (record.text("knowledge"),)
             yield answered(f"{own}:{kind}", record, question, answer, label, documents=texts)
@@ -255,32 +253,16 @@ HALUAGENT: Mapping[str, Loader] = {
 
 JUDGED_ANSWER = re.compile(r"Q: (?P<question>.*?)\nA: (?P<answer>.*)\nTrue:\s*", re.DOTALL)
 CHOICE = re.compile(r"\s([A-Z]):")
-LISTS: tuple[tuple[str, Label], ...] = (
-    ("Incorrect Answers", "hallucinated"),
-    ("Correct Answers", "supported"),
-)
-KINDS: tuple[tuple[str, Label], ...] = (
-    ("Best Answer", "supported"),
-    ("Wrong_Answer", "hallucinated"),
-)
-YES_IS_TRUE: Mapping[str, Label] = {"yes": "supported", "no": "hallucinated"}
+LISTS: Mapping[str, Label] = {"Incorrect Answers": "hallucinated", "Correct Answers": "supported"}
+KINDS: Mapping[str, Label] = {"Best Answer": "supported", "Wrong_Answer": "hallucinated"}
+YES_IS_TRUE = meanings("truthfulqa", "finetune")
 DECISIONS = ("yes", "no", "maybe")
-ATOMIC: Mapping[str, Label | None] = {"s": "supported", "ns": "hallucinated", "ir": None}
-TRIPLETS: Mapping[str, Label] = {
-    "entailment": "supported",
-    "neutral": "unclear",
-    "contradiction": "hallucinated",
-}
+ATOMIC, TRIPLETS = meanings("factscore"), meanings("refchecker", "triplets")
 WORST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 SETTINGS = ("accurate_context/*.json", "noisy_context/*.json", "zero_context/*.json", "*.json")
 OPEN_FACTS: Mapping[str, Label] = {**FACT_IS_TRUE, "na": "unclear", "unknown": "unclear"}
-STANCES: Mapping[str, Label] = {
-    "completely-support": "supported",
-    "partially-support": "unclear",
-    "irrelevant": "unclear",
-    "refute": "hallucinated",
-}
-VERDICTS: Mapping[str, Label] = {**FACT_IS_TRUE, "not_enough_evidence": "unclear"}
+STANCES = meanings("factcheck_gpt", "subtask3")
+VERDICTS = meanings("factcheck_gpt", "subtask4")
 FACTBENCH = ("Factbench*.jsonl",)
 STANCE_FILES = "subtasks/subtask3*.jsonl"
 
@@ -289,8 +271,8 @@ def load_truthfulqa(folder: Path, task: str, split: str | None) -> Iterator[Gold
     """One row for each listed answer, true or false; there is no evidence."""
     for own, record in rows_in(folder, ("TruthfulQA*.csv",), split):
         question = record.text("Question")
-        parted = {field: record.text(field).split(";") for field, _ in LISTS}
-        listed = {one.strip(): label for field, label in LISTS for one in parted[field]}
+        parted = {field: record.text(field).split(";") for field in LISTS}
+        listed = {one.strip(): label for field, label in LISTS.items() for one in parted[field]}
         listed.pop("", None)
         for number, (answer, label) in enumerate(listed.items(), start=1):
             yield answered(f"{own}:{number}", record, question, answer, label)
@@ -313,7 +295,7 @@ def load_halluqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
         question = record.text("Question")
         found = [
             (record.spare(field), label)
-            for start, label in KINDS
+            for start, label in KINDS.items()
             for field in record.fields
             if field.startswith(start) and record.spare(field)
         ]
@@ -416,12 +398,9 @@ def load_halueval2(folder: Path, task: str, split: str | None) -> Iterator[GoldR
 
 def _judged(folder: Path, name: str) -> dict[str, tuple[str, ...]]:
     """What the model said of each fact of each answer; nothing where the file is not there."""
-    for path in (folder / f"{name}.gz", folder / name):
-        if path.is_file():
-            return {
-                _key(one): tuple(map(word, one.items("chatgpt_judge"))) for one in records(path)
-            }
-    return {}
+    there = [path for path in (folder / f"{name}.gz", folder / name) if path.is_file()]
+    found = (one for path in there[:1] for one in records(path))
+    return {_key(one): tuple(map(word, one.items("chatgpt_judge"))) for one in found}
 
 
 def _key(record: Record) -> str:
