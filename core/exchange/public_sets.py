@@ -106,15 +106,10 @@ def write_mushroom(rows: Sequence[ExchangeRow]) -> bytes:
 
 def _mushroom_plain(row: ExchangeRow) -> dict[str, Any]:
     answer = row.answer
-    made: dict[str, Any] = {
-        "id": row.id,
-        "lang": (row.language or "und").upper(),
-        "model_input": row.question,
-        "model_output_text": row.response,
-    }
-    made |= {
-        name: value for name, value in plain_others(row.others).items() if name not in MUSHROOM
-    }
+    language = (row.language or "und").upper()
+    made: dict[str, Any] = {"id": row.id, "lang": language, "model_input": row.question}
+    made |= {"model_output_text": row.response}
+    made |= {n: value for n, value in plain_others(row.others).items() if n not in MUSHROOM}
     if answer is not None:
         made["soft_labels"] = [{"start": s.start, "prob": s.p, "end": s.end} for s in row.soft]
         made["hard_labels"] = [[span.start, span.end] for span in answer.spans]
@@ -191,16 +186,11 @@ def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
         Span(one.start, one.end, summary[one.start : one.end], 1.0, UNSPECIFIED, "")
         for one in (majority(soft) if is_wrong else ())
     ]
+    scores = [WordScore(one.start, one.end, one.p) for one in soft]
     return ExchangeRow(
         id=name,
         response=summary,
-        golds=(
-            gold_of(
-                "hallucinated" if is_wrong else "supported",
-                hard,
-                soft=[WordScore(one.start, one.end, one.p) for one in soft],
-            ),
-        ),
+        golds=(gold_of("hallucinated" if is_wrong else "supported", hard, soft=scores),),
         corrections=tuple(
             correction_of(who, "hallucinated" if who in unsure else "supported", spans)
             for who, spans in workers.items()
@@ -404,8 +394,14 @@ def _joined_with(read: Read, items: Sequence[tuple[int, object] | Problem]) -> R
     sources, problems = rows_of(items, _source)
     by_id = dict(sources)
     told = (Problem(one.place, f"among the sources: {one.reason}") for one in problems)
-    rows = tuple(_joined(row, by_id) for row in read.rows)
-    return replace(read, rows=rows, problems=(*read.problems, *told))
+    rows = []
+    for row in read.rows:
+        wanted = case_id(plain_others(row.others).get(SOURCE))
+        if not row.documents and wanted in by_id:
+            document, question = by_id[wanted]
+            row = replace(row, documents=(document,), question=row.question or question)
+        rows.append(row)
+    return replace(read, rows=tuple(rows), problems=(*read.problems, *told))
 
 
 def _is_source(value: object) -> bool:
@@ -416,8 +412,7 @@ def _source(record: Record) -> tuple[str, tuple[Document, str]]:
     source = case_id(record.fields.get(SOURCE))
     if not source:
         raise record.broken("a source_id beside the source_info")
-    document, question = _document(record, source)
-    return source, (document, question)
+    return source, _document(record, source)
 
 
 def _document(record: Record, source: str) -> tuple[Document, str]:
@@ -432,14 +427,6 @@ def _document(record: Record, source: str) -> tuple[Document, str]:
     if isinstance(passages, str) and passages.strip():
         return Document(name, passages), question if isinstance(question, str) else ""
     return Document(name, json.dumps(info, ensure_ascii=False, indent=1)), ""
-
-
-def _joined(row: ExchangeRow, sources: dict[str, tuple[Document, str]]) -> ExchangeRow:
-    wanted = case_id(plain_others(row.others).get(SOURCE))
-    found = sources.get(wanted) if not row.documents else None
-    if found is None:
-        return row
-    return replace(row, documents=(found[0],), question=row.question or found[1])
 
 
 def ragtruth_row(record: Record) -> ExchangeRow:

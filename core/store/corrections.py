@@ -121,11 +121,9 @@ class Corrections(Repository):
             )
 
     def _require_own(self, correction: Correction) -> None:
-        rows = self._db.query(
-            "SELECT author FROM standing WHERE id = ? AND case_id = ?",
-            [correction.withdraws, correction.case_id],
-        )
-        author = next((row["author"] for row in rows), None)
+        own = "SELECT author FROM standing WHERE id = ? AND case_id = ?"
+        row = first_row(self._db, own, [correction.withdraws, correction.case_id])
+        author = row["author"] if row else None
         if author is None:
             raise ConflictError(
                 "Nothing was taken back: it is not there, or was taken back before."
@@ -188,8 +186,7 @@ def _require_sense(correction: Correction) -> None:
     overturns = overturns and not correction.is_blind  # nobody overturns what they do not see
     if overturns and not correction.reason.strip():
         raise InputError("Overturning the verdict takes a reason; a few words are enough.")
-    rated = correction.ratings
-    for rating in (rated.accuracy, rated.coherence, rated.consistency):
+    for rating in vars(correction.ratings).values():
         if rating is not None and not 1 <= rating <= 5:
             raise InputError(f"Expected ratings from 1 to 5, found {rating}.")
     if correction.sure is not None and not 0.0 <= correction.sure <= 1.0:

@@ -187,12 +187,8 @@ class Ledger(Repository):
 
     def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:
         """Calls of that slot that were sent and never settled."""
-        found = self._db.conn.execute(
-            f"{_SELECT} run_id = ? AND slot = ? AND digest = ? "
-            "AND status = 'reserved' ORDER BY at, id",
-            [run_id, slot, digest],
-        )
-        return [_row(values) for values in found]
+        own = "run_id = ? AND slot = ? AND digest = ? AND status = 'reserved' ORDER BY at, id"
+        return list(map(_row, self._db.conn.execute(_SELECT + own, [run_id, slot, digest])))
 
     def spent(self, run_id: str, person: str, now: float) -> Spent:
         """What counts against the caps. A call belongs to the day on which it was sent."""
@@ -203,8 +199,8 @@ class Ledger(Repository):
 
     def of_run(self, run_id: str) -> list[LedgerRow]:
         """The run's calls in the order in which they were sent."""
-        found = self._db.conn.execute(f"{_SELECT} run_id = ? ORDER BY at, rowid", [run_id])
-        return [_row(values) for values in found]
+        own = "run_id = ? ORDER BY at, rowid"
+        return list(map(_row, self._db.conn.execute(_SELECT + own, [run_id])))
 
     def _first(self, which: str, values: list[str]) -> LedgerRow | None:
         row = self._db.conn.execute(f"{_SELECT} {which} LIMIT 1", values).fetchone()

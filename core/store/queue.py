@@ -154,12 +154,11 @@ class QueueOrder(Repository):
 
     def has(self, project_id: str, people: int, count: int) -> bool:
         """Whether so many items wait for an answer."""
-        row = self._db.conn.execute(
-            "SELECT 1 FROM items WHERE project_id = ? AND state = 'open' AND given < ? "
-            "LIMIT 1 OFFSET ?",
-            [project_id, people, count - 1],
-        ).fetchone()
-        return row is not None
+        own = "project_id = ? AND state = 'open' AND given < ? LIMIT 1 OFFSET ?"
+        rows = self._db.conn.execute(
+            f"SELECT 1 FROM items WHERE {own}", [project_id, people, count - 1]
+        )
+        return rows.fetchone() is not None
 
     def waiting(self, project_id: str, people: int, most: int) -> list[Asked]:
         """The items that teach most as far as their runs tell, the most first."""
@@ -287,24 +286,20 @@ EVERYTHING = ItemFilter()
 
 def why_of(item: Item) -> str:
     """Why an item that would teach most comes up."""
-    words = []
-    if item.p is None:
-        words.append("not judged by the machine")
-    elif abs(item.p - 0.5) <= 0.2:
-        words.append(f"unsure (p {item.p:.2f})")
-    if item.disagreement > 0.0:
-        words.append("agents disagree")
-    unlike = unlikeness(item.teaches, worth(unsureness(item.p), item.disagreement))
-    if unlike >= DISTINCT:
-        words.append("unlike any answered")
-    is_first = item.teaches >= FIRST
+    p, is_first = item.p, item.teaches >= FIRST
+    unlike = unlikeness(item.teaches, worth(unsureness(p), item.disagreement))
+    said = {
+        "not judged by the machine": p is None,
+        f"unsure (p {p or 0.0:.2f})": p is not None and abs(p - 0.5) <= 0.2,
+        "agents disagree": item.disagreement > 0.0,
+        "unlike any answered": unlike >= DISTINCT,
+    }
+    words = [reason for reason, is_so in said.items() if is_so]
     if not words and not is_first:
         words.append("the machine is sure: little is learned")
-    if unlike < -ROUNDED:
-        words.append("much like another")
-    if is_first:  # last: where a project answers little it is the same on every line
-        words.append("for people to decide")
-    return ", ".join(words)
+    words += ["much like another"] if unlike < -ROUNDED else []
+    # last: where a project answers little it is the same on every line
+    return ", ".join([*words, *(["for people to decide"] if is_first else [])])
 
 
 COLUMNS = (
