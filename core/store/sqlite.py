@@ -32,28 +32,10 @@ from core.schema.rosters import RosterSheet
 
 Record = TypeVar("Record")
 KINDS: tuple[Any, ...] = (
-    *EVENT_TYPES.values(),
-    Assignment,
-    Case,
-    Correction,
-    Gold,
-    Handling,
-    Item,
-    LibraryEntry,
-    Member,
-    Plan,
-    Project,
-    RosterSheet,
-    Run,
-    Source,
-    Suggestion,
-    tuple[Block, ...],
-    tuple[BoxedText, ...],
-    tuple[Page, ...],
-    tuple[str, ...],
-    tuple[tuple[str, str], ...],
-    tuple[tuple[str, Label], ...],
-)
+    *EVENT_TYPES.values(), Assignment, Case, Correction, Gold, Handling, Item, LibraryEntry, Member,
+    Plan, Project, RosterSheet, Run, Source, Suggestion, tuple[Block, ...], tuple[BoxedText, ...],
+    tuple[Page, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[tuple[str, Label], ...],
+)  # fmt: skip
 DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in KINDS
 }
