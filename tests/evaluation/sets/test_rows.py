@@ -36,6 +36,8 @@ def told(row: GoldRow, folder: Path) -> dict[str, Any]:
     for name in {"spans", "soft"} & found.keys():
         places = ([one.start, one.end, one.p] for one in found[name])
         found[name] = [place if place[2] != 1 else place[:2] for place in places]
+    if "images" in found:
+        found["images"] = [path.relative_to(folder).as_posix() for path in row.images]
     if row.id.split(":")[1:2] != [row.place.rsplit(" ", 1)[-1]]:
         found["place"] = row.place.replace(f"{folder}/", "")
     return {name: list(own) if isinstance(own, tuple) else own for name, own in found.items()}
