@@ -326,9 +326,8 @@ class EngineRuns:
         """
         digests = [digest_of(row) for row in rows]
         said = {d: found for d in digests if (found := self.kept.get(d)) is not None}
-        waiting = _by_documents(
-            [(d, r) for d, r in zip(digests, rows, strict=True) if d not in said]
-        )
+        unknown = [(d, r) for d, r in zip(digests, rows, strict=True) if d not in said]
+        waiting = _by_documents(unknown)
         if said:
             self.tell(f"{what}: {len(rows) - len(waiting)} of {len(rows)} rows are known already")
         began = told = time.monotonic()
@@ -429,11 +428,8 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     p = verdict.p_hallucinated
     if p is None and judgement is not None:
         p = judgement.p
-    shown = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
-    wrong, soft = (
-        shown,
-        tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings),
-    )
+    shown = wrong = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
+    soft = tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings)
     if progress.soft is not None and progress.case is not None:
         labels, threshold = progress.soft.labels, progress.soft.threshold
         places = hard_places(labels, threshold, progress.case.response)
@@ -444,10 +440,9 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
         found = stretches(scores, progress.case.response, threshold)
         wrong = tuple(GoldSpan(one.start, one.end, one.p) for one in found)
         soft = tuple(GoldSpan(word.start, word.end, word.p) for word in between(scores))
-    openings, statements = first_answers(progress), statement_labels(progress)
-    cause, turns = verdict.cause or "", len(progress.turns)
-    told = (wrong, soft, cause, seconds, shown, openings, statements, turns)
-    return Prediction(verdict.label, p, *told)
+    told = (wrong, soft, verdict.cause or "", seconds, shown)
+    heard = (first_answers(progress), statement_labels(progress), len(progress.turns))
+    return Prediction(verdict.label, p, *told, *heard)
 
 
 def _why(progress: Progress) -> str:

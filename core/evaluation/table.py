@@ -62,14 +62,9 @@ def stored_results(folder: Path) -> list[Result]:
 
 def tables_of(results: Sequence[Result]) -> str:
     """One table for labels, one for marked words; each says where its intervals come from."""
-    labels = [r for r in results if not _marks_words(r)]
-    words = [r for r in results if _marks_words(r)]
-    parts = [
-        _table(rows, columns)
-        for rows, columns in ((labels, LABEL_COLUMNS), (words, WORD_COLUMNS))
-        if rows
-    ]
-    return "\n".join(parts)
+    parts = {False: LABEL_COLUMNS, True: WORD_COLUMNS}
+    rows = {marks: [r for r in results if _marks_words(r) is marks] for marks in parts}
+    return "\n".join(_table(rows[m], columns) for m, columns in parts.items() if rows[m])
 
 
 def with_tables(text: str, tables: str) -> str:

@@ -86,6 +86,7 @@ def _row(record: Record) -> ExchangeRow:
     revised = _revised(record, response)
     last = concluded[-1]
     verdict = Verdict("unclear", None, None, last.prose, last.cause, last.cause_words)
+    roles, events = tuple(_roles(players, model)), (*_events(taken, concluded), *revised)
     return ExchangeRow(
         id="",
         response=response,
@@ -94,13 +95,7 @@ def _row(record: Record) -> ExchangeRow:
         instruction=INSTRUCTION,
         others=others_of({name: record.fields.get(name) for name in KEPT}, ()),
         place=record.line,
-        run=RecordedRun(
-            "mad",
-            f"recorded: {model}",
-            tuple(_roles(players, model)),
-            (*_events(taken, concluded), *revised),
-            verdict,
-        ),
+        run=RecordedRun("mad", f"recorded: {model}", roles, events, verdict),
     )
 
 
