@@ -25,7 +25,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,6 @@ def add_commands(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_which(parser, whole)
-    _add_systems(parser)
     add_who(parser)
     add_weights(parser)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
@@ -138,14 +137,8 @@ def add_commands(
 
 
 def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]) -> None:
-    """Which rows."""
-
-    def count(text: str) -> int:
-        return whole(text, 1, MOST_ROWS)
-
-    def seed(text: str) -> int:
-        return whole(text, 0, MOST_ROWS)
-
+    """Which rows, and what else than an engine may be measured."""
+    count, seed = (partial(_whole, whole, least) for least in (1, 0))
     parser.add_argument("--dataset", required=True, metavar="NAME", help="the set's name")
     parser.add_argument(
         "--path", required=True, metavar="DIR", help="the folder that holds the sets' folders"
@@ -167,21 +160,6 @@ def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int],
         default=200,
         help="rows that are checked again without, and with other, evidence (default: 200)",
     )
-
-
-def add_weights(parser: argparse.ArgumentParser) -> None:
-    """By which weights debaters' answers count, where a protocol weighs them."""
-    parser.add_argument(
-        "--weights",
-        choices=WEIGHTS,
-        default=WEIGHTS[0],
-        help="how debaters' answers count where a protocol weighs them (sc_maks): all alike, or "
-        "by the weights that are in use in the home's first project (default: uniform)",
-    )
-
-
-def _add_systems(parser: argparse.ArgumentParser) -> None:
-    """What else than an engine may be measured."""
     parser.add_argument(
         "--system",
         help="where a set records what detectors said (realmistake, task recorded): own_answer, "
@@ -199,6 +177,21 @@ def _add_systems(parser: argparse.ArgumentParser) -> None:
         "--tool",
         metavar="NAME",
         help="one tool of an audit alone instead of an engine, on what it reads by itself",
+    )
+
+
+def _whole(whole: Callable[[str, int, int], int], least: int, text: str) -> int:
+    return whole(text, least, MOST_ROWS)
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """By which weights debaters' answers count, where a protocol weighs them."""
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default=WEIGHTS[0],
+        help="how debaters' answers count where a protocol weighs them (sc_maks): all alike, or "
+        "by the weights that are in use in the home's first project (default: uniform)",
     )
 
 

@@ -26,7 +26,7 @@ from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import Engine, Tell, opened_runs
 from core.evaluation.files import GoldRow, normalised
 from core.evaluation.metrics import Figure, calibrated_null, figures, measures, risk_coverage
-from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
+from core.evaluation.outcomes import Outcomes, always, mark_all, recorded
 from core.runtime.errors import InputError
 from core.schema.rosters import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 
@@ -199,13 +199,14 @@ def _counted_rows(measured: Measured) -> dict[str, Any]:
     found = measured.found
     rows, seconds = len(found.rows), sum(one.seconds for one in found.said)
     answered = int(found.answered.sum())
+    causes = Counter(one.cause.split(":")[0] for one in found.said if one.label == "unclear")
     return {
         "rows": rows,
         "groups": int(found.groups.max()) + 1,
         "golds": dict(sorted(Counter(str(row.label) for row in found.rows).items())),
         "answered": answered,
         "unclear": rows - answered,
-        "causes": _causes(found.said),
+        "causes": dict(causes.most_common()),
         "failed": measured.failed,
         "trivial_failed": measured.trivial_failed,
         "seconds": round(seconds, 3),
@@ -296,8 +297,3 @@ def answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:
         "always_supported": always("supported", rows),
         "mark_all": mark_all(rows),
     }
-
-
-def _causes(said: Sequence[Prediction]) -> dict[str, int]:
-    causes = Counter(one.cause.split(":")[0] for one in said if one.label == "unclear")
-    return dict(causes.most_common())

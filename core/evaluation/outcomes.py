@@ -102,8 +102,7 @@ class Outcomes:
     def exact(self) -> Flags:
         """(n,) True where the label is the gold one, of three; never for a failure."""
         pairs = zip(self.rows, self.said, strict=True)
-        exact = [row.label == said.label and not said.is_failure for row, said in pairs]
-        return np.array(exact, dtype=bool)
+        return np.array([r.label == s.label and not s.is_failure for r, s in pairs], dtype=bool)
 
     @property
     def forced(self) -> Flags:
@@ -142,11 +141,9 @@ def recorded(rows: Sequence[GoldRow]) -> Outcomes:
 
     A verdict that could not be read is `unclear`.
     """
-    verdicts: Mapping[Label, Prediction] = {
-        "hallucinated": Prediction("hallucinated", 1.0),
-        "supported": Prediction("supported", 0.0),
-        "unclear": Prediction("unclear", cause=UNREAD),
-    }
+    sure: Mapping[Label, float] = {"hallucinated": 1.0, "supported": 0.0}
+    verdicts = {label: Prediction(label, p) for label, p in sure.items()}
+    verdicts["unclear"] = Prediction("unclear", cause=UNREAD)
     return Outcomes(rows, [verdicts[row.recorded or "unclear"] for row in rows])
 
 

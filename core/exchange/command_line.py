@@ -15,7 +15,7 @@ from typing import Any
 from core.baseline.wording import counted
 from core.exchange.annotation_tools import config_of
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
-from core.exchange.incoming import Order, Outcome, take_in
+from core.exchange.incoming import Order, take_in
 from core.exchange.outgoing import rows_of, sorted_out
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN, joined_sources
@@ -128,8 +128,10 @@ def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
             read = joined_sources(read, _bytes(given.sources), given.format)
         order = Order(project, person, time.time(), name, given.labels, given.agent.strip()[:80])
         outcome = take_in(store, home, read, order)
-    for line in problem_lines(outcome):
-        say(line)
+    for one in outcome.problems[:MOST_SHOWN]:
+        say(f"{outcome.unit} {one.place}: {' '.join(one.reason.split())}")
+    if (more := len(outcome.problems) - MOST_SHOWN) > 0:
+        say(f"… and {more} more.")
     say(f"{counted(outcome.rows, 'row')} into “{project.name}”: {outcome.words}.")
     if given.json:
         told = {"format": given.format, "file": name, "project": project.name}
@@ -144,29 +146,31 @@ def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
     with open_store(home) as store:
         project = project_named(store, given.project, person_here(store))
         if given.format == ARCHIVE:
-            return _give_archive(store, home, project, given, say, out)
+            counts = give(store, home, project, data := io.BytesIO())
+            _write(given.out, data.getvalue(), out)
+            say(f"Wrote “{project.name}” with {counted_words(counts)}.")
+            _tell({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
+            return 0
         if given.format == TRAJECTORIES:
             return _give_trajectories(store, project, given, say, out)
         rows = rows_of(store, home, project, given.only)
     write = FORMATS[given.format].write
-    data = write(rows) if write else b""
-    _write(given.out, data, out)
+    _write(given.out, write(rows) if write else b"", out)
     answered = sum(row.answer is not None for row in rows)
     if given.format == "label-studio":
         config = config_of(project.categories)
         say(f"The labelling configuration that fits these tasks:\n{config}")
     say(f"Wrote {counted(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
-    if given.json:
-        told = {"format": given.format, "rows": len(rows), "answered": answered}
-        _tell(told | {"project": project.name}, given, say, out)
+    told = {"format": given.format, "rows": len(rows), "answered": answered}
+    _tell(told | {"project": project.name}, given, say, out)
     return 0
 
 
 def _tell(told: Mapping[str, object], given: argparse.Namespace, say: Say, out: Out) -> None:
     line = json.dumps(told, ensure_ascii=False)
-    if given.out == "-":
+    if given.json and given.out == "-":
         say(line)
-    else:
+    elif given.json:
         out(line + "\n")
 
 
@@ -177,17 +181,6 @@ def _write(path: str, data: bytes, out: Out) -> None:
         write_whole(Path(path), data)
 
 
-def _give_archive(
-    store: Store, home: Path, project: Project, given: argparse.Namespace, say: Say, out: Out
-) -> int:
-    counts = give(store, home, project, data := io.BytesIO())
-    _write(given.out, data.getvalue(), out)
-    say(f"Wrote “{project.name}” with {counted_words(counts)}.")
-    if given.json:
-        _tell({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
-    return 0
-
-
 def _give_trajectories(
     store: Store, project: Project, given: argparse.Namespace, say: Say, out: Out
 ) -> int:
@@ -196,9 +189,8 @@ def _give_trajectories(
     if given.out != "-":
         write_whole(Path(f"{given.out}{FAILED_ENDING}"), found.failed_file)
     say(f"Trajectories of “{project.name}”: {found.words}.")
-    if given.json:
-        told = {"format": TRAJECTORIES, "project": project.name, "kept": len(found.kept)}
-        _tell(told | {"failed": len(found.failed), "reasons": found.reasons}, given, say, out)
+    told = {"format": TRAJECTORIES, "project": project.name, "kept": len(found.kept)}
+    _tell(told | {"failed": len(found.failed), "reasons": found.reasons}, given, say, out)
     return 0
 
 
@@ -245,16 +237,6 @@ def write_whole(path: Path, data: bytes) -> None:
         raise InputError(
             f"Expected a file that can be written at {shown_safely(str(path))}, found: {error}."
         ) from error
-
-
-def problem_lines(outcome: Outcome) -> list[str]:
-    """The rows left out, with line and reason; after many of them only how many more."""
-    shown = [
-        f"{outcome.unit} {one.place}: {' '.join(one.reason.split())}"
-        for one in outcome.problems[:MOST_SHOWN]
-    ]
-    more = len(outcome.problems) - len(shown)
-    return [*shown, f"… and {more} more."] if more > 0 else shown
 
 
 def _bytes(file: str) -> bytes:

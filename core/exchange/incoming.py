@@ -98,11 +98,6 @@ class Order:
     labels: As = "gold"
     agent: str = ""
 
-    @property
-    def suggested_by(self) -> str:
-        """The agent whose suggestions the file's labels are."""
-        return self.agent or self.file
-
 
 Key = tuple[object, ...]
 R = TypeVar("R", Gold, Correction, Suggestion)
@@ -421,17 +416,11 @@ def _stored(
 
 
 def _new_case(store: Store, row: ExchangeRow, order: Order) -> Case:
-    draft = Draft(
-        row.response,
-        row.question,
-        tuple(dict.fromkeys(document.id for document in row.documents)),
-        tuple(dict.fromkeys(image.id for image in row.images)),
-        row.role,
-        row.instruction,
-        row.id,
-        row.language,
-        row.others,
+    documents, images = (
+        tuple(dict.fromkeys(one.id for one in files)) for files in (row.documents, row.images)
     )
+    said = (row.role, row.instruction, row.id, row.language, row.others)
+    draft = Draft(row.response, row.question, documents, images, *said)
     return store_case(store, order.project, draft, order.by, order.now)
 
 
@@ -443,7 +432,7 @@ def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: Order) -> 
     machine = judged_elsewhere(verdict) if verdict and is_elsewhere else []
     suggested = new_suggestions((*named.suggestions, *machine), before, order.now)
     if order.labels == "suggestions":
-        told = is_said(row, order.suggested_by)
+        told = is_said(row, order.agent or order.file)
         suggested += new_suggestions(told, before, order.now)
     found = replace(row, golds=(), corrections=(), suggestions=tuple(suggested))
     if order.labels != "gold":
