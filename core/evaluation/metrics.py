@@ -175,7 +175,11 @@ def _label_measures(found: Outcomes) -> dict[str, Measure]:
     names = ["accuracy", *(["recall"] if wrong.any() else [])]
     if found.has_both:
         names += ["balanced_accuracy", "precision", "f1", "f2", "f1_supported", "mcc"]
-    return {name: lambda weights, name=name: rates(weights)[name] for name in names}  # type: ignore[misc]
+
+    def rate(name: str) -> Measure:
+        return lambda weights: rates(weights)[name]
+
+    return {name: rate(name) for name in names}
 
 
 def _forced_measures(found: Outcomes) -> dict[str, Measure]:
