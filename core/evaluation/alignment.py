@@ -22,6 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,8 +32,7 @@ import numpy as np
 from core.agents.agent_runner import AgentContext, SeatAsker
 from core.agents.rosters import chosen_roster
 from core.evaluation.metrics import figures
-from core.evaluation.outcomes import Numbers
-from core.learning.metrics import numbered
+from core.learning.metrics import Numbers, numbered
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
 from core.llm.keys import keys_here
 from core.llm.limits import Caps
@@ -100,9 +100,8 @@ UNRATED = Ratings({}, {})
 def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> Ratings:
     """The ratings of `most` runs at most, where there is a reason and an explanation.
 
-    Raises:
-        BudgetReached: a cap leaves no room for the first rating.
-        ModelError: the service failed; what was rated stays in the ledger.
+    Raises BudgetReached: a cap leaves no room for the first rating. Raises ModelError: the service
+    failed; what was rated stays in the ledger.
     """
     own: dict[str, int] = {}
     other: dict[str, int] = {}
@@ -130,14 +129,11 @@ def aligned(
 ) -> tuple[list[Rated], list[Paired]]:
     """Every protocol's figures, and pairs of protocols; without ratings quotes are counted."""
     protocols = sorted({reason.protocol for reason in reasons})
-    rated = [
-        _rated(name, [r for r in reasons if r.protocol == name], ratings) for name in protocols
-    ]
-    return rated, _paired(reasons, ratings.own)
+    own = {name: [r for r in reasons if r.protocol == name] for name in protocols}
+    return [_rated(name, own[name], ratings) for name in protocols], _paired(reasons, ratings.own)
 
 
 def _reason_of_another(reason: Reasons, reasons: Sequence[Reasons]) -> str:
-    """What a person gave on the next case of that label; empty where there is none."""
     same = [r for r in reasons if r.label == reason.label and r.reason]
     places = [place for place, r in enumerate(same) if r.run_id == reason.run_id]
     for step in range(1, len(same)):
@@ -173,28 +169,23 @@ def _share(parts: Sequence[tuple[float, float, str]]) -> dict[str, float] | None
         return None
     value, weight = (np.array([part[place] for part in parts]) for place in (0, 1))
 
-    def measure(times: Numbers) -> Numbers:
-        found: Numbers = (times @ value) / np.maximum(times @ weight, 1e-9)
-        return found
+    def share(times: Numbers) -> Numbers:
+        return np.asarray((times @ value) / np.maximum(times @ weight, 1e-9))
 
-    return figures({"share": measure}, numbered([part[2] for part in parts]), SEED)["share"]
+    return figures({"": share}, numbered([part[2] for part in parts]), SEED)[""]
 
 
 def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[Paired]:
-    """All pairs of protocols with a rated case in common."""
     by_protocol: dict[str, dict[str, int]] = defaultdict(dict)
     for reason in reasons:
         if reason.run_id in own:
             by_protocol[reason.protocol][reason.group] = own[reason.run_id]
-    names = sorted(by_protocol)
     found = []
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
-            first, second = by_protocol[one], by_protocol[other]
-            common = sorted(first.keys() & second.keys())
-            lead = _share([(float(first[g] - second[g]), 1.0, g) for g in common])
-            if lead is not None:
-                found.append(Paired(one, other, len(common), lead))
+    for (one, first), (other, second) in combinations(sorted(by_protocol.items()), 2):
+        common = sorted(first.keys() & second.keys())
+        lead = _share([(float(first[g] - second[g]), 1.0, g) for g in common])
+        if lead is not None:
+            found.append(Paired(one, other, len(common), lead))
     return found
 
 
@@ -227,14 +218,9 @@ def rated_at(work: AgentContext, seat: Seat) -> Rate:
 
     def rate(reasons: Reasons, reason: str) -> int | None:
         ask = SeatAsker(seat, work, reasons.language, Stop(), ROLE)
-        fields = {
-            "claim": reasons.claim,
-            "label": reasons.label,
-            "reason": reason,
-            "rationale": reasons.rationale,
-        }
+        fields = {name: getattr(reasons, name) for name in ("claim", "label", "rationale")}
         try:
-            return ask(ROLE, fields, Rating).agreement
+            return ask(ROLE, fields | {"reason": reason}, Rating).agreement
         except ReplyError:
             return None
 
@@ -265,11 +251,7 @@ def _say(words: str) -> None:
 
 
 def _measured(home: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """All figures; what was not cut short is kept beside the project, for the page.
-
-    Raises:
-        ReviewError: there is no project, the model's name is none, or a call failed.
-    """
+    """All figures; what was not cut short is kept beside the project, for the page."""
     if not home.is_dir():
         raise InputError(f"Expected a home at {home}, found none; give --home FOLDER.")
     with open_store(home) as store:
@@ -302,11 +284,7 @@ def _asked(
     reasons: Sequence[Reasons],
     given: argparse.Namespace,
 ) -> tuple[Ratings, dict[str, Any]]:
-    """The model's ratings, and what its calls came to, which is said where they break off too.
-
-    Raises:
-        ReviewError: the model's name is none, or a call failed.
-    """
+    """The model's ratings, and what its calls came to, which is said where they break off too."""
     sheet = chosen_roster(home, "", given.model, given.api_base).sheet
     work, table = work_of(home, store, project, given.by, given.token_cap)
     rate = rated_at(work, replace(sheet.judge, temperature=0.0))

@@ -32,14 +32,7 @@ from core.baseline.entailment import (
 )
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import WEIGHTS, Tell, engine_digest, engine_of, require_weighed
-from core.evaluation.evaluate import (
-    Measured,
-    Order,
-    answers,
-    evaluate,
-    result_of,
-    sampled,
-)
+from core.evaluation.evaluate import Measured, Order, answers, evaluate, result_of, sampled
 from core.evaluation.evaluate import labelled_rows as rows_of
 from core.evaluation.files import GoldRow, GoldSpan, part_of
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
@@ -120,11 +113,7 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
 
 
 def run_reader(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Do what was asked; 0.
-
-    Raises:
-        ReviewError: the model cannot be had or used, or there are too few rows.
-    """
+    """Do what was asked; 0. Raises ReviewError."""
     action = {"import": _import, "calibrate": _calibrate, "use": _use, "list": _list}[given.action]
     told, words = action(given, home, say)
     out((json.dumps(told, ensure_ascii=False) if given.json else words) + "\n")
@@ -141,7 +130,6 @@ def _import(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, 
 
 
 def _calibrate(given: argparse.Namespace, home: Path, say: Say) -> tuple[dict[str, Any], str]:
-
     rows = rows_of_sets(given.dataset, Path(given.path or "."), given.limit)
     if given.decided_here:
         with open_store(home) as store:
@@ -181,10 +169,8 @@ TELL_EVERY = 50
 def rows_of_sets(names: Sequence[str], folder: Path, limit: int) -> list[EvidenceRow]:
     """At most so many labelled rows with documents of each set; a name may be SET or SET:TASK.
 
-    None of the part `dev20`, on which the reader can then be measured.
-
-    Raises:
-        InputError: there is no such set, or its files are missing.
+    None of the part `dev20`, on which the reader can then be measured. Raises InputError: there is
+    no such set, or its files are missing.
     """
     found = []
     for name in names:
@@ -224,9 +210,8 @@ def calibrate_reader(
 ) -> dict[str, Any]:
     """Measure the rows with the reader, fit, and keep the calibration in the reader's folder.
 
-    Raises:
-        InputError: it is the reader that ships, or there are too few rows.
-        ConfigError: the reader cannot be loaded.
+    Raises InputError: it is the reader that ships, or there are too few rows. Raises ConfigError:
+    the reader cannot be loaded.
     """
     folder = require_reader(home, name)
     if folder is None:
@@ -281,11 +266,7 @@ UNREAD, SAID_NOTHING = "the tool reads nothing here", "the tool says nothing"
 def evaluate_tool(
     order: Order, name: str, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
-    """The object of `python -m core evaluate --tool … --json`.
-
-    Raises:
-        InputError: there is no such tool or set, the tool is off here or reads nothing by itself.
-    """
+    """The object of `python -m core evaluate --tool … --json`. Raises InputError."""
     tool, bench = tool_named(name), Bench(Stop())
     if why := tool.why_off(bench):
         raise InputError(why)
@@ -366,8 +347,7 @@ def result_name(result: Mapping[str, Any]) -> str:
 def result_folder(folder: Path) -> Path:
     """The folder, made where it is not there; asked for before anything is measured.
 
-    Raises:
-        ConfigError: there can be no such folder, or nothing can be written in it.
+    Raises ConfigError: there can be no such folder, or nothing can be written in it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -380,8 +360,7 @@ def result_folder(folder: Path) -> Path:
 def write_result(folder: Path, result: Mapping[str, Any]) -> Path:
     """Write the result to its file in the folder, over an earlier one, and say where.
 
-    Raises:
-        ConfigError: the folder cannot be written.
+    Raises ConfigError: the folder cannot be written.
     """
     path = folder / result_name(result)
     try:
@@ -405,11 +384,7 @@ KeysOf = Callable[[Request], Keys]
 def run_evaluate(
     given: argparse.Namespace, home: Path, request: Request, keys_of: KeysOf, say: Say, out: Out
 ) -> int:
-    """Measure and print the figures; 0, or 1 where it failed or was stopped.
-
-    Raises:
-        ReviewError: the set, the engine or the tool is not there.
-    """
+    """Measure and print the figures; 0, or 1 where it failed or was stopped. Raises ReviewError."""
     keep = None if given.keep is None else result_folder(Path(given.keep))
     try:
         result = _measured(given, home, request, keys_of, say)
@@ -428,15 +403,8 @@ def run_evaluate(
 def _measured(
     given: argparse.Namespace, home: Path, request: Request, keys_of: KeysOf, say: Say
 ) -> dict[str, Any]:
-    order = Order(
-        given.dataset,
-        Path(given.path),
-        given.task,
-        given.split,
-        given.limit,
-        given.seed,
-        given.trivial_limit,
-    )
+    which = (given.task, given.split, given.limit, given.seed, given.trivial_limit)
+    order = Order(given.dataset, Path(given.path), *which)
     is_learned = given.weights == "learned"
     if is_learned and (given.tool is not None or given.system is not None):
         raise InputError(
@@ -448,16 +416,12 @@ def _measured(
             raise InputError("Expected --tool or --system, found both; leave one out.")
         return evaluate_tool(order, given.tool, say)
     if given.system is not None:
-        return evaluate_recorded(order, _wanted(given), say)
+        fit = None if given.fit is None else Path(given.fit)
+        wanted = Wanted(given.system, given.detector, given.prompt, fit)
+        return evaluate_recorded(order, wanted, say)
     keys = keys_of(request)
     plan, notices = planned(home, request, keys)
     for notice in notices:
         say(notice)
     require_weighed(is_learned, [plan])
     return evaluate(order, engine_of(home, plan, keys, is_learned=is_learned), say)
-
-
-def _wanted(given: argparse.Namespace) -> Wanted:
-    """The system over recorded verdicts that is asked for."""
-    fit = None if given.fit is None else Path(given.fit)
-    return Wanted(given.system, given.detector, given.prompt, fit)

@@ -8,13 +8,12 @@ the project: the folder is given.
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.evaluation.files import PARTS, GoldRow, Loader, part_of
+from core.evaluation.files import PARTS, GoldRow, Loader, part_of, rule_lines
 from core.evaluation.sets.answers import ANSWERS, HALUAGENT
 from core.evaluation.sets.claims import CLAIMS, PICTURES
 from core.evaluation.sets.marked_texts import MARKED_TEXTS, REALMISTAKE
@@ -55,13 +54,12 @@ class Rule:
 
 def _rules() -> Iterator[Rule]:
     """One for each task of each line; several tasks of a line are parted by semicolons."""
-    path = Path(__file__).parent / "sets" / "rules.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        for cells in csv.DictReader(file):
-            name, recorded = cells.pop("set"), cells.pop("recorded")
-            for task in cells.pop("task").split(";"):
-                loader = LOADERS.get(f"{name}/{task}") or LOADERS[name]
-                yield Rule(name, task, loader, is_recorded=bool(recorded), **cells)
+    for line in rule_lines():
+        cells = dict(line)
+        name, recorded = cells.pop("set"), cells.pop("recorded")
+        for task in cells.pop("task").split(";"):
+            loader = LOADERS.get(f"{name}/{task}") or LOADERS[name]
+            yield Rule(name, task, loader, is_recorded=bool(recorded), **cells)
 
 
 # A set's first task is the one taken where none is named.
@@ -75,10 +73,8 @@ def load(
     """The rows of a set, lazily; `folder` is the one that holds the sets' folders.
 
     `split` is dev20, train80, train70 or calibration10 (by hash of the group), a split that files
-    are named after, or a file's name; without it every file of the set is read.
-
-    Raises:
-        InputError: set or task is unknown, files are missing, or (while reading) a row is broken.
+    are named after, or a file's name; without it every file of the set is read. Raises InputError:
+    set or task is unknown, files are missing, or (while reading) a row is broken.
     """
     rule = rule_of(name, task)
     if not folder.is_dir():
@@ -95,8 +91,7 @@ def load(
 def tasks_of(name: str) -> tuple[str, ...]:
     """The tasks of a set, the one taken by default first; ("",) where there is nothing to choose.
 
-    Raises:
-        InputError: the set is unknown.
+    Raises InputError: the set is unknown.
     """
     tasks = tuple(rule.task for rule in RULES if rule.name == name)
     if not tasks:
@@ -105,11 +100,7 @@ def tasks_of(name: str) -> tuple[str, ...]:
 
 
 def rule_of(name: str, task: str | None = None) -> Rule:
-    """The rule of a set and a task.
-
-    Raises:
-        InputError: there is no such set, or it has no such task.
-    """
+    """The rule of a set and a task. Raises InputError."""
     tasks = tasks_of(name)
     wanted = tasks[0] if task is None else task
     for rule in RULES:

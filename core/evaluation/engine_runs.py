@@ -25,7 +25,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,9 @@ from core.baseline.span_reader import between, stretches
 from core.baseline.wording import listed_plainly
 from core.debate.protocols import is_weighed, may_be_learned
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import FAILED, REFUSED, Kept, Numbers, Outcomes, Prediction, digest_of
+from core.evaluation.outcomes import FAILED, REFUSED, Kept, Outcomes, Prediction, digest_of
 from core.learning.bench import BY, Bench, Material, opened_bench
+from core.learning.metrics import Numbers
 from core.llm.keys import Keys
 from core.pipeline.jobs import warm_up
 from core.pipeline.run_factory import Payer, Staff, staffed
@@ -56,11 +57,7 @@ from core.verdict.consensus_weights import LearnedWeigher, learned_in, with_weig
 
 
 def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
-    """Refuse learned weights where nobody's answers are weighed.
-
-    Raises:
-        InputError: with the protocols that were chosen.
-    """
+    """Refuse learned weights where nobody's answers are weighed. Raises InputError."""
     if is_learned and not any(may_be_learned(plan) for plan in plans):
         left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
         names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
@@ -73,9 +70,8 @@ def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
 def weights_in_use(store: Store, home: Path) -> Learned:
     """The weights of debaters that the home's first project goes by.
 
-    Raises:
-        InputError: there are none, or they are of no debater's answers.
-        ConfigError: they are not as they were learned.
+    Raises InputError: there are none, or they are of no debater's answers. Raises ConfigError: they
+    are not as they were learned.
     """
     project = store.projects.first()
     found = store.learned.in_use(CONSENSUS, project.id) if project else None
@@ -88,11 +84,7 @@ def weights_in_use(store: Store, home: Path) -> Learned:
 
 
 def weights_said(weigher: Weigher) -> str:
-    """The weigher's method, and which debaters it does not know.
-
-    Raises:
-        InputError: they are learned, of none of these debaters.
-    """
+    """The weigher's method, and which debaters it does not know. Raises InputError."""
     if not isinstance(weigher, LearnedWeigher):
         return weigher.method
     unknown = weigher.unknown
@@ -137,7 +129,6 @@ def add_commands(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_which(parser, whole)
-    _add_systems(parser)
     add_who(parser)
     add_weights(parser)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
@@ -146,14 +137,8 @@ def add_commands(
 
 
 def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]) -> None:
-    """Which rows."""
-
-    def count(text: str) -> int:
-        return whole(text, 1, MOST_ROWS)
-
-    def seed(text: str) -> int:
-        return whole(text, 0, MOST_ROWS)
-
+    """Which rows, and what else than an engine may be measured."""
+    count, seed = (partial(_whole, whole, least) for least in (1, 0))
     parser.add_argument("--dataset", required=True, metavar="NAME", help="the set's name")
     parser.add_argument(
         "--path", required=True, metavar="DIR", help="the folder that holds the sets' folders"
@@ -175,21 +160,6 @@ def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int],
         default=200,
         help="rows that are checked again without, and with other, evidence (default: 200)",
     )
-
-
-def add_weights(parser: argparse.ArgumentParser) -> None:
-    """By which weights debaters' answers count, where a protocol weighs them."""
-    parser.add_argument(
-        "--weights",
-        choices=WEIGHTS,
-        default=WEIGHTS[0],
-        help="how debaters' answers count where a protocol weighs them (sc_maks): all alike, or "
-        "by the weights that are in use in the home's first project (default: uniform)",
-    )
-
-
-def _add_systems(parser: argparse.ArgumentParser) -> None:
-    """What else than an engine may be measured."""
     parser.add_argument(
         "--system",
         help="where a set records what detectors said (realmistake, task recorded): own_answer, "
@@ -207,6 +177,21 @@ def _add_systems(parser: argparse.ArgumentParser) -> None:
         "--tool",
         metavar="NAME",
         help="one tool of an audit alone instead of an engine, on what it reads by itself",
+    )
+
+
+def _whole(whole: Callable[[str, int, int], int], least: int, text: str) -> int:
+    return whole(text, least, MOST_ROWS)
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """By which weights debaters' answers count, where a protocol weighs them."""
+    parser.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default=WEIGHTS[0],
+        help="how debaters' answers count where a protocol weighs them (sc_maks): all alike, or "
+        "by the weights that are in use in the home's first project (default: uniform)",
     )
 
 
@@ -283,10 +268,8 @@ def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -
     """The engine as the home's settings and active classifier have it.
 
     All answers count alike, unless it `is_learned`: then they count by the weights that are in use
-    in the home's first project, where the plan's protocol weighs answers.
-
-    Raises:
-        InputError: there are none in use.
+    in the home's first project, where the plan's protocol weighs answers. Raises InputError: there
+    are none in use.
     """
     with open_store(home) as store:
         settings = store.projects.settings()
@@ -332,14 +315,12 @@ class EngineRuns:
     def predictions(self, rows: Sequence[GoldRow], what: str) -> list[Prediction]:
         """What the engine says of each row, in order; `what` names the rows on screen.
 
-        Raises:
-            ModelError: a budget is spent, or several rows in a row failed; the rest is kept.
+        Raises ModelError: a budget is spent, or several rows in a row failed; the rest is kept.
         """
         digests = [digest_of(row) for row in rows]
         said = {d: found for d in digests if (found := self.kept.get(d)) is not None}
-        waiting = _by_documents(
-            [(d, r) for d, r in zip(digests, rows, strict=True) if d not in said]
-        )
+        unknown = [(d, r) for d, r in zip(digests, rows, strict=True) if d not in said]
+        waiting = _by_documents(unknown)
         if said:
             self.tell(f"{what}: {len(rows) - len(waiting)} of {len(rows)} rows are known already")
         began = told = time.monotonic()
@@ -355,19 +336,14 @@ class EngineRuns:
     def weights(self) -> str | None:
         """By which weights debaters' answers count, in words; None where nobody weighs them.
 
-        Raises:
-            InputError: the learned ones are of none of this roster's debaters.
+        Raises InputError: the learned ones are of none of this roster's debaters.
         """
         if not is_weighed(self.engine.plan):
             return None
         return weights_said(self.seated("weights").roster.weigher)
 
     def checked(self, digest: str, row: GoldRow) -> Progress:
-        """The whole run over a row, which is not kept.
-
-        Raises:
-            InputError: the row cannot be stored as a case.
-        """
+        """The whole run over a row, which is not kept. Raises InputError."""
         material = Material(row.response, row.question, row.documents, row.images)
         return self.bench.check(material, self.seated(digest), self.engine.plan, Stop())
 
@@ -384,7 +360,7 @@ class EngineRuns:
             LOGGER.exception("%s: the engine broke off", row.place)
             return self._failure(f"an unexpected error: {error!r}", row)
         else:
-            if _is_unfinished(progress):
+            if progress.verdict is None or progress.verdict.cause in RESUMABLE:
                 return self._failure(_why(progress), row)
             said = predicted(progress, round(time.monotonic() - began, 4))
         self.in_a_row = 0
@@ -445,11 +421,8 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
     p = verdict.p_hallucinated
     if p is None and judgement is not None:
         p = judgement.p
-    shown = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
-    wrong, soft = (
-        shown,
-        tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings),
-    )
+    shown = wrong = tuple(GoldSpan(span.start, span.end, span.p) for span in progress.spans)
+    soft = tuple(GoldSpan(r.span.start, r.span.end, r.span.p) for r in progress.rulings)
     if progress.soft is not None and progress.case is not None:
         labels, threshold = progress.soft.labels, progress.soft.threshold
         places = hard_places(labels, threshold, progress.case.response)
@@ -460,14 +433,9 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
         found = stretches(scores, progress.case.response, threshold)
         wrong = tuple(GoldSpan(one.start, one.end, one.p) for one in found)
         soft = tuple(GoldSpan(word.start, word.end, word.p) for word in between(scores))
-    openings, statements = first_answers(progress), statement_labels(progress)
-    cause, turns = verdict.cause or "", len(progress.turns)
-    told = (wrong, soft, cause, seconds, shown, openings, statements, turns)
-    return Prediction(verdict.label, p, *told)
-
-
-def _is_unfinished(progress: Progress) -> bool:
-    return progress.verdict is None or progress.verdict.cause in RESUMABLE
+    told = (wrong, soft, verdict.cause or "", seconds, shown)
+    heard = (first_answers(progress), statement_labels(progress), len(progress.turns))
+    return Prediction(verdict.label, p, *told, *heard)
 
 
 def _why(progress: Progress) -> str:
@@ -478,7 +446,6 @@ def _why(progress: Progress) -> str:
 
 
 def _by_documents(rows: Sequence[tuple[str, GoldRow]]) -> list[tuple[str, GoldRow]]:
-    """Rows over the same documents after one another, so that these are read once."""
     first: dict[tuple[object, ...], int] = {}
     for place, (_, row) in enumerate(rows):
         first.setdefault((row.documents, row.images), place)

@@ -26,7 +26,7 @@ from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import Engine, Tell, opened_runs
 from core.evaluation.files import GoldRow, normalised
 from core.evaluation.metrics import Figure, calibrated_null, figures, measures, risk_coverage
-from core.evaluation.outcomes import Outcomes, Prediction, always, mark_all, recorded
+from core.evaluation.outcomes import Outcomes, always, mark_all, recorded
 from core.runtime.errors import InputError
 from core.schema.rosters import AS_IS, DEBATE_NAMES, MOST_ROUNDS, PARTS, STYLES, DebateOptions
 
@@ -47,11 +47,7 @@ class Way:
 
 
 def ways_of(text: str) -> tuple[Way, ...]:
-    """The ways that a list names, each once, in its order.
-
-    Raises:
-        InputError: a protocol or option is not known, or a value is none of its own.
-    """
+    """The ways that a list names, each once, in its order. Raises InputError."""
     named = dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(_way(name) for name in named)
 
@@ -69,7 +65,6 @@ def _way(name: str) -> Way:
 
 
 def _option(key: str, value: str) -> dict[str, Any]:
-    """The option as `DebateOptions` has it."""
     if key == "swap" and not value:
         return {"is_swapped": True}
     is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS
@@ -103,7 +98,6 @@ def sampled(rows: Sequence[GoldRow], limit: int | None, seed: int) -> list[GoldR
 
 
 def _counts(there: dict[str, int], limit: int) -> list[tuple[str, int]]:
-    """How many of each label: the whole part of its share, then the largest rests."""
     whole = sum(there.values())
     shares = {name: n * limit / whole for name, n in sorted(there.items())}
     counts = {name: int(share) for name, share in shares.items()}
@@ -166,10 +160,8 @@ def evaluate(
 
     `seconds` is the time that the rows took when they were checked, now or in an earlier call;
     `failed` counts the rows that broke off, `trivial_failed` those without or with other evidence.
-
-    Raises:
-        InputError: the set is unknown, missing, broken or without labels.
-        ModelError: a budget is spent or a service fails; what is done is kept.
+    Raises InputError: the set is unknown, missing, broken or without labels. Raises ModelError: a
+    budget is spent or a service fails; what is done is kept.
     """
     rule = rule_of(order.dataset, order.task)
     there = labelled_rows(order)
@@ -179,19 +171,14 @@ def evaluate(
         measured = Measured(recorded(rows), answers(rows))
     else:
         measured = _checked(rows, there, order, engine, tell)
-    return result_of(
-        order,
-        measured,
-        beside={"risk_coverage": risk_coverage(measured.found)},
-        by={
-            "roster": RECORDED if rule.is_recorded else engine.plan.roster,
-            "protocol": None if rule.is_recorded else engine.plan.protocol,
-            "options": {} if rule.is_recorded else engine.plan.options.chosen,
-            "weights": measured.weights,
-            "engine": None if rule.is_recorded else engine.id,
-        },
-        now=clock(),
-    )
+    by: dict[str, Any] = {"roster": RECORDED, "protocol": None, "options": {}, "weights": None}
+    if not rule.is_recorded:
+        plan = engine.plan
+        by = {"roster": plan.roster, "protocol": plan.protocol, "options": plan.options.chosen}
+        by["weights"] = measured.weights
+    by["engine"] = None if rule.is_recorded else engine.id
+    beside = {"risk_coverage": risk_coverage(measured.found)}
+    return result_of(order, measured, beside=beside, by=by, now=clock())
 
 
 @dataclass(frozen=True)
@@ -209,17 +196,17 @@ class Measured:
 
 
 def _counted_rows(measured: Measured) -> dict[str, Any]:
-    """How many rows there are, of which kinds, and how long they took."""
     found = measured.found
     rows, seconds = len(found.rows), sum(one.seconds for one in found.said)
     answered = int(found.answered.sum())
+    causes = Counter(one.cause.split(":")[0] for one in found.said if one.label == "unclear")
     return {
         "rows": rows,
         "groups": int(found.groups.max()) + 1,
         "golds": dict(sorted(Counter(str(row.label) for row in found.rows).items())),
         "answered": answered,
         "unclear": rows - answered,
-        "causes": _causes(found.said),
+        "causes": dict(causes.most_common()),
         "failed": measured.failed,
         "trivial_failed": measured.trivial_failed,
         "seconds": round(seconds, 3),
@@ -243,9 +230,7 @@ def result_of(
     return {
         "dataset": order.dataset,
         "task": rule_of(order.dataset, order.task).task or None,
-        "split": order.split,
-        "limit": order.limit,
-        "seed": order.seed,
+        **{name: getattr(order, name) for name in ("split", "limit", "seed")},
         **asked,
         **_counted_rows(measured),
         "metrics": figures_of(measured.found, order.seed),
@@ -258,11 +243,7 @@ def result_of(
 
 
 def labelled_rows(order: Order) -> list[GoldRow]:
-    """The set's rows that people labelled.
-
-    Raises:
-        InputError: there is no row, or none has a label.
-    """
+    """The set's rows that people labelled. Raises InputError."""
     rows = list(load(order.dataset, order.folder, task=order.task, split=order.split))
     where = f"{order.dataset} in {order.folder}"
     if not rows:
@@ -316,9 +297,3 @@ def answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:
         "always_supported": always("supported", rows),
         "mark_all": mark_all(rows),
     }
-
-
-def _causes(said: Sequence[Prediction]) -> dict[str, int]:
-    """Why rows were left unclear, the most frequent first."""
-    causes = Counter(one.cause.split(":")[0] for one in said if one.label == "unclear")
-    return dict(causes.most_common())

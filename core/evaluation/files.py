@@ -19,8 +19,9 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
@@ -95,6 +96,23 @@ def answered(
     return GoldRow(own, record.place, response, label, question, question=question, **more)
 
 
+@lru_cache(maxsize=1)
+def rule_lines() -> tuple[dict[str, str], ...]:
+    """The lines of `sets/rules.csv`: what each set's rows and labels mean."""
+    path = Path(__file__).parent / "sets" / "rules.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+def meanings(name: str, task: str = "") -> dict[str, Label | None]:
+    """What the words of a set's labels mean, as its first rule has them; None: left out."""
+    told = next(r for r in rule_lines() if r["set"] == name and task in ("", r["task"]))
+    pairs = (one.split(" → ") for one in told["labels"].split(", "))
+    known: Mapping[str, Label] = {"supported": "supported", "hallucinated": "hallucinated",
+                                  "unclear": "unclear"}  # fmt: skip
+    return {word.lower(): known.get(label) for word, label in pairs}
+
+
 # (the set's own folder, task, split of files or None for all) -> rows, lazily.
 Loader = Callable[[Path, str, str | None], Iterator[GoldRow]]
 
@@ -113,9 +131,7 @@ def data_files(folder: Path, patterns: Sequence[str], split: str | None = None) 
     """The files under the folder that match, sorted; those of one split where it is named.
 
     Patterns are for the path relative to the folder, without a last `.gz`; `*` does not cross `/`.
-
-    Raises:
-        InputError: there is no such folder, or no file in it matches.
+    Raises InputError: there is no such folder, or no file in it matches.
     """
     if not folder.is_dir():
         raise InputError(
@@ -157,29 +173,17 @@ def is_of_split(name: str, split: str) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """A file's text, plain or gzipped.
-
-    Raises:
-        InputError: it cannot be read, is cut off, is too large or is not UTF-8.
-    """
+    """A file's text, plain or gzipped. Raises InputError."""
     return _decoded(str(path), lambda: _whole_file(path))
 
 
 def read_member(path: Path, member: str, password: str = "") -> str:
-    """The text of one file inside a zip, read in memory.
-
-    Raises:
-        InputError: as `read_text`, or the zip holds no such file.
-    """
+    """The text of one file inside a zip, read in memory. Raises InputError."""
     return _decoded(f"{path}/{member}", lambda: _whole_member(path, member, password))
 
 
 def members(path: Path) -> tuple[str, ...]:
-    """The names of the files inside a zip, sorted.
-
-    Raises:
-        InputError: it is no zip.
-    """
+    """The names of the files inside a zip, sorted. Raises InputError: it is no zip."""
     try:
         with zipfile.ZipFile(path) as archive:
             return tuple(sorted(i.filename for i in archive.infolist() if not i.is_dir()))
@@ -303,7 +307,6 @@ def _objects(
 
 
 def _after(text: str, place: int, sign: str, file: str, line: int) -> int:
-    """The place of what follows the sign, which must come next."""
     place = _next(text, place)
     if text[place : place + 1] != sign:
         found = text[place : place + 20] or "the end of the file"
@@ -312,7 +315,6 @@ def _after(text: str, place: int, sign: str, file: str, line: int) -> int:
 
 
 def _next(text: str, place: int) -> int:
-    """The first place from here on that is no white space."""
     while text[place : place + 1].isspace():
         place += 1
     return place

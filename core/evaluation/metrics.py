@@ -29,30 +29,37 @@ confidence and accuracy, whose bins are these joined in pairs.
 if both are, else 0) are means over the languages' means, as Mu-SHROOM's scorer has it. They ask for
 the wrong words whatever the verdict; `iou_shown` is that of the marks a person is shown, which
 follow the verdict. `char_f1` pools all characters. A figure that a set cannot show (no spans, one
-label only) is left out. What agents said on the way is counted in
-`engine_runs.py`.
+label only) is left out. What agents said on the way is counted in `engine_runs.py`.
 
-Intervals of figures: 95 % percentile bootstrap over groups of related rows, seeded. Rows of one
-group (one question, one article) are drawn together: drawn one by one they would make a set look
-larger than it is.
-
-How well marked words agree with those that people marked, row by row, over characters. Source:
-the scorer of SemEval-2025 task 3 (Mu-SHROOM).
+Intervals are the bootstrap's of `core/learning/metrics.py`, over groups of related rows. How well
+marked words agree with people's is scored over characters as SemEval-2025 task 3 (Mu-SHROOM) does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from core.evaluation.engine_runs import agent_rows, openings
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import PRIOR, Flags, Numbers, Outcomes, Places, Prediction
+from core.evaluation.outcomes import PRIOR, Outcomes, Prediction
+from core.learning.metrics import (
+    BINS,
+    RESAMPLES,
+    Flags,
+    Measure,
+    Numbers,
+    Places,
+    bootstrap,
+    ece_by_chance,
+    mean_of,
+    ranking,
+)
 
-# To which the official scorer rounds before it calls a text's shares constant.
-SPAN_DIGITS = 8
+Figure = dict[str, float]  # value, low, high
+SPAN_DIGITS = 8  # to which the official scorer rounds before it calls a text's shares constant
 
 
 @dataclass(frozen=True)
@@ -71,25 +78,23 @@ class SpanScores:
 
 def span_scores(found: Outcomes) -> SpanScores | None:
     """The scores of every row; None for a set that marks no words."""
-    if all(row.spans is None for row in found.rows):
+    has_words = np.array([row.spans is not None for row in found.rows], dtype=bool)
+    if not has_words.any():
         return None
     pairs = list(zip(found.rows, found.said, strict=True))
-    counts = np.array([_characters(row, said.spans) for row, said in pairs], dtype=np.float64)
-    marks_words = np.array([row.spans is not None for row in found.rows], dtype=bool)
-    correlation = None
-    if any(row.soft for row in found.rows):
-        correlation = np.array([_correlation(row, said) for row, said in pairs], dtype=np.float64)
-        correlation[~marks_words] = np.nan
+    counts = np.array([_characters(row, s.spans) for row, s in pairs], dtype=np.float64)
     shown = np.array([_characters(row, s.shown) for row, s in pairs], dtype=np.float64)
-    iou, iou_shown = (np.where(marks_words, _iou(c), np.nan) for c in (counts, shown))
-    return SpanScores(iou, iou_shown, correlation, counts)
+    iou, iou_shown = (np.where(has_words, _iou(one), np.nan) for one in (counts, shown))
+    if not any(row.soft for row in found.rows):
+        return SpanScores(iou, iou_shown, None, counts)
+    alike = np.array([_correlation(row, s) for row, s in pairs], dtype=np.float64)
+    return SpanScores(iou, iou_shown, np.where(has_words, alike, np.nan), counts)
 
 
 def _iou(counts: Numbers) -> Numbers:
     """(n,) intersection over union; 1 where nothing is marked on either side."""
     both, marked, gold = counts.T
-    either = marked + gold - both
-    return np.asarray(np.where(either == 0, 1.0, both / np.where(either == 0, 1.0, either)))
+    return np.asarray(np.where(marked + gold == 0, 1.0, both / np.maximum(marked + gold - both, 1)))
 
 
 def _characters(row: GoldRow, spans: Sequence[GoldSpan]) -> tuple[int, int, int]:
@@ -114,73 +119,67 @@ def _correlation(row: GoldRow, said: Prediction) -> float:
 
 def _marked(spans: Sequence[GoldSpan], length: int) -> Flags:
     """(length,) True where any span lies over a character."""
-    marked = np.zeros(length, dtype=bool)
-    for span in spans:
-        marked[span.start : span.end] = True
-    return marked
+    return _shares([GoldSpan(span.start, span.end) for span in spans], length) > 0
 
 
 def _shares(spans: Sequence[GoldSpan], length: int) -> Numbers:
     """(length,) the highest p of any span over a character, 0 where there is none."""
     shares = np.zeros(length)
     for span in spans:
-        inside = slice(span.start, span.end)
-        shares[inside] = np.maximum(shares[inside], span.p)
+        np.maximum(inside := shares[span.start : span.end], span.p, out=inside)
     return shares
-
-
-Measure = Callable[[Numbers], Numbers]
-BINS = 10
 
 
 def measures(found: Outcomes) -> dict[str, Measure]:
     """Each figure as a function of row weights (b, n) that gives (b,); NaN where undefined."""
     wrong, answered, p = found.wrong, found.answered, found.p
     named = _label_measures(found) | {
-        "brier": _mean((p - wrong) ** 2),
+        "brier": mean_of((p - wrong) ** 2),
         "ece": _calibration_error(p, wrong, answered),
-        "coverage": _mean(answered),
-        "selective_accuracy": _mean_of(found.right, answered),
+        "coverage": mean_of(answered),
+        "selective_accuracy": mean_of(found.right, answered),
     }
     if found.forced.any():
         named |= _forced_measures(found)
     if found.has_both:
-        named["auroc"] = _ranking(p, wrong)
+        named["auroc"] = ranking(wrong, p)
     if found.has_open_golds:
-        named["accuracy3"] = _mean(found.exact)
-    agents = {name: _mean_known(values) for name, values in agent_rows(found).items()}
+        named["accuracy3"] = mean_of(found.exact)
+    agents = agent_rows(found)
+    for name, values in agents.items():
+        named[name] = mean_of(np.nan_to_num(values), ~np.isnan(values))
     if "caar" in agents:
-        agents["caar_chance"] = _alike_by_chance(openings(found))
-    return named | agents | _span_measures(found)
+        named["caar_chance"] = _alike_by_chance(openings(found))
+    return named | _span_measures(found)
 
 
 def _label_measures(found: Outcomes) -> dict[str, Measure]:
-    told = found.told
-    said_wrong = np.array([label == "hallucinated" for label in told], dtype=bool)
-    said_right = np.array([label == "supported" for label in told], dtype=bool)
-    wrong, right = found.wrong, ~found.wrong
-    table = np.stack(
-        [wrong & said_wrong, right & said_right, wrong, right, said_wrong, said_right], axis=1
-    ).astype(np.float64)
+    told, wrong = np.array(found.told), found.wrong
+    said_wrong, said_right = told == "hallucinated", told == "supported"
+    columns = (wrong & said_wrong, ~wrong & said_right, wrong, ~wrong, said_wrong, said_right)
+    table = np.stack(columns, axis=1).astype(np.float64)
 
-    def over(rate: Callable[..., Numbers]) -> Measure:
-        return lambda weights: rate(*(weights @ table).T)
-
-    named = {"accuracy": over(lambda tp, tn, w, r, sw, sr: _share(tp + tn, w + r))}
-    if bool(wrong.any()):
-        named["recall"] = over(lambda tp, tn, w, r, sw, sr: _share(tp, w))
-    if found.has_both:
-        named |= {
-            "balanced_accuracy": over(
-                lambda tp, tn, w, r, sw, sr: (_share(tp, w) + _share(tn, r)) / 2
-            ),
-            "precision": over(lambda tp, tn, w, r, sw, sr: _or_zero(_share(tp, sw))),
-            "f1": over(lambda tp, tn, w, r, sw, sr: _share(2 * tp, w + sw)),
-            "f2": over(lambda tp, tn, w, r, sw, sr: _share(5 * tp, 4 * w + sw)),
-            "f1_supported": over(lambda tp, tn, w, r, sw, sr: _share(2 * tn, r + sr)),
-            "mcc": over(_matthews),
+    def rates(weights: Numbers) -> dict[str, Numbers]:
+        tp, tn, w, r, sw, sr = (weights @ table).T
+        return {
+            "accuracy": _share(tp + tn, w + r),
+            "recall": _share(tp, w),
+            "balanced_accuracy": (_share(tp, w) + _share(tn, r)) / 2,
+            "precision": np.nan_to_num(_share(tp, sw)),
+            "f1": _share(2 * tp, w + sw),
+            "f2": _share(5 * tp, 4 * w + sw),
+            "f1_supported": _share(2 * tn, r + sr),
+            "mcc": _matthews(tp, tn, w, r, sw, sr),
         }
-    return named
+
+    names = ["accuracy", *(["recall"] if wrong.any() else [])]
+    if found.has_both:
+        names += ["balanced_accuracy", "precision", "f1", "f2", "f1_supported", "mcc"]
+
+    def rate(name: str) -> Measure:
+        return lambda weights: rates(weights)[name]
+
+    return {name: rate(name) for name in names}
 
 
 def _forced_measures(found: Outcomes) -> dict[str, Measure]:
@@ -189,15 +188,13 @@ def _forced_measures(found: Outcomes) -> dict[str, Measure]:
     has_p = np.array([said.p is not None for said in found.said], dtype=bool)
     right = ((found.p >= PRIOR) == wrong) & has_p
     named = {
-        "forced_accuracy": _mean_of(right, held),
+        "forced_accuracy": mean_of(right, held),
         "forced_ece": _calibration_error(found.p, wrong, held & has_p),
         "aurc": _risk_over_coverage(found.p, right, held),
     }
     if (wrong & held).any() and (~wrong & held).any():
-        recalls = (_mean_of(right, held & wrong), _mean_of(right, held & ~wrong))
-        named["forced_balanced_accuracy"] = lambda weights: (
-            (recalls[0](weights) + recalls[1](weights)) / 2
-        )
+        up, down = mean_of(right, held & wrong), mean_of(right, held & ~wrong)
+        named["forced_balanced_accuracy"] = lambda weights: (up(weights) + down(weights)) / 2
     return named
 
 
@@ -242,35 +239,11 @@ def _matthews(
     return np.where(constant, 0.0, together / np.sqrt(np.where(constant, 1.0, spread)))
 
 
-def _ranking(p: Numbers, wrong: Flags) -> Measure:
-    """AUROC: how often a positive row has the higher p; ties count half."""
-    order = np.argsort(p, kind="stable")
-    starts = np.flatnonzero(np.diff(p[order], prepend=-1.0))
-    positive = wrong[order]
-
-    def measure(weights: Numbers) -> Numbers:
-        ranked = weights[:, order]
-        up = np.add.reduceat(ranked * positive, starts, axis=1)
-        down = np.add.reduceat(ranked * ~positive, starts, axis=1)
-        below = np.cumsum(down, axis=1) - down / 2
-        return _share((up * below).sum(axis=1), up.sum(axis=1) * down.sum(axis=1))
-
-    return measure
-
-
-def bins_of(p: Numbers) -> Places:
-    """(n,) the bin of each p: ten of equal width, 1.0 in the last."""
-    return np.minimum((p * BINS).astype(np.int64), BINS - 1)
-
-
 def _calibration_error(p: Numbers, wrong: Flags, answered: Flags) -> Measure:
-    inside = (bins_of(p)[:, None] == np.arange(BINS)) & answered[:, None]
-    gaps = inside * (p - wrong)[:, None]
-
-    def measure(weights: Numbers) -> Numbers:
-        return _share(np.abs(weights @ gaps).sum(axis=1), weights @ answered.astype(np.float64))
-
-    return measure
+    bins = np.minimum((p * BINS).astype(np.int64), BINS - 1)
+    gaps = ((bins[:, None] == np.arange(BINS)) & answered[:, None]) * (p - wrong)[:, None]
+    counted = answered.astype(np.float64)
+    return lambda weights: _share(np.abs(weights @ gaps).sum(axis=1), weights @ counted)
 
 
 def _span_measures(found: Outcomes) -> dict[str, Measure]:
@@ -305,24 +278,6 @@ def _mean_of_means(values: Numbers, parts: Places) -> Measure:
     return measure
 
 
-def _mean(values: Numbers | Flags) -> Measure:
-    numbers = values.astype(np.float64)
-    return lambda weights: _share(weights @ numbers, weights.sum(axis=1))
-
-
-def _mean_of(values: Flags, inside: Flags) -> Measure:
-    """The mean over some rows."""
-    numbers, counted = (values & inside).astype(np.float64), inside.astype(np.float64)
-    return lambda weights: _share(weights @ numbers, weights @ counted)
-
-
-def _mean_known(values: Numbers) -> Measure:
-    """The mean over rows that have a value."""
-    known = ~np.isnan(values)
-    sums = np.where(known, values, 0.0)
-    return lambda weights: _share(weights @ sums, weights @ known.astype(np.float64))
-
-
 def _alike_by_chance(counts: Numbers) -> Measure:
     """How often two answers are alike that are drawn from all, of (n, k) counts of each stance."""
 
@@ -334,67 +289,23 @@ def _alike_by_chance(counts: Numbers) -> Measure:
 
 
 def _share(part: Numbers, whole: Numbers) -> Numbers:
-    """NaN where the whole is nothing."""
     empty = whole == 0
     return np.where(empty, np.nan, part / np.where(empty, 1.0, whole))
 
 
-def _or_zero(values: Numbers) -> Numbers:
-    return np.where(np.isnan(values), 0.0, values)
-
-
-DRAWS = 1000
-AT_ONCE = 50
-PERCENTILES = (2.5, 97.5)
-DIGITS = 4
-Figure = dict[str, float]
-
-
 def figures(
-    named: Mapping[str, Measure], groups: Places, seed: int, draws: int = DRAWS
+    named: Mapping[str, Measure], groups: Places, seed: int, draws: int = RESAMPLES
 ) -> dict[str, Figure]:
-    """`{"value", "low", "high"}` of each; left out where the value itself is undefined.
-
-    All are drawn alike. Draws in which a figure is undefined (only one label) do not count for it.
-    """
+    """`{"value", "low", "high"}` of each; left out where the value itself is undefined."""
     whole = np.ones((1, len(groups)))
-    values = {name: float(measure(whole)[0]) for name, measure in named.items()}
-    defined = {name: named[name] for name, value in values.items() if not np.isnan(value)}
-    drawn: dict[str, list[Numbers]] = {name: [] for name in defined}
-    count = int(groups.max()) + 1
-    random = np.random.default_rng(seed)
-    for begin in range(0, draws, AT_ONCE):
-        wanted = min(AT_ONCE, draws - begin)
-        times = random.multinomial(count, np.full(count, 1 / count), size=wanted)
-        weights = times.astype(np.float64)[:, groups]
-        for name, measure in defined.items():
-            drawn[name].append(measure(weights))
-    return {name: _figure(values[name], np.concatenate(drawn[name])) for name in defined}
+    defined = {name: own for name, own in named.items() if not np.isnan(own(whole)[0])}
+    return {name: one.rounded() for name, one in bootstrap(defined, groups, seed, draws).items()}
 
 
-def _figure(value: float, drawn: Numbers) -> Figure:
-    there = drawn[~np.isnan(drawn)]
-    low, high = np.percentile(there, PERCENTILES) if len(there) else (value, value)
-    return {name: round(float(x), DIGITS) for name, x in zip(KEYS, (value, low, high), strict=True)}
-
-
-KEYS = ("value", "low", "high")
-
-
-def calibrated_null(found: Outcomes, seed: int, draws: int = DRAWS) -> Figure | None:
+def calibrated_null(found: Outcomes, seed: int) -> Figure | None:
     """The ECE that a perfectly calibrated model with these p would show, by chance alone.
 
-    The mean over draws of labels from the p themselves, with the middle 95 %; None where nothing
-    was answered. Groups play no part: a calibrated model's errors are its own.
+    None where nothing was answered. Groups play no part: a calibrated model's errors are its own.
     """
     p = found.p[found.answered]
-    if not len(p):
-        return None
-    inside = (bins_of(p)[:, None] == np.arange(BINS)).astype(np.float64)
-    random = np.random.default_rng(seed)
-    errors = []
-    for begin in range(0, draws, AT_ONCE):
-        labels = random.random((min(AT_ONCE, draws - begin), len(p))) < p
-        errors.append(np.abs((p - labels) @ inside).sum(axis=1) / len(p))
-    drawn = np.concatenate(errors)
-    return _figure(float(drawn.mean()), drawn)
+    return ece_by_chance(p, seed).rounded() if len(p) else None

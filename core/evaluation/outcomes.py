@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from core.evaluation.files import GoldRow, GoldSpan
+from core.learning.metrics import Flags, Numbers, Places, numbered
 from core.runtime.errors import ConfigError, InputError
 from core.schema.records import Label
 
-Flags = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
 PRIOR = 0.5
 FAILED, REFUSED = "failed", "refused"  # causes of rows that got no answer
 UNREAD = "unreadable_reply"
@@ -105,8 +102,7 @@ class Outcomes:
     def exact(self) -> Flags:
         """(n,) True where the label is the gold one, of three; never for a failure."""
         pairs = zip(self.rows, self.said, strict=True)
-        exact = [row.label == said.label and not said.is_failure for row, said in pairs]
-        return np.array(exact, dtype=bool)
+        return np.array([r.label == s.label and not s.is_failure for r, s in pairs], dtype=bool)
 
     @property
     def forced(self) -> Flags:
@@ -126,18 +122,12 @@ class Outcomes:
     @property
     def groups(self) -> Places:
         """(n,) the number of each row's group; related rows share it."""
-        return numbered([row.group for row in self.rows])
+        return numbered([row.group for row in self.rows], is_sorted=False)
 
     @property
     def languages(self) -> Places:
         """(n,) the number of each row's language."""
-        return numbered([row.language for row in self.rows])
-
-
-def numbered(names: Sequence[str]) -> Places:
-    """Each name's number, in order of first appearance."""
-    known: Mapping[str, int] = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    return np.array([known[name] for name in names], dtype=np.int64)
+        return numbered([row.language for row in self.rows], is_sorted=False)
 
 
 def always(label: Label, rows: Sequence[GoldRow]) -> Outcomes:
@@ -151,11 +141,9 @@ def recorded(rows: Sequence[GoldRow]) -> Outcomes:
 
     A verdict that could not be read is `unclear`.
     """
-    verdicts: Mapping[Label, Prediction] = {
-        "hallucinated": Prediction("hallucinated", 1.0),
-        "supported": Prediction("supported", 0.0),
-        "unclear": Prediction("unclear", cause=UNREAD),
-    }
+    sure: Mapping[Label, float] = {"hallucinated": 1.0, "supported": 0.0}
+    verdicts = {label: Prediction(label, p) for label, p in sure.items()}
+    verdicts["unclear"] = Prediction("unclear", cause=UNREAD)
     return Outcomes(rows, [verdicts[row.recorded or "unclear"] for row in rows])
 
 
@@ -173,11 +161,7 @@ LABELS = ("supported", "hallucinated", "unclear")
 
 
 def digest_of(row: GoldRow) -> str:
-    """Names what an engine is shown of a row; its gold label is not among it.
-
-    Raises:
-        InputError: an image of the row cannot be read.
-    """
+    """Names what an engine is shown of a row; its gold label is not among it. Raises InputError."""
     try:
         images = [hashlib.sha256(path.read_bytes()).hexdigest() for path in row.images]
     except OSError as error:
@@ -193,11 +177,7 @@ class Kept:
     """The predictions of one engine on one set; a file of JSON lines."""
 
     def __init__(self, home: Path, name: str, identity: Sequence[str]) -> None:
-        """`identity` holds all that another prediction could come from.
-
-        Raises:
-            ConfigError: the home cannot be written.
-        """
+        """`identity` holds all that another prediction could come from. Raises ConfigError."""
         digest = hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:16]
         self.path = home / FOLDER / f"{name}-{digest}.jsonl"
         self._known: dict[str, Prediction] = {}
@@ -221,15 +201,12 @@ class Kept:
 
     def add(self, digest: str, said: Prediction) -> None:
         """Keep a prediction; it is on its way to the disk when this returns."""
-        line: dict[str, object] = {
-            "row": digest,
-            "label": said.label,
-            "p": said.p,
-            "cause": said.cause,
-        }
-        line |= {"seconds": said.seconds, "turns": said.turns}
-        line |= {name: own for name, own in _labels(said).items() if own}
-        line |= {name: _plain(spans) for name, spans in _spans(said).items() if spans}
+        names = ("label", "p", "cause", "seconds", "turns")
+        line: dict[str, object] = {"row": digest} | {name: getattr(said, name) for name in names}
+        line |= {name: getattr(said, name) for name in LABELLED if getattr(said, name)}
+        for name in MARKED:
+            if spans := getattr(said, name):
+                line[name] = [(span.start, span.end, span.p) for span in spans]
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
         self._known[digest] = said
@@ -248,37 +225,24 @@ class Kept:
             return  # half a line, or not ours: that row is checked again
 
 
-def _spans(said: Prediction) -> dict[str, tuple[GoldSpan, ...]]:
-    return {"spans": said.spans, "soft": said.soft, "shown": said.shown}
-
-
-def _labels(said: Prediction) -> dict[str, tuple[Label, ...]]:
-    return {"openings": said.openings, "statements": said.statements}
-
-
-def _plain(spans: Sequence[GoldSpan]) -> list[tuple[int, int, float]]:
-    return [(span.start, span.end, span.p) for span in spans]
+MARKED, LABELLED = ("spans", "soft", "shown"), ("openings", "statements")
 
 
 def _prediction(entry: dict[str, Any]) -> Prediction:
-    if entry["label"] not in LABELS:
-        raise ValueError(entry["label"])
-    spans, soft, shown = (
-        tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
-        for name in ("spans", "soft", "shown")
-    )
-    openings, statements = (tuple(entry.get(name, ())) for name in ("openings", "statements"))
-    if not {*openings, *statements} <= {*LABELS}:
+    said = entry["label"]
+    labels: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in LABELLED}
+    if not {said, *labels["openings"], *labels["statements"]} <= {*LABELS}:
         raise ValueError(entry)
+    spans: dict[str, Any] = {
+        name: tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
+        for name in MARKED
+    }
     return Prediction(
-        entry["label"],
+        said,
         None if entry["p"] is None else float(entry["p"]),
-        spans,
-        soft,
-        str(entry["cause"]),
-        float(entry["seconds"]),
-        shown,
-        openings,
-        statements,
-        int(entry.get("turns", 0)),
+        cause=str(entry["cause"]),
+        seconds=float(entry["seconds"]),
+        turns=int(entry.get("turns", 0)),
+        **spans,
+        **labels,
     )

@@ -33,8 +33,9 @@ from core.evaluation.engine_runs import (
 )
 from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, sampled, ways_of
 from core.evaluation.files import GoldRow
-from core.evaluation.metrics import Figure, Measure, figures, measures
-from core.evaluation.outcomes import Numbers, Outcomes, always
+from core.evaluation.metrics import Figure, figures, measures
+from core.evaluation.outcomes import Outcomes, always
+from core.learning.metrics import Measure
 from core.llm.keys import Keys, keys_here
 from core.pipeline.streaming_input import Request, planned
 from core.runtime.config import PROJECT_ROOT, home_from
@@ -55,7 +56,7 @@ class Paired:
     the interval of the balanced accuracy shows; where a set has one label only, of nothing.
     """
 
-    figures: Mapping[str, Figure]
+    figures: dict[str, Figure]
     righted: int
     wronged: int
     is_same: bool = False
@@ -72,11 +73,7 @@ class Paired:
 
 
 def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
-    """`found` beside `other`, which holds the same rows in the same order.
-
-    Raises:
-        ValueError: they hold other rows.
-    """
+    """`found` beside `other`, which holds the same rows in the same order. Raises ValueError."""
     if [row.id for row in found.rows] != [row.id for row in other.rows]:
         raise ValueError("paired figures need the same rows")
     here, there = measures(found), measures(other)
@@ -95,16 +92,11 @@ def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
 
 
 def _difference(one: Measure, other: Measure) -> Measure:
-    def measure(weights: Numbers) -> Numbers:
-        return one(weights) - other(weights)
-
-    return measure
+    return lambda weights: one(weights) - other(weights)
 
 
 NOT_THERE = "–"
-TITLES = {
-    "single": "a single judge",
-}
+TITLES = {"single": "a single judge"}
 
 
 def as_table(result: Mapping[str, Any]) -> str:
@@ -126,7 +118,6 @@ def as_table(result: Mapping[str, Any]) -> str:
 
 
 def _verdicts(result: Mapping[str, Any], baseline: str) -> list[str]:
-    """What each comes to, and what it takes."""
     head = (
         "Protocol", "Balanced accuracy", "AUROC", "Answered", "Turns taken", "Calls at most",
         "Seconds", f"Against {baseline}", "Righted / wronged",
@@ -184,7 +175,6 @@ def _agent_cells(one: Mapping[str, Any]) -> list[str]:
 
 
 def _figure(figure: Mapping[str, float] | None, *, signed: bool = False) -> str:
-    """Value and interval; a dash where the rows cannot show it."""
     if figure is None:
         return NOT_THERE
     form = "{:+.3f}" if signed else "{:.3f}"
@@ -224,23 +214,15 @@ class Compared:
 
     def request(self, way: Way) -> Request:
         """What `check` would be given."""
-        return Request(
-            "",
-            roster=self.roster,
-            protocol=way.protocol,
-            options=way.options,
-            model=self.model,
-            api_base=self.api_base,
-            token_cap=self.token_cap,
-        )
+        own = {name: getattr(self, name) for name in ("roster", "model", "api_base", "token_cap")}
+        return Request("", protocol=way.protocol, options=way.options, **own)
 
 
 def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
     """All protocols on the same rows; the baseline is the first, also where it is not among them.
 
-    Raises:
-        InputError: a set, roster or protocol is not known, or there are no labelled rows.
-        ModelError: a budget is spent or a service fails; what is done is kept.
+    Raises InputError: a set, roster or protocol is not known, or there are no labelled rows. Raises
+    ModelError: a budget is spent or a service fails; what is done is kept.
     """
     order = wanted.order
     if rule_of(order.dataset, order.task).is_recorded:
@@ -260,7 +242,7 @@ def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, A
     return {
         **{key: getattr(order, key) for key in ("dataset", "task", "split", "limit", "seed")},
         "rows": len(rows),
-        "groups": int(found[first.name].found.groups.max()) + 1,
+        "groups": int(found[first.name][0].groups.max()) + 1,
         "golds": {label: sum(row.label == label for row in rows) for label in LABELS},
         "roster": plan.roster,
         "debaters": debaters_of(plan),
@@ -281,48 +263,38 @@ def debaters_of(plan: Plan) -> int:
     return len((plan.sheet or SHIPPED[BUILT_IN]).debaters)
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """What a way says of the rows, and by which weights answers counted in it, if by any."""
-
-    found: Outcomes
-    weights: str | None
+_Checked = tuple[Outcomes, str | None]  # what a way says of the rows, by which weights, if by any
 
 
 def _checked(
     engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell, name: str
 ) -> _Checked:
-    """What the engine says of the rows, now or in an earlier call."""
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
         weights = runs.weights()
-        return _Checked(Outcomes(rows, runs.predictions(rows, name)), weights)
+        return Outcomes(rows, runs.predictions(rows, name)), weights
 
 
 def _measured(
     name: str, checked: Mapping[str, _Checked], baseline: str, plan: Plan, seed: int
 ) -> dict[str, Any]:
     """One protocol's figures; `turns` is a mean over the rows, `seconds` a median."""
-    own = checked[name].found
+    own, weights = checked[name]
     named = figures_of(own, seed)
     calls = PROTOCOLS[plan.protocol].calls(debaters_of(plan), plan)
-    beside = None if name == baseline else against(own, checked[baseline].found, seed)
+    beside = None if name == baseline else against(own, checked[baseline][0], seed)
     count = len(own.rows)
     return {
         "protocol": name,
         **{figure: named.get(figure) for figure in (*COMPARED, "coverage", *OF_AGENTS)},
-        "weights": checked[name].weights,
+        "weights": weights,
         "failed": sum(said.is_failure for said in own.said),
         "turns": round(sum(said.turns for said in own.said) / count, 2),
         "seconds": round(median(said.seconds for said in own.said), 3),
         "calls": asdict(calls) | {"total": calls.total},
         "against": beside
-        and {
-            **beside.figures,
-            "righted": beside.righted,
-            "wronged": beside.wronged,
-            "words": beside.words,
-        },
+        and beside.figures
+        | {name: getattr(beside, name) for name in ("righted", "wronged", "words")},
     }
 
 
@@ -377,11 +349,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _wanted(given: argparse.Namespace) -> Compared:
-    """What the arguments ask for.
-
-    Raises:
-        InputError: a number is out of range, or a protocol is not known.
-    """
+    """What the arguments ask for."""
     is_built_in = not given.model and given.roster == BUILT_IN
     names = ",".join(FOR_READERS if is_built_in else PROTOCOLS)
     ways, (baseline, *others) = ways_of(given.protocols or names), ways_of(given.against)
@@ -396,16 +364,8 @@ def _wanted(given: argparse.Namespace) -> Compared:
     order = Order(
         given.dataset, Path(given.path), given.task, given.split, given.limit, given.seed
     )  # fmt: skip
-    return Compared(
-        order,
-        ways,
-        given.roster,
-        given.model,
-        given.api_base,
-        given.token_cap,
-        baseline,
-        given.weights == "learned",
-    )
+    who = (given.roster, given.model, given.api_base, given.token_cap)
+    return Compared(order, ways, *who, baseline, given.weights == "learned")
 
 
 def _say(words: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from core.evaluation.evaluate import Measured, Order, answers, figures_of, result_of, sampled
 from core.evaluation.files import PARTS, part_of
-from core.evaluation.outcomes import Flags, Numbers, Outcomes, Places, Prediction, numbered
+from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.sets.marked_texts import Detector, RecordedCase, load_cases
 from core.learning.consensus import Votes, Weighting
 from core.learning.consensus import fit as fit_weights
@@ -32,7 +32,7 @@ from core.learning.head_fit import (
     fit_stack,
     fit_words,
 )
-from core.learning.metrics import grouped_folds
+from core.learning.metrics import Flags, Numbers, Places, grouped_folds, numbered
 from core.runtime.errors import InputError
 
 
@@ -41,8 +41,7 @@ def detectors_of(
 ) -> list[Detector]:
     """Who spoke of every case, in order; only those of that name and prompt where they are given.
 
-    Raises:
-        InputError: there is no such detector.
+    Raises InputError: there is no such detector.
     """
     there = set.intersection(*(set(case.said) for case in cases)) if cases else set()
     found = sorted(d for d in there if name in (None, d.name) and prompt in (None, d.prompt))
@@ -82,7 +81,7 @@ class Fitting:
     @property
     def groups(self) -> Places:
         """(cases,) numbers of the groups that lie on one side."""
-        return numbered([case.row.group for case in self.cases])
+        return numbered([case.row.group for case in self.cases], is_sorted=False)
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,7 @@ class System:
 def five_folds(cases: Sequence[RecordedCase], seed: int) -> Fitting:
     """Every case is decided by what was learned from the other four fifths."""
     whole = Fitting(cases, (), seed)
-    _require_both(cases)
-    _require_folds(whole)
+    _require_labels(whole)
     return Fitting(cases, tuple(grouped_folds(whole.is_wrong, whole.groups, seed)), seed)
 
 
@@ -110,32 +108,27 @@ def fitted_elsewhere(
     """
     groups = {case.row.group for case in cases}
     kept = [case for case in learned if case.row.group not in groups]
-    _require_both(kept)
-    _require_folds(Fitting(kept, (), seed))
+    _require_labels(Fitting(kept, (), seed))
     places = np.arange(len(kept)), np.arange(len(kept), len(kept) + len(cases))
     return Fitting([*kept, *cases], (places,), seed)
 
 
-def _require_both(cases: Sequence[RecordedCase]) -> None:
-    labels = {case.row.label for case in cases}
-    if not {"supported", "hallucinated"} <= labels:
-        raise InputError(
-            f"Expected supported and hallucinated cases to learn from, found {len(cases)} cases "
-            f"of {len(labels)} labels."
-        )
-
-
-def _require_folds(fitting: Fitting) -> None:
+def _require_labels(fitting: Fitting) -> None:
     """Scores are cross-fitted in five folds, within each of the five again: all need both labels.
 
     With ten of a label at least eight are learned from; with groups it may be some fewer.
     """
+    labels, many = {case.row.label for case in fitting.cases}, len(fitting.cases)
+    if not {"supported", "hallucinated"} <= labels:
+        raise InputError(
+            f"Expected supported and hallucinated cases to learn from, found {many} cases of "
+            f"{len(labels)} labels."
+        )
     wrong = int(fitting.is_wrong.sum())
-    fewest = min(wrong, len(fitting.cases) - wrong)
-    if fewest < FEWEST_OF_LABEL:
+    if min(wrong, many - wrong) < FEWEST_OF_LABEL:
         raise InputError(
             f"Expected at least {FEWEST_OF_LABEL} supported and {FEWEST_OF_LABEL} hallucinated "
-            f"cases to learn from, found {len(fitting.cases) - wrong} and {wrong}; take more."
+            f"cases to learn from, found {many - wrong} and {wrong}; take more."
         )
 
 
@@ -165,12 +158,8 @@ def _sure(label: str, p: float) -> Prediction:
 
 def classifier(fitting: Fitting, detector: Detector) -> System:
     """Reads one detector's reasoning, and the answer that it was about."""
-    words = counted(
-        [
-            Reading(((case.said[detector].reasoning,), (case.row.response,)), case.kind)
-            for case in fitting.cases
-        ]
-    )
+    views = (((c.said[detector].reasoning,), (c.row.response,)) for c in fitting.cases)
+    words = counted([Reading(v, c.kind) for v, c in zip(views, fitting.cases, strict=True)])
     wrong = fitting.is_wrong
     scorers = {
         "reasoning": _reader(words.of_views([0]), wrong),
@@ -239,7 +228,6 @@ def _all_words(case: RecordedCase, names: Sequence[str], detectors: Sequence[Det
 
 
 def _votes(fitting: Fitting, detectors: Sequence[Detector]) -> Votes:
-    """The verdicts as the agents' consensus takes them."""
     cases = fitting.cases
     said = [[(1.0 + VERDICTS[case.said[d].label]) / 2.0 for d in detectors] for case in cases]
     return Votes(
@@ -257,8 +245,7 @@ def _weighing(votes: Votes, weighting: Weighting) -> Scorer:
     def score(fit: Places, test: Places) -> Numbers:
         asked = votes.rows(test)
         p = fit_weights(votes.rows(fit), weighting).p(asked.said, asked.kinds)
-        leaning: Numbers = np.log(p / (1.0 - p))
-        return leaning
+        return np.asarray(np.log(p / (1.0 - p)))
 
     return score
 
@@ -274,11 +261,8 @@ def _voter(fitting: Fitting, detectors: Sequence[Detector]) -> Scorer:
     def score(fit: Places, test: Places) -> Numbers:
         from sklearn.linear_model import LogisticRegression
 
-        fitted = LogisticRegression(
-            C=VOTE_REGULARISATION, class_weight="balanced", max_iter=3000
-        ).fit(table[fit], wrong[fit])
-        leaning: Numbers = fitted.decision_function(table[test])
-        return leaning
+        model = LogisticRegression(C=VOTE_REGULARISATION, class_weight="balanced", max_iter=3000)
+        return np.asarray(model.fit(table[fit], wrong[fit]).decision_function(table[test]))
 
     return score
 
@@ -305,11 +289,7 @@ class Wanted:
 def evaluate_recorded(
     order: Order, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
-    """The object of `python -m core evaluate --system … --json`.
-
-    Raises:
-        InputError: the system, the detector or what it is to learn from is not there.
-    """
+    """The object of `python -m core evaluate --system … --json`. Raises InputError."""
     _require(order, wanted)
     began = clock()
     cases = _cases(order, order.folder)
@@ -323,24 +303,19 @@ def evaluate_recorded(
     figures = {
         name: figures_of(Outcomes(rows, own), order.seed) for name, own in said.items() if name
     }
-    by = {"roster": f"recorded-{wanted.system}", "protocol": None, "engine": None}
-    return result_of(
-        order,
-        measured,
-        asked={
-            "system": wanted.system,
-            "detector": wanted.detector,
-            "prompt": wanted.prompt,
-            "fit": _how(wanted, fitting),
-        },
-        beside={"variants": figures},
-        by=by | {"seconds": round(clock() - began, 3)},
-        now=clock(),
-    )
+    by: dict[str, Any] = {"roster": f"recorded-{wanted.system}", "protocol": None, "engine": None}
+    asked = {name: getattr(wanted, name) for name in ("system", "detector", "prompt")}
+    asked["fit"] = None
+    if fitting is not None:
+        asked["fit"] = f"five folds by group, seed {fitting.seed}"
+        if wanted.fit is not None:
+            asked["fit"] = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
+    by |= {"seconds": round(clock() - began, 3)}
+    beside = {"variants": figures}
+    return result_of(order, measured, asked=asked, beside=beside, by=by, now=clock())
 
 
 def _require(order: Order, wanted: Wanted) -> None:
-    """Refuse what does not go together, with what would."""
     if order.dataset not in RECORDED_SETS or order.task != "recorded":
         known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_SETS)
         raise InputError(f"Expected {known} with --system; found --dataset {order.dataset}.")
@@ -353,7 +328,6 @@ def _require(order: Order, wanted: Wanted) -> None:
 
 
 def _cases(order: Order, folder: Path) -> list[RecordedCase]:
-    """The set's cases of the split that is wanted, or the seeded sample of them."""
     if not folder.is_dir():
         raise InputError(
             f"Expected a folder that holds the data sets' folders at {folder}, found none."
@@ -391,12 +365,3 @@ def _said(
     else:
         system = consensus(fitting, detectors)
     return decided(fitting, system, tell)
-
-
-def _how(wanted: Wanted, fitting: Fitting | None) -> str | None:
-    """What was learned from, in words."""
-    if fitting is None:
-        return None
-    if wanted.fit is None:
-        return f"five folds by group, seed {fitting.seed}"
-    return f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"

@@ -45,16 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def stored_results(folder: Path) -> list[Result]:
-    """All results in the folder, by set, task and split.
-
-    Raises:
-        InputError: a file is not what `evaluate --keep` writes.
-    """
+    """All results in the folder, by set, task and split. Raises InputError."""
     results: list[Result] = []
     for path in sorted(folder.glob("*.json")):
         try:
             result = json.loads(path.read_text(encoding="utf-8"))
-            _row(result, _columns(result))
+            _row(result, (WORD_COLUMNS if _marks_words(result) else LABEL_COLUMNS))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"Expected a result of `python -m core evaluate --keep` in {path}, found something "
@@ -66,22 +62,13 @@ def stored_results(folder: Path) -> list[Result]:
 
 def tables_of(results: Sequence[Result]) -> str:
     """One table for labels, one for marked words; each says where its intervals come from."""
-    labels = [r for r in results if not _marks_words(r)]
-    words = [r for r in results if _marks_words(r)]
-    parts = [
-        _table(rows, columns)
-        for rows, columns in ((labels, LABEL_COLUMNS), (words, WORD_COLUMNS))
-        if rows
-    ]
-    return "\n".join(parts)
+    parts = {False: LABEL_COLUMNS, True: WORD_COLUMNS}
+    rows = {marks: [r for r in results if _marks_words(r) is marks] for marks in parts}
+    return "\n".join(_table(rows[m], columns) for m, columns in parts.items() if rows[m])
 
 
 def with_tables(text: str, tables: str) -> str:
-    """The page with the tables between its markers.
-
-    Raises:
-        InputError: a marker is not there exactly once, or they are in the wrong order.
-    """
+    """The page with the tables between its markers. Raises InputError."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in before or END in after:
@@ -105,10 +92,6 @@ def _row(result: Result, columns: Mapping[str, Cell]) -> list[str]:
     return [cell(result) for cell in columns.values()]
 
 
-def _columns(result: Result) -> Mapping[str, Cell]:
-    return WORD_COLUMNS if _marks_words(result) else LABEL_COLUMNS
-
-
 def _marks_words(result: Result) -> bool:
     return "iou" in result["metrics"]
 
@@ -122,7 +105,6 @@ def _name(result: Result) -> str:
 
 
 def _figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
-    """A figure of the engine, or of a trivial answer."""
 
     def cell(result: Result) -> str:
         figures = result["trivial"].get(trivial, {}) if trivial else result["metrics"]
@@ -137,7 +119,6 @@ def _figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
 
 
 def _both(first: Cell, second: Cell) -> Cell:
-    """Two figures side by side; one dash where neither is there."""
 
     def cell(result: Result) -> str:
         told = first(result), second(result)

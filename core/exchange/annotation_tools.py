@@ -25,12 +25,14 @@ from xml.sax.saxutils import quoteattr
 from core.exchange.fields import (
     LABELS,
     case_id,
+    json_list,
     label_of,
     others_of,
     plain_others,
     plain_soft,
     plain_suggestion,
     plain_text,
+    probability,
     read_of,
     said,
     share,
@@ -60,16 +62,13 @@ from core.schema.reviews import Correction, Gold, Suggestion
 NAMES = uuid.UUID("6f1d1a0e-5f0b-4b53-9a35-0c6a5e1f7b21")
 ARGILLA_TEXTS = ("response", "text", "answer", "claim")
 FIELDS = (*ARGILLA_TEXTS, "question", "context")
-QUESTIONS = ("label", "spans", "reason", "corrected_answer")
+WORDS = ("reason", "corrected_answer")
+QUESTIONS = ("label", "spans", *WORDS)
 USER, GOLD, LANGUAGE, MORE = "user.", "gold", "language", "counterpoint"
 
 
 def read_argilla(name: str, data: bytes) -> Read:
-    """The records of a file.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The records of a file. Raises InputError: nothing in it can be read."""
     return read_of(json_items(text_of(name, data)), _argilla_row, "row")
 
 
@@ -78,6 +77,7 @@ def _argilla_row(record: Record) -> ExchangeRow:
     response = fields.text(*ARGILLA_TEXTS)
     metadata = _mapping(record, "metadata")
     golds, corrections = _argilla_people(record, response, metadata)
+    context = plain_text(fields, "context")
     earlier = suggestions_of(response, _own(metadata).get("suggestions"))
     others = {k: v for k, v in metadata.items() if not k.startswith(USER)}
     return ExchangeRow(
@@ -85,14 +85,11 @@ def _argilla_row(record: Record) -> ExchangeRow:
         response=response,
         question=plain_text(fields, "question"),
         language=plain_text(Record(metadata, "", record.line), LANGUAGE),
-        documents=_argilla_documents(fields),
+        documents=(Document("context.txt", context),) if context.strip() else (),
         golds=golds,
         corrections=corrections,
         suggestions=(*earlier, *_suggestions(record, response)),
-        others=(
-            *others_of(others, (GOLD, LANGUAGE, MORE)),
-            *others_of(fields.fields, FIELDS),
-        ),
+        others=(*others_of(others, (GOLD, LANGUAGE, MORE)), *others_of(fields.fields, FIELDS)),
         place=record.line,
     )
 
@@ -104,11 +101,6 @@ def _mapping(record: Record, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise record.broken(f"an object called {name}", value)
     return value
-
-
-def _argilla_documents(fields: Record) -> tuple[Document, ...]:
-    text = plain_text(fields, "context")
-    return (Document("context.txt", text),) if text.strip() else ()
 
 
 def _argilla_people(
@@ -140,11 +132,9 @@ def _with_more(gold: Gold, metadata: dict[str, Any], response: str) -> Gold:
     """The gold with what Argilla's own values have no place for, where it is about the same."""
     own = _own(metadata)
     spans = spans_of(response, own.get("spans"))
-    same = [(s.start, s.end, s.category) for s in spans] == [
-        (s.start, s.end, s.category) for s in gold.spans
-    ]
+    told, said_of = ([(s.start, s.end, s.category) for s in one] for one in (spans, gold.spans))
     soft = soft_of(response, own.get("soft"))
-    return replace(gold, spans=spans if same else gold.spans, soft=soft)
+    return replace(gold, spans=spans if told == said_of else gold.spans, soft=soft)
 
 
 def _own(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -162,17 +152,14 @@ def _answer(
 ) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
     spans = spans_of(response, answers.get("spans"))
     label = said(label_of(answers.get("label")), spans, is_marked=True)
-    texts: dict[str, Any] = {}
-    for name in ("reason", "corrected_answer"):
-        value = answers.get(name)
-        if value is not None and not isinstance(value, str):
+    texts = {n: "" if answers.get(n) is None else answers[n] for n in WORDS}
+    for name, value in texts.items():
+        if not isinstance(value, str):
             raise record.broken(f"a text as the response to {name}", value)
-        texts[name] = value or ""
     return label or "supported", spans, texts
 
 
 def _suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
-    """Argilla keeps one suggestion a question; those of one agent belong together."""
     by_agent: dict[str, dict[str, Any]] = {}
     for question, value in _mapping(record, "suggestions").items():
         if question not in ("label", "spans") or value is None:
@@ -182,18 +169,16 @@ def _suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
         by_agent.setdefault(str(value.get("agent") or "unknown"), {})[question] = value
     found = []
     for agent, own in by_agent.items():
-        label = label_of(own["label"].get("value")) if "label" in own else None
-        score = own.get("label", {}).get("score")
-        spans = spans_of(response, own["spans"].get("value")) if "spans" in own else ()
-        p = None if score is None else share(score, 0.0)
+        told = own.get("label", {})
+        label, p = label_of(told.get("value")), probability(told.get("score"))
+        spans = spans_of(response, own.get("spans", {}).get("value"))
         found.append(Suggestion("", "", agent, 0.0, label, p, spans))
     return tuple(found)
 
 
 def write_argilla(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file of records."""
-    made = [json.dumps(_record(row), ensure_ascii=False).encode() for row in rows]
-    return b"[" + b",\n".join(made) + b"]\n"
+    return json_list(map(_record, rows))
 
 
 def _record(row: ExchangeRow) -> dict[str, Any]:
@@ -207,8 +192,7 @@ def _record(row: ExchangeRow) -> dict[str, Any]:
     }
     metadata |= {LANGUAGE: row.language} if row.language not in UNKNOWN else {}
     answer = row.settled
-    people = [one for one in row.people if one is not answer]
-    given = [*([answer] if answer else ()), *people]
+    given = [*([answer] if answer else ()), *(one for one in row.people if one is not answer)]
     responses: dict[str, list[dict[str, Any]]] = {}
     for one in given:
         kind = "gold" if isinstance(one, Gold) else "person"  # one may be both
@@ -216,7 +200,9 @@ def _record(row: ExchangeRow) -> dict[str, Any]:
         metadata[USER + user] = one.author
         if one is answer:
             metadata[GOLD] = user
-        for question, value in _values(one).items():
+        values: dict[str, Any] = {"label": one.label, "spans": _marks(one.spans)}
+        values |= {name: getattr(one, name) for name in WORDS if getattr(one, name)}
+        for question, value in values.items():
             responses.setdefault(question, []).append({"value": value, "user_id": user})
     metadata |= _more(row)
     return {
@@ -229,11 +215,8 @@ def _record(row: ExchangeRow) -> dict[str, Any]:
     }
 
 
-def _values(answer: Gold | Correction) -> dict[str, Any]:
-    spans = [{"label": s.category, "start": s.start, "end": s.end} for s in answer.spans]
-    values: dict[str, Any] = {"label": answer.label, "spans": spans}
-    texts = {"reason": answer.reason, "corrected_answer": answer.corrected_answer}
-    return values | {name: text for name, text in texts.items() if text}
+def _marks(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    return [{"label": s.category, "start": s.start, "end": s.end} for s in spans]
 
 
 def _more(row: ExchangeRow) -> dict[str, str]:
@@ -253,10 +236,11 @@ def _suggested(row: ExchangeRow) -> dict[str, Any]:
     if not row.suggestions:
         return {}
     newest = row.suggestions[-1]
-    told: dict[str, Any] = {"score": newest.p, "agent": newest.agent}
-    spans = [{"label": s.category, "start": s.start, "end": s.end} for s in newest.spans]
-    made: dict[str, Any] = {"spans": {"value": spans, "score": None, "agent": newest.agent}}
-    return made | ({"label": {"value": newest.label, **told}} if newest.label else {})
+    by = {"agent": newest.agent}
+    made = {"spans": {"value": _marks(newest.spans), "score": None, **by}}
+    return made | (
+        {"label": {"value": newest.label, "score": newest.p, **by}} if newest.label else {}
+    )
 
 
 CONFIG = Template("""\
@@ -286,11 +270,7 @@ def config_of(categories: Sequence[str]) -> str:
 
 
 def read_label_studio(name: str, data: bytes) -> Read:
-    """The tasks of a file.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The tasks of a file. Raises InputError: nothing in it can be read."""
     items = list(json_items(text_of(name, data)))
     return read_of(items, partial(_row, _unit_of_file(items)), "row")
 
@@ -368,20 +348,17 @@ def _people(
     truths = [one for one in given if one.fields.get("ground_truth") is True]
     if not truths and len(given) == 1:
         truths = given
-    golds = []
-    for one in truths:
-        label, spans, texts = _result(response, one, unit)
-        golds.append(replace(gold_of(label, spans, author=_person(one)), **texts))
-    answers = []
+    golds, answers = [], []
     for one in given:
-        if one not in truths:
-            label, spans, texts = _result(response, one, unit)
+        label, spans, texts = _result(response, one, unit)
+        if one in truths:
+            golds.append(replace(gold_of(label, spans, author=_person(one)), **texts))
+        else:
             answers.append(replace(correction_of(_person(one) or NOBODY, label, spans), **texts))
     return tuple(golds), tuple(answers)
 
 
 def _person(annotation: Record) -> str:
-    """Who annotated: a name, an address or a number."""
     named = annotation.fields.get("created_username")
     if isinstance(named, str) and named.strip():
         return named.strip()
@@ -394,8 +371,7 @@ def _person(annotation: Record) -> str:
 def _suggestion(response: str, prediction: Record, unit: Unit | None) -> Suggestion:
     label, spans, _ = _result(response, prediction, unit)
     agent = plain_text(prediction, "model_version") or NOBODY
-    score = prediction.fields.get("score")
-    p = None if score is None else share(score, 0.0)
+    p = probability(prediction.fields.get("score"))
     return Suggestion("", "", agent, 0.0, label, p, spans)
 
 
@@ -417,7 +393,7 @@ def _result(
             spans.append(_span(response, item, value, unit))
         elif kind == "choices":
             label = _choice(value, name) or label
-        elif kind == "textarea" and name in ("reason", "corrected_answer"):
+        elif kind == "textarea" and name in WORDS:
             said_words = value.get("text")
             words = said_words if isinstance(said_words, list) else [said_words]
             texts[str(name)] = "\n".join(word for word in words if isinstance(word, str))
@@ -426,7 +402,6 @@ def _result(
 
 
 def _choice(value: dict[str, Any], name: object) -> Label | None:
-    """The verdict; other choices of somebody's project are theirs."""
     choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     is_verdict = name in ("verdict", "label")
@@ -443,21 +418,14 @@ def _span(response: str, item: Record, value: dict[str, Any], unit: Unit | None)
     meta = item.fields.get("meta")
     instead = meta.get("text") if isinstance(meta, dict) else None
     words = instead[0] if isinstance(instead, list) and instead else ""
-    return Span(
-        start,
-        end,
-        response[start:end],
-        share(item.fields.get("score"), 1.0),
-        category or UNSPECIFIED,
-        "",
-        words if isinstance(words, str) else "",
-    )
+    p, quote = share(item.fields.get("score"), 1.0), response[start:end]
+    told = words if isinstance(words, str) else ""
+    return Span(start, end, quote, p, category or UNSPECIFIED, "", told)
 
 
 def write_label_studio(rows: Sequence[ExchangeRow]) -> bytes:
     """The rows as a file of tasks."""
-    tasks = [_task(number, row) for number, row in enumerate(rows, start=1)]
-    return b"[" + b",\n".join(json.dumps(t, ensure_ascii=False).encode() for t in tasks) + b"]\n"
+    return json_list(_task(number, row) for number, row in enumerate(rows, start=1))
 
 
 def _task(number: int, row: ExchangeRow) -> dict[str, Any]:
@@ -469,43 +437,36 @@ def _task(number: int, row: ExchangeRow) -> dict[str, Any]:
     others = plain_others(row.others)
     data |= {name: value for name, value in others.items() if name not in KNOWN}
     answer = row.settled
-    people = [one for one in row.people if one is not answer]
-    annotations = [_annotation(answer, is_truth=True)] if answer is not None else []
-    annotations += [_annotation(one, is_truth=False) for one in people]
-    predictions = [_prediction(one) for one in row.suggestions]
+    given = [*([answer] if answer else ()), *(one for one in row.people if one is not answer)]
+    annotations = [
+        {
+            "created_username": one.author,
+            "ground_truth": one is answer,
+            "was_cancelled": False,
+            "result": _items(one),
+        }
+        for one in given
+    ]
+    predictions = [
+        {"model_version": s.agent, **({} if s.p is None else {"score": s.p}), "result": _items(s)}
+        for s in row.suggestions
+    ]
     return {"id": number, "data": data, "annotations": annotations, "predictions": predictions}
 
 
-def _annotation(answer: Gold | Correction, *, is_truth: bool) -> dict[str, Any]:
-    return {
-        "created_username": answer.author,
-        "ground_truth": is_truth,
-        "was_cancelled": False,
-        "result": _items(answer.label, answer.spans, answer),
-    }
-
-
-def _prediction(suggestion: Suggestion) -> dict[str, Any]:
-    made: dict[str, Any] = {"model_version": suggestion.agent}
-    made |= {} if suggestion.p is None else {"score": suggestion.p}
-    return made | {"result": _items(suggestion.label, suggestion.spans, None)}
-
-
-def _items(
-    label: Label | None, spans: Sequence[Span], words: Gold | Correction | None
-) -> list[dict[str, Any]]:
+def _items(told: Gold | Correction | Suggestion) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
-    for span in spans:
+    for span in told.spans:
         place = {"start": span.start, "end": span.end, "text": span.text}
         item: dict[str, Any] = {"from_name": "wrong", "type": "labels"}
         item["value"] = {**place, "labels": [span.category]}
         item |= {} if span.p == 1.0 else {"score": span.p}
         item |= {"meta": {"text": [span.instead]}} if span.instead else {}
         items.append(item)
-    if label is not None:
-        items.append({"from_name": "verdict", "type": "choices", "value": {"choices": [label]}})
-    for name in ("reason", "corrected_answer"):
-        text = getattr(words, name, "")
-        if text:
+    if told.label is not None:
+        choice = {"choices": [told.label]}
+        items.append({"from_name": "verdict", "type": "choices", "value": choice})
+    for name in WORDS:
+        if text := getattr(told, name, ""):
             items.append({"from_name": name, "type": "textarea", "value": {"text": [text]}})
     return [{"id": f"r{n}", "to_name": "text", **item} for n, item in enumerate(items, start=1)]

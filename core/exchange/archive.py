@@ -29,7 +29,7 @@ from core.exchange.rows import Problem
 from core.review.queue_ranking import require_rate
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import ConflictError, InputError
-from core.schema.records import Case, LibraryEntry, Member, Plan, Project, Run, new_id
+from core.schema.records import Case, LibraryEntry, Member, Plan, Project, Run
 from core.schema.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
 from core.store import Store
 from core.store.cases import Batch, BatchRow
@@ -37,8 +37,6 @@ from core.store.projects import PromptEdit
 from core.store.queue import EVERYTHING
 from core.store.sqlite import from_plain, to_plain
 from core.store.traces import export_trace, restore_trace
-
-MOST_NAMES = 1000
 
 
 @dataclass(frozen=True)
@@ -68,10 +66,9 @@ def restore(
 ) -> tuple[Project, bool]:
     """(the content's project, whether it was stored); one that is here already is left as it is.
 
-    Raises:
-        InputError: its parts do not belong together.
-        NotAllowed: `by` may not begin a project here; in an empty home everybody may.
-        ConflictError: some of its cases are here, but not as this project.
+    Raises InputError: its parts do not belong together. Raises NotAllowed: `by` may not begin a
+    project here; in an empty home everybody may. Raises ConflictError: some of its cases are here,
+    but not as this project.
     """
     _require_sense(content)
     with store.writing():
@@ -89,7 +86,11 @@ def restore(
         project = _with_free_name(store, content.project)
         _people_and_files(store, home, project, content, by, now)
         _cases(store, project, content)
-        _prompts_and_tables(store, content)
+        for edit in content.prompts:  # whether it can be filled is seen where it is used
+            store.prompt_edits.save(edit)
+        for batch in content.batches:
+            rows = [row for row in content.batch_rows if row.batch_id == batch.id]
+            store.batches.add(batch, rows)
     return project, True
 
 
@@ -108,14 +109,9 @@ def _require_sense(content: Content) -> None:
     cases = {case.id for case in content.cases}
     runs = {run.id: run.case_id for run in content.runs}
     owned: list[Any] = [
-        *content.members,
-        *content.library,
-        *content.cases,
-        *content.runs,
-        *content.items,
-        *content.prompts,
-        *content.batches,
-    ]
+        *content.members, *content.library, *content.cases, *content.runs, *content.items,
+        *content.prompts, *content.batches,
+    ]  # fmt: skip
     of_cases: list[Any] = [
         *content.runs, *content.corrections, *content.golds, *content.suggestions,
         *content.handlings, *content.items, *content.assignments,
@@ -143,9 +139,8 @@ def _require_sense(content: Content) -> None:
 
 def _with_free_name(store: Store, project: Project) -> Project:
     taken = {one.name for one in store.projects.all()}
-    names = (project.name, *(f"{project.name} ({n})" for n in range(2, MOST_NAMES)))
-    name = next((one for one in names if one not in taken), f"{project.name} {new_id()}")
-    return replace(project, name=name)
+    names = (project.name, *(f"{project.name} ({n})" for n in range(2, len(taken) + 3)))
+    return replace(project, name=next(one for one in names if one not in taken))
 
 
 def _people_and_files(
@@ -192,17 +187,6 @@ def _cases(store: Store, project: Project, content: Content) -> None:
         people.setdefault(assignment.case_id, []).append(assignment)
     for item in content.items:
         store.queue.restore(item, people.get(item.case_id, ()))
-
-
-def _prompts_and_tables(store: Store, content: Content) -> None:
-    """Edits of prompts in their order, and tables of claims with their rows.
-
-    Whether a prompt can be filled is seen where it is used: one kept under earlier rules comes too.
-    """
-    for edit in content.prompts:
-        store.prompt_edits.save(edit)
-    for batch in content.batches:
-        store.batches.add(batch, [row for row in content.batch_rows if row.batch_id == batch.id])
 
 
 FORMAT = "counterpoint-archive"
@@ -287,7 +271,6 @@ def _lists(store: Store, project: Project) -> dict[str, list[Any]]:
 
 
 def _trace(store: Store, run: Run) -> bytes:
-    """The run's trace; empty where it has not begun."""
     try:
         return export_trace(store, run.id, 0.0, 0.0)
     except InputError:
@@ -329,12 +312,9 @@ class Taken:
 def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Taken:
     """Store an archive's project, by the person who is its admin then.
 
-    A project that is here already, case by case, is left as it is.
-
-    Raises:
-        NotAllowed: `by` may not begin a project here.
-        InputError: the file is no archive, damaged, changed, too large, or newer than this code.
-        ConflictError: some of its cases are here under another project.
+    A project that is here already, case by case, is left as it is. Raises NotAllowed: `by` may not
+    begin a project here. Raises InputError: the file is no archive, damaged, changed, too large, or
+    newer than this code. Raises ConflictError: some of its cases are here under another project.
     """
     content, lists = _read(stream)
     try:
@@ -376,7 +356,6 @@ def _read(stream: BinaryIO) -> tuple[Content, dict[str, list[Any]]]:
 
 
 def _require_bounds(packed: zipfile.ZipFile) -> None:
-    """Refuse what is too large or oddly named before anything of it is unpacked."""
     infos = packed.infolist()
     if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_ARCHIVE:
         raise InputError(
@@ -395,7 +374,6 @@ def _require_bounds(packed: zipfile.ZipFile) -> None:
 
 
 def _manifest(packed: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
-    """(the archive's version, the sha256 of each member's bytes)."""
     manifest = _value(packed.read(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")

@@ -15,7 +15,7 @@ from typing import Any
 from core.baseline.wording import counted
 from core.exchange.annotation_tools import config_of
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
-from core.exchange.incoming import Order, Outcome, take_in
+from core.exchange.incoming import Order, take_in
 from core.exchange.outgoing import rows_of, sorted_out
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN, joined_sources
@@ -114,11 +114,7 @@ Out = Callable[[str | bytes], None]
 
 
 def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Bring a file in; 0 where something came in or was there, else 2.
-
-    Raises:
-        InputError: the file cannot be read at all, or there is no such project.
-    """
+    """Bring a file in; 0 where something came in or was there, else 2. Raises InputError."""
     name = shown_safely(Path(given.file).name if given.file != "-" else "standard input")
     if given.format == ARCHIVE:
         return _take_archive(given, home, say, out)
@@ -132,8 +128,10 @@ def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
             read = joined_sources(read, _bytes(given.sources), given.format)
         order = Order(project, person, time.time(), name, given.labels, given.agent.strip()[:80])
         outcome = take_in(store, home, read, order)
-    for line in problem_lines(outcome):
-        say(line)
+    for one in outcome.problems[:MOST_SHOWN]:
+        say(f"{outcome.unit} {one.place}: {' '.join(one.reason.split())}")
+    if (more := len(outcome.problems) - MOST_SHOWN) > 0:
+        say(f"… and {more} more.")
     say(f"{counted(outcome.rows, 'row')} into “{project.name}”: {outcome.words}.")
     if given.json:
         told = {"format": given.format, "file": name, "project": project.name}
@@ -142,40 +140,37 @@ def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
 
 
 def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Write a project's cases; 0.
-
-    Raises:
-        InputError: there is no such project, or the file cannot be written.
-    """
+    """Write a project's cases; 0. Raises InputError."""
     if given.balanced and given.format != TRAJECTORIES:
         raise InputError("Expected --balanced only with --format trajectories; leave it out.")
     with open_store(home) as store:
         project = project_named(store, given.project, person_here(store))
         if given.format == ARCHIVE:
-            return _give_archive(store, home, project, given, say, out)
+            counts = give(store, home, project, data := io.BytesIO())
+            _write(given.out, data.getvalue(), out)
+            say(f"Wrote “{project.name}” with {counted_words(counts)}.")
+            _tell({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
+            return 0
         if given.format == TRAJECTORIES:
             return _give_trajectories(store, project, given, say, out)
         rows = rows_of(store, home, project, given.only)
     write = FORMATS[given.format].write
-    data = write(rows) if write else b""
-    _write(given.out, data, out)
+    _write(given.out, write(rows) if write else b"", out)
     answered = sum(row.answer is not None for row in rows)
     if given.format == "label-studio":
         config = config_of(project.categories)
         say(f"The labelling configuration that fits these tasks:\n{config}")
     say(f"Wrote {counted(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
-    if given.json:
-        told = {"format": given.format, "rows": len(rows), "answered": answered}
-        _tell(told | {"project": project.name}, given, say, out)
+    told = {"format": given.format, "rows": len(rows), "answered": answered}
+    _tell(told | {"project": project.name}, given, say, out)
     return 0
 
 
 def _tell(told: Mapping[str, object], given: argparse.Namespace, say: Say, out: Out) -> None:
-    """One JSON object; on standard error where the file goes to standard output."""
     line = json.dumps(told, ensure_ascii=False)
-    if given.out == "-":
+    if given.json and given.out == "-":
         say(line)
-    else:
+    elif given.json:
         out(line + "\n")
 
 
@@ -186,29 +181,16 @@ def _write(path: str, data: bytes, out: Out) -> None:
         write_whole(Path(path), data)
 
 
-def _give_archive(
-    store: Store, home: Path, project: Project, given: argparse.Namespace, say: Say, out: Out
-) -> int:
-    counts = give(store, home, project, data := io.BytesIO())
-    _write(given.out, data.getvalue(), out)
-    say(f"Wrote “{project.name}” with {counted_words(counts)}.")
-    if given.json:
-        _tell({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
-    return 0
-
-
 def _give_trajectories(
     store: Store, project: Project, given: argparse.Namespace, say: Say, out: Out
 ) -> int:
-    """Both files; to standard output only what is learned from."""
     found = sorted_out(store, project, given.only, balance=given.balanced)
     _write(given.out, found.kept_file, out)
     if given.out != "-":
         write_whole(Path(f"{given.out}{FAILED_ENDING}"), found.failed_file)
     say(f"Trajectories of “{project.name}”: {found.words}.")
-    if given.json:
-        told = {"format": TRAJECTORIES, "project": project.name, "kept": len(found.kept)}
-        _tell(told | {"failed": len(found.failed), "reasons": found.reasons}, given, say, out)
+    told = {"format": TRAJECTORIES, "project": project.name, "kept": len(found.kept)}
+    _tell(told | {"failed": len(found.failed), "reasons": found.reasons}, given, say, out)
     return 0
 
 
@@ -226,11 +208,7 @@ def _take_archive(given: argparse.Namespace, home: Path, say: Say, out: Out) -> 
 
 
 def project_named(store: Store, name: str | None, person: str) -> Project:
-    """The project of that name, without one the first.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """The project of that name, without one the first. Raises InputError."""
     if name is None:
         return first_project(store, person, time.time())
     projects = store.projects.all()
@@ -242,11 +220,7 @@ def project_named(store: Store, name: str | None, person: str) -> Project:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file: it appears whole or not at all.
-
-    Raises:
-        InputError: it cannot be written there.
-    """
+    """Write a file: it appears whole or not at all. Raises InputError."""
     temporary: Path | None = None
     try:
         if path.exists() and not path.is_file():  # a pipe or a device takes it as it comes
@@ -263,16 +237,6 @@ def write_whole(path: Path, data: bytes) -> None:
         raise InputError(
             f"Expected a file that can be written at {shown_safely(str(path))}, found: {error}."
         ) from error
-
-
-def problem_lines(outcome: Outcome) -> list[str]:
-    """The rows left out, with line and reason; after many of them only how many more."""
-    shown = [
-        f"{outcome.unit} {one.place}: {' '.join(one.reason.split())}"
-        for one in outcome.problems[:MOST_SHOWN]
-    ]
-    more = len(outcome.problems) - len(shown)
-    return [*shown, f"… and {more} more."] if more > 0 else shown
 
 
 def _bytes(file: str) -> bytes:

@@ -32,24 +32,20 @@ from core.schema.records import Label, Span, WordScore
 from core.schema.reviews import Suggestion
 
 LONGEST_ID = 200
-LABELS: Mapping[str, Label] = {
-    "supported": "supported", "supports": "supported", "support": "supported",
-    "faithful": "supported", "consistent": "supported", "factual": "supported",
-    "correct": "supported", "entailment": "supported", "entailed": "supported",
-    "not hallucinated": "supported", "not_hallucinated": "supported", "no_error": "supported",
-    "hallucinated": "hallucinated", "hallucination": "hallucinated", "refuted": "hallucinated",
-    "refutes": "hallucinated", "contradicted": "hallucinated", "contradiction": "hallucinated",
-    "unfaithful": "hallucinated", "inconsistent": "hallucinated", "incorrect": "hallucinated",
-    "not factual": "hallucinated", "error": "hallucinated",
-    "unclear": "unclear", "unsure": "unclear", "neutral": "unclear", "unverifiable": "unclear",
-    "not enough info": "unclear", "not_enough_info": "unclear", "questionable": "unclear",
-}  # fmt: skip
+WORDS: Mapping[Label, str] = {
+    "supported": "supported, supports, support, faithful, consistent, factual, correct, "
+    "entailment, entailed, not hallucinated, not_hallucinated, no_error",
+    "hallucinated": "hallucinated, hallucination, refuted, refutes, contradicted, contradiction, "
+    "unfaithful, inconsistent, incorrect, not factual, error",
+    "unclear": "unclear, unsure, neutral, unverifiable, not enough info, not_enough_info, "
+    "questionable",
+}
+LABELS = {word: label for label, words in WORDS.items() for word in words.split(", ")}
 T = TypeVar("T")
 
 
 def rows_of(
-    items: Iterable[tuple[int, object] | Problem],
-    row_of: Callable[[Record], T | None],
+    items: Iterable[tuple[int, object] | Problem], row_of: Callable[[Record], T | None]
 ) -> tuple[list[T], list[Problem]]:
     """Every item read by `row_of` or listed with what is wrong with it; None passes one over."""
     rows: list[T] = []
@@ -91,11 +87,7 @@ def reason(error: InputError) -> str:
 
 
 def case_id(value: object) -> str:
-    """The case's own id; "" where there is none.
-
-    Raises:
-        InputError: it is neither a text nor a number, too long, or not printable.
-    """
+    """The case's own id; "" where there is none. Raises InputError."""
     if value is None or value == "":
         return ""
     is_fit = isinstance(value, str | int | float) and not isinstance(value, bool)
@@ -121,11 +113,7 @@ def plain_text(record: Record, *names: str) -> str:
 
 
 def label_of(value: object) -> Label | None:
-    """What a label's word means; None where there is none.
-
-    Raises:
-        InputError: the word is not known; bare numbers mean opposite things in different sets.
-    """
+    """What a label's word means; None where there is none. Raises InputError."""
     if value is None or value == "":
         return None
     found = LABELS.get(value.strip().lower()) if isinstance(value, str) else None
@@ -138,11 +126,7 @@ def label_of(value: object) -> Label | None:
 
 
 def spans_of(response: str, items: object, source: str = "") -> tuple[Span, ...]:
-    """Spans written as objects with start and end, or as pairs.
-
-    Raises:
-        InputError: one does not lie in the response, or its text does not stand there.
-    """
+    """Spans written as objects with start and end, or as pairs. Raises InputError."""
     if items is None:
         return ()
     if not isinstance(items, list):
@@ -166,23 +150,13 @@ def _span(response: str, item: object, source: str, unit: Unit | None) -> Span:
     instead = item.get("instead")
     p = share(item.get("p", item.get("prob")), 1.0)
     category = next(named, UNSPECIFIED)
-    return Span(
-        start,
-        end,
-        response[start:end],
-        p,
-        category,
-        item["source"] if isinstance(item.get("source"), str) else source,
-        instead if isinstance(instead, str) else "",
-    )
+    by = item["source"] if isinstance(item.get("source"), str) else source
+    told = instead if isinstance(instead, str) else ""
+    return Span(start, end, response[start:end], p, category, by, told)
 
 
 def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
-    """Stretches with the share of people who marked them.
-
-    Raises:
-        InputError: one does not lie in the response, or its share is none.
-    """
+    """Stretches with the share of people who marked them. Raises InputError."""
     if items is None:
         return ()
     if not isinstance(items, list):
@@ -197,11 +171,7 @@ def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
 
 
 def share(value: object, otherwise: float) -> float:
-    """A probability from 0 to 1; `otherwise` where there is none.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """A probability from 0 to 1; `otherwise` where there is none. Raises InputError."""
     if value is None:
         return otherwise
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -209,6 +179,11 @@ def share(value: object, otherwise: float) -> float:
             f"expected a probability from 0 to 1, found {str(value)[:40]}; correct it."
         )
     return float(value)
+
+
+def probability(value: object) -> float | None:
+    """A probability from 0 to 1, or None. Raises InputError: it is something else."""
+    return None if value is None else share(value, 0.0)
 
 
 def said(label: Label | None, spans: Sequence[Span], is_marked: bool) -> Label | None:
@@ -221,16 +196,13 @@ def said(label: Label | None, spans: Sequence[Span], is_marked: bool) -> Label |
 def others_of(fields: Mapping[str, object], known: Iterable[str]) -> Others:
     """Columns that have no place of their own, as texts; what is no text is kept as JSON."""
     names = set(known)
-    found = []
-    for name, value in fields.items():
-        if name in names:
-            continue
-        if isinstance(value, str) and not name.endswith(OTHER_JSON):
-            entry = (name, value)
-        else:
-            entry = (name + OTHER_JSON, json.dumps(value, ensure_ascii=False))
-        found.append(entry)
-    return tuple(found)
+    return tuple(
+        (name, value)
+        if isinstance(value, str) and not name.endswith(OTHER_JSON)
+        else (name + OTHER_JSON, json.dumps(value, ensure_ascii=False))
+        for name, value in fields.items()
+        if name not in names
+    )
 
 
 def plain_others(others: Others) -> dict[str, Any]:
@@ -250,17 +222,9 @@ def _value(text: str) -> Any:
 
 def plain_span(span: Span) -> dict[str, Any]:
     """A span as JSON formats write it."""
-    made: dict[str, Any] = {
-        "start": span.start,
-        "end": span.end,
-        "text": span.text,
-        "category": span.category,
-    }
-    if span.p != 1.0:
-        made["p"] = span.p
-    if span.instead:
-        made["instead"] = span.instead
-    return made
+    made = {name: getattr(span, name) for name in ("start", "end", "text", "category")}
+    made |= {"p": span.p} if span.p != 1.0 else {}
+    return made | ({"instead": span.instead} if span.instead else {})
 
 
 def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
@@ -269,11 +233,7 @@ def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
 
 
 def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
-    """What agents said, as `plain_suggestion` writes it.
-
-    Raises:
-        InputError: one names no agent, or says what is no label, probability or span.
-    """
+    """What agents said, as `plain_suggestion` writes it. Raises InputError."""
     if items is None:
         return ()
     if not isinstance(items, list):
@@ -283,25 +243,27 @@ def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
         agent = item.get("agent") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(agent, str) or not agent.strip():
             raise InputError("expected a suggestion with the name of its agent, found none.")
-        p = None if item.get("p") is None else share(item["p"], 0.0)
+        label, p = label_of(item.get("label")), probability(item.get("p"))
         spans = spans_of(response, item.get("spans"))
-        found.append(Suggestion("", "", agent, 0.0, label_of(item.get("label")), p, spans))
+        found.append(Suggestion("", "", agent, 0.0, label, p, spans))
     return tuple(found)
 
 
 def plain_suggestion(suggestion: Suggestion) -> dict[str, Any]:
     """A suggestion as JSON, where a layout has no place of its own for it."""
-    return {
-        "agent": suggestion.agent,
-        "label": suggestion.label,
-        "p": suggestion.p,
-        "spans": [plain_span(span) for span in suggestion.spans],
-    }
+    made = {name: getattr(suggestion, name) for name in ("agent", "label", "p")}
+    return made | {"spans": [plain_span(span) for span in suggestion.spans]}
 
 
 def lines(rows: Iterator[dict[str, Any]]) -> bytes:
     """Objects as JSON lines."""
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+
+
+def json_list(rows: Iterable[dict[str, Any]]) -> bytes:
+    """Objects as a JSON list, one a line."""
+    made = [json.dumps(row, ensure_ascii=False).encode() for row in rows]
+    return b"[" + b",\n".join(made) + b"]\n"
 
 
 OWN = "counterpoint"
@@ -326,11 +288,8 @@ def own_words(
     own |= {} if is_plain else {"spans": [plain_span(span) for span in answer.spans]}
     if row.soft and not tells_shares:
         own["soft"] = plain_soft(row)
-    own |= {
-        name: getattr(answer, name)
-        for name in ("reason", "corrected_answer")
-        if getattr(answer, name)
-    }
+    words = {name: getattr(answer, name) for name in ("reason", "corrected_answer")}
+    own |= {name: text for name, text in words.items() if text}
     if own:
         own["label"] = answer.label
         own["of"] = [[span.start, span.end] for span in answer.spans]

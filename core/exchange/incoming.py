@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from core.baseline.wording import counted
 from core.documents.library import store_file
@@ -38,7 +38,7 @@ from core.review.adjudication import differ
 from core.review.queue_ranking import imported_item
 from core.runtime.errors import InputError, ReviewError
 from core.schema.events import Event, RunFinished, RunStarted
-from core.schema.records import Case, LibraryEntry, Plan, Project, Run, Span, WordScore
+from core.schema.records import Case, Plan, Project, Run, Span, WordScore
 from core.schema.reviews import Correction, Gold, Handling, Suggestion
 from core.store import Store
 from core.store.corrections import counting
@@ -98,50 +98,25 @@ class Order:
     labels: As = "gold"
     agent: str = ""
 
-    @property
-    def suggested_by(self) -> str:
-        """The agent whose suggestions the file's labels are."""
-        return self.agent or self.file
-
 
 Key = tuple[object, ...]
+R = TypeVar("R", Gold, Correction, Suggestion)
 
 
-@dataclass(frozen=True)
-class Says:
-    """Records to append to a case."""
-
-    golds: tuple[Gold, ...]
-    corrections: tuple[Correction, ...]
-    suggestions: tuple[Suggestion, ...]
-
-
-def new_golds(golds: Sequence[Gold], before: ExchangeRow, by: str, now: float) -> tuple[Gold, ...]:
+def new_golds(golds: Sequence[Gold], before: ExchangeRow, by: str, now: float) -> list[Gold]:
     """Golds that say something new of the case."""
-    ids = {gold.id for gold in before.golds}
-    keys = {(*_key(gold), gold.soft) for gold in before.golds}
-    answer = before.answer
+    ids, keys = {one.id for one in before.golds}, {_key(one) for one in before.golds}
     found = []
     for gold in golds:
-        key = (*_key(gold), gold.soft)
-        is_known = gold.id in ids or key in keys or (not gold.id and _adds_nothing(gold, answer))
-        if not is_known:
-            keys.add(key)
-            number = gold.id or digest(before.id, "gold", to_json(replace(gold, at=0.0)))
-            found.append(
-                replace(
-                    gold,
-                    id=number,
-                    case_id=before.id,
-                    author=gold.author or by,
-                    at=_passed(gold.at, now),
-                )
-            )
-    return tuple(found)
+        is_idle = not gold.id and _adds_nothing(gold, before.answer)
+        if gold.id in ids or _key(gold) in keys or is_idle:
+            continue
+        keys.add(_key(gold))
+        found.append(_of_case(replace(gold, author=gold.author or by), gold, before, now, "gold"))
+    return found
 
 
 def _adds_nothing(gold: Gold, answer: Gold | Correction | None) -> bool:
-    """Whether what counts already says the same and at least as much."""
     if answer is None or _marks(gold.spans) != _marks(answer.spans) or gold.label != answer.label:
         return False
     texts = (gold.reason, answer.reason), (gold.corrected_answer, answer.corrected_answer)
@@ -154,43 +129,43 @@ def new_corrections(
 ) -> list[Correction]:
     """Answers of people that the case does not have, under names that no member has."""
     ids = {one.id for one in before.corrections}
-    keys = {(_bare(one.author), *_key(one)) for one in standing(before.corrections)}
+    keys = {_key(one) for one in standing(before.corrections)}
     found = []
     for one in corrections:
-        key = (_bare(one.author), *_key(one))
-        if one.id in ids or (not one.id and key in keys):
-            continue
-        keys.add(key)
-        author = imported_name(one.author)
-        number = one.id or digest(before.id, "correction", author, to_json(replace(one, at=0.0)))
-        found.append(
-            replace(one, id=number, case_id=before.id, author=author, at=_passed(one.at, now))
-        )
+        if one.id not in ids and (one.id or _key(one) not in keys):
+            keys.add(_key(one))
+            named = replace(one, author=imported_name(one.author))
+            found.append(_of_case(named, one, before, now, "correction", named.author))
     return found
 
 
 def new_suggestions(
     suggestions: Sequence[Suggestion], before: ExchangeRow, now: float
-) -> tuple[Suggestion, ...]:
+) -> list[Suggestion]:
     """Suggestions that the case does not have."""
-    ids = {one.id for one in before.suggestions}
-    keys = {_told(one) for one in before.suggestions}
+    ids, keys = {one.id for one in before.suggestions}, {_key(one) for one in before.suggestions}
     found = []
     for one in suggestions:
-        if one.id in ids or (not one.id and _told(one) in keys):
-            continue
-        keys.add(_told(one))
-        number = one.id or digest(before.id, "suggestion", to_json(replace(one, at=0.0)))
-        found.append(replace(one, id=number, case_id=before.id, at=_passed(one.at, now)))
-    return tuple(found)
+        if one.id not in ids and (one.id or _key(one) not in keys):
+            keys.add(_key(one))
+            found.append(_of_case(one, one, before, now, "suggestion"))
+    return found
+
+
+def _of_case(kept: R, told: R, before: ExchangeRow, now: float, *what: str) -> R:
+    """A record of this case; without an id it gets one from what was told, whenever that was."""
+    number = told.id or digest(before.id, *what, to_json(replace(told, at=0.0)))
+    return replace(kept, id=number, case_id=before.id, at=min(told.at or now, now))
 
 
 def is_said(row: ExchangeRow, agent: str) -> list[Suggestion]:
     """A row's labels as suggestions: its golds by the agent, each person's answer by the person."""
     gold = counting(row.golds)
-    told = [Suggestion("", "", agent, 0.0, gold.label, None, _with_shares(gold))] if gold else []
-    people = [Suggestion("", "", one.author, 0.0, one.label, None, one.spans) for one in row.people]
-    return [*told, *people]
+    said = [(one.author, one.label, one.spans) for one in row.people]
+    if gold:  # each span is as likely as the people who marked it were many
+        spans = tuple(replace(span, p=_share(span, gold.soft)) for span in gold.spans)
+        said.insert(0, (agent, gold.label, spans))
+    return [Suggestion("", "", who, 0.0, label, None, spans) for who, label, spans in said]
 
 
 def judged_elsewhere(verdict: MachineVerdict) -> list[Suggestion]:
@@ -198,11 +173,6 @@ def judged_elsewhere(verdict: MachineVerdict) -> list[Suggestion]:
     p = verdict.p_hallucinated
     agent = f"Counterpoint (run {verdict.run_id[:8]})"
     return [Suggestion("", "", agent, verdict.finished_at or 0.0, verdict.label, p)]
-
-
-def _with_shares(gold: Gold) -> tuple[Span, ...]:
-    """The gold's spans, each as likely as the people who marked it were many."""
-    return tuple(replace(span, p=_share(span, gold.soft)) for span in gold.spans)
 
 
 def _share(span: Span, soft: Sequence[WordScore]) -> float:
@@ -222,24 +192,16 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-def _passed(at: float, now: float) -> float:
-    return min(at or now, now)
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix(IMPORTED)
-
-
 def _marks(spans: Sequence[Span]) -> Key:
     return tuple((span.start, span.end, span.category) for span in spans)
 
 
-def _key(one: Gold | Correction) -> Key:
-    return one.label, _marks(one.spans), one.reason, one.corrected_answer
-
-
-def _told(one: Suggestion) -> Key:
-    return one.agent, one.label, one.p, _marks(one.spans)
+def _key(one: Gold | Correction | Suggestion) -> Key:
+    """What one says, whoever brought it here."""
+    if isinstance(one, Suggestion):
+        return one.agent, one.label, one.p, _marks(one.spans)
+    own = one.soft if isinstance(one, Gold) else one.author.removesuffix(IMPORTED)
+    return own, one.label, _marks(one.spans), one.reason, one.corrected_answer
 
 
 def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: Order) -> bool:
@@ -251,21 +213,17 @@ def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: Order
     run_id = digest(case.id, "recorded run", recorded.roster, *told)
     if store.runs.get(run_id, 0.0, 0.0) is not None:
         return False
-    plan = Plan(recorded.protocol, recorded.roster)
-    run = Run(run_id, case.id, case.project_id, plan, "queued", order.now, origin="imported")
+    plan, now = Plan(recorded.protocol, recorded.roster), order.now
+    run = Run(run_id, case.id, case.project_id, plan, "queued", now, origin="imported")
     store.runs.add(run, "", 0.0)
-    store.runs.append(run_id, None, _events(recorded, case, plan, order.now))
-    return True
-
-
-def _events(recorded: RecordedRun, case: Case, plan: Plan, now: float) -> list[Event]:
-    """The whole run, from its start, under times of here."""
     last = max((event.at for event in recorded.events), default=0.0)
-    return [
+    events: list[Event] = [
         RunStarted(now, case, plan, recorded.roles),
         *(replace(event, at=now + event.at) for event in recorded.events),
         RunFinished(now + last, recorded.verdict, last, None),
     ]
+    store.runs.append(run_id, None, events)
+    return True
 
 
 AT_ONCE = 200  # rows a transaction: others who write wait for no more
@@ -282,8 +240,7 @@ def take_in(
 ) -> Outcome:
     """Store a file's rows; `on_progress` is told how many are done, of how many.
 
-    Raises:
-        NotAllowed: who brings them in is no lead of the project, or none any more.
+    Raises NotAllowed: who brings them in is no lead of the project, or none any more.
     """
     outcome = Outcome(read.unit, len(read.rows) + len(read.problems))
     outcome.problems += read.problems
@@ -309,20 +266,17 @@ def _require_lead(store: Store, order: Order) -> None:
 
 def foreseen(store: Store, read: Read, project: Project) -> tuple[int, int, list[Problem]]:
     """(new cases, known ones, rows whose id names another case) before anything is stored."""
-    new = known = 0
+    known = 0
     problems: list[Problem] = []
     for row in _with_ids(read.rows, project):
         try:
-            is_known = _known_case(store, row, project) is not None
+            known += _known_case(store, row, project) is not None
         except InputError as error:
             problems.append(Problem(row.place, str(error)))
-        else:
-            known, new = known + is_known, new + (not is_known)
-    return new, known, problems
+    return len(read.rows) - known - len(problems), known, problems
 
 
 def _with_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow]:
-    """Rows without an id get one that is the same whenever the file is read again."""
     seen: Counter[str] = Counter()
     found = []
     for row in rows:
@@ -330,8 +284,7 @@ def _with_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow
             texts = "\n".join(d.text or d.id for d in row.documents)
             key = "\n".join((project.id, row.question, row.response, texts))
             seen[key] += 1
-            digest = hashlib.sha256(f"{seen[key]}\n{key}".encode()).hexdigest()
-            row = replace(row, id=digest[:32])
+            row = replace(row, id=digest(str(seen[key]), key))
         found.append(row)
     return found
 
@@ -342,11 +295,14 @@ def _with_files(
     """The row with the ids of its files, which are in the library then; None for a bad row."""
     try:
         _known_case(store, row, order.project)
-        _require_length(store, row)
-        documents = [
-            _file(store, home, document, row, order, outcome) for document in row.documents
-        ]
-        images = [_file(store, home, image, row, order, outcome) for image in row.images]
+        most = store.projects.settings().response_characters
+        if len(row.response) > most:
+            raise InputError(
+                f"expected at most {most:,} characters in a response, found {len(row.response):,}; "
+                "shorten it, or raise the limit on Settings."
+            )
+        documents = [_file(store, home, one, row, order, outcome) for one in row.documents]
+        images = [_file(store, home, one, row, order, outcome) for one in row.images]
     except ReviewError as error:
         outcome.problems.append(Problem(row.place, str(error)))
         return None
@@ -356,15 +312,6 @@ def _with_files(
         documents=tuple(Document("", None, one) for one in documents if one),
         images=tuple(Document("", None, one) for one in images if one),
     )
-
-
-def _require_length(store: Store, row: ExchangeRow) -> None:
-    most = store.projects.settings().response_characters
-    if len(row.response) > most:
-        raise InputError(
-            f"expected at most {most:,} characters in a response, found {len(row.response):,}; "
-            "shorten it, or raise the limit on Settings."
-        )
 
 
 def _file(
@@ -386,46 +333,37 @@ def _file(
             return named[0].id
     known = store.library.get(project.id, source)
     if known is None:
-        _add(store, home, data, document.name or f"{row.id[:60]}.txt", order)
+        name = _file_name(document.name or f"{row.id[:60]}.txt")
+        settings = store.projects.settings()
+        store_file(store, home, project.id, name, data, order.by, order.now, settings)
         outcome.documents += 1
     outcome.sources[source] = known.name if known else document.name
     return source
 
 
-def _add(store: Store, home: Path, data: bytes, name: str, order: Order) -> LibraryEntry:
-    """A text as a file of the library, under a name that has it read as what it is."""
-    bare = (
-        "".join(c for c in name if c.isprintable() and c not in "/\\")[:LONGEST_NAME].strip()
-        or NO_NAME
-    )
+def _file_name(name: str) -> str:
+    """A name under which a text is read as what it is, not as the PDF that it was taken from."""
+    printed = "".join(c for c in name if c.isprintable() and c not in "/\\")
+    bare = printed[:LONGEST_NAME].strip() or NO_NAME
     own = type_of_name(bare)
-    if own is None or not own.is_text:  # a text under the name of the PDF that it was taken from
-        bare += ".txt"
-    settings = store.projects.settings()
-    return store_file(store, home, order.project.id, bare, data, order.by, order.now, settings)
+    return bare if own and own.is_text else bare + ".txt"
 
 
 def _known_case(store: Store, row: ExchangeRow, project: Project) -> Case | None:
-    """The case that the row's id names, if any.
-
-    Raises:
-        InputError: it names another case.
-    """
+    """The case that the row's id names, if any."""
     case = store.cases.get(row.id)
     if case is None:
         return None
-    if case.project_id != project.id:
-        raise InputError(
-            f"expected an id that is free or names the same case, found “{row.id[:60]}”, which "
-            "names a case of another project; give the row another id."
-        )
-    if (case.response, case.question) != (row.response, row.question):
-        what = "response" if case.response != row.response else "question"
-        raise InputError(
-            f"expected an id that is free or names the same case, found “{row.id[:60]}”, which "
-            f"names a case with another {what}; give the row another id."
-        )
-    return case
+    what = "case of another project"
+    if case.project_id == project.id:
+        other = "response" if case.response != row.response else "question"
+        what = f"case with another {other}"
+        if (case.response, case.question) == (row.response, row.question):
+            return case
+    raise InputError(
+        f"expected an id that is free or names the same case, found “{row.id[:60]}”, which names a "
+        f"{what}; give the row another id."
+    )
 
 
 def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> None:
@@ -436,12 +374,8 @@ def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> Non
     except ReviewError as error:
         outcome.problems.append(Problem(row.place, str(error)))
     except sqlite3.IntegrityError:
-        outcome.problems.append(
-            Problem(
-                row.place,
-                "expected records of this case alone, found ids of another case’s; remove them.",
-            )
-        )
+        why = "expected records of this case alone, found ids of another case’s; remove them."
+        outcome.problems.append(Problem(row.place, why))
     else:
         outcome.new += is_new
         outcome.known += not is_new
@@ -450,7 +384,9 @@ def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> Non
         outcome.suggestions += len(says.suggestions)
 
 
-def _stored(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> tuple[Says, bool]:
+def _stored(
+    store: Store, row: ExchangeRow, order: Order, outcome: Outcome
+) -> tuple[ExchangeRow, bool]:
     """What the row said that was new, and whether its case is."""
     known = _known_case(store, row, order.project)
     case = known or _new_case(store, row, order)
@@ -480,38 +416,33 @@ def _stored(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> t
 
 
 def _new_case(store: Store, row: ExchangeRow, order: Order) -> Case:
-    draft = Draft(
-        row.response,
-        row.question,
-        tuple(dict.fromkeys(document.id for document in row.documents)),
-        tuple(dict.fromkeys(image.id for image in row.images)),
-        row.role,
-        row.instruction,
-        row.id,
-        row.language,
-        row.others,
+    documents, images = (
+        tuple(dict.fromkeys(one.id for one in files)) for files in (row.documents, row.images)
     )
+    said = (row.role, row.instruction, row.id, row.language, row.others)
+    draft = Draft(row.response, row.question, documents, images, *said)
     return store_case(store, order.project, draft, order.by, order.now)
 
 
-def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: Order) -> Says:
-    """What the row says that the case does not know yet, as records to append."""
+def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: Order) -> ExchangeRow:
+    """The row with only those records that the case does not have yet."""
     named = imported_row(row)
     verdict = row.verdict
     is_elsewhere = verdict is not None and not _is_of_case(store, verdict.run_id, before.id)
     machine = judged_elsewhere(verdict) if verdict and is_elsewhere else []
     suggested = new_suggestions((*named.suggestions, *machine), before, order.now)
     if order.labels == "suggestions":
-        told = is_said(row, order.suggested_by)
-        return Says((), (), (*suggested, *new_suggestions(told, before, order.now)))
-    if order.labels == "cases":
-        return Says((), (), suggested)
+        told = is_said(row, order.agent or order.file)
+        suggested += new_suggestions(told, before, order.now)
+    found = replace(row, golds=(), corrections=(), suggestions=tuple(suggested))
+    if order.labels != "gold":
+        return found
     corrections = [
         one if _is_of_case(store, one.run_id, before.id) else replace(one, run_id=None)
         for one in new_corrections(row.corrections, before, order.now)
     ]
     golds = new_golds(named.golds, before, order.by, order.now)
-    return Says(golds, tuple(corrections), suggested)
+    return replace(found, golds=tuple(golds), corrections=tuple(corrections))
 
 
 def _is_of_case(store: Store, run_id: str | None, case_id: str) -> bool:

@@ -50,18 +50,13 @@ def is_mad(value: object) -> bool:
 
 
 def read_mad(name: str, data: bytes) -> Read:
-    """The debates of a file, each a case with its run.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The debates of a file, each a case with its run. Raises InputError."""
     items = _files(name, data) if is_tar(data) else json_items(text_of(name, data))
     rows, problems = rows_of(items, _row)
     return Read(tuple(rows), tuple(problems), "debate")
 
 
 def _files(name: str, data: bytes) -> Iterator[tuple[int, object] | Problem]:
-    """Each file's debate, numbered in the order of the files' names, 2 before 10."""
     files = [(file, body) for file, body in tarred(name, data) if file.endswith(".json")]
     for place, (file, body) in enumerate(sorted(files, key=lambda one: _natural(one[0])), 1):
         yield from _one(place, json_items(text_of(file, body)))
@@ -75,7 +70,6 @@ def _natural(name: str) -> list[tuple[int, str]]:
 def _one(
     place: int, items: Iterable[tuple[int, object] | Problem]
 ) -> Iterator[tuple[int, object] | Problem]:
-    """What a file of the archive holds, under the file's place."""
     for item in items:
         yield Problem(place, item.reason) if isinstance(item, Problem) else (place, item[1])
 
@@ -92,6 +86,7 @@ def _row(record: Record) -> ExchangeRow:
     revised = _revised(record, response)
     last = concluded[-1]
     verdict = Verdict("unclear", None, None, last.prose, last.cause, last.cause_words)
+    roles, events = tuple(_roles(players, model)), (*_events(taken, concluded), *revised)
     return ExchangeRow(
         id="",
         response=response,
@@ -100,13 +95,7 @@ def _row(record: Record) -> ExchangeRow:
         instruction=INSTRUCTION,
         others=others_of({name: record.fields.get(name) for name in KEPT}, ()),
         place=record.line,
-        run=RecordedRun(
-            "mad",
-            f"recorded: {model}",
-            tuple(_roles(players, model)),
-            (*_events(taken, concluded), *revised),
-            verdict,
-        ),
+        run=RecordedRun("mad", f"recorded: {model}", roles, events, verdict),
     )
 
 
@@ -149,7 +138,6 @@ def _bare(text: str) -> str:
 
 
 def _concluded(players: Record, model: str) -> Iterator[Judgement]:
-    """What the moderator said after each round, and the judge where there was one."""
     for number, reply in enumerate(_said(players, MODERATOR), 1):
         yield _judgement(f"Moderator ({model})", f"After round {number} the moderator", reply)
     for reply in _said(players, JUDGE)[-1:]:  # before that it lists the candidates
@@ -212,14 +200,12 @@ def _events(turns: Sequence[Turn], concluded: Sequence[Judgement]) -> Iterator[E
 
 
 def _revised(record: Record, response: str) -> list[ResponseRevised]:
-    """What the debate came to, where it is another text."""
     text = record.spare("debate translation")
     agent = JUDGE if JUDGE in record.inner("players").fields else MODERATOR
     return [ResponseRevised(0.0, agent, text)] if text and text != response.strip() else []
 
 
 def _roles(players: Record, model: str) -> Iterator[RoleUsed]:
-    """Who played, and what each was told at the start."""
     for name in (FIRST, SECOND, MODERATOR, JUDGE):
         for rule in _said(players, name, "system")[:1]:
             role = f"debater {name}" if name in (FIRST, SECOND) else name.lower()

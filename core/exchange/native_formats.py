@@ -17,7 +17,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -77,30 +77,20 @@ R = TypeVar("R", Gold, Correction, Suggestion, Handling)
 
 
 def read_jsonl(name: str, data: bytes) -> Read:
-    """The rows of a file.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The rows of a file. Raises InputError: nothing in it can be read."""
     found = read_of(json_lines(text_of(name, data)), _row)
-    texts = {d.id: d.text or "" for row in found.rows for d in row.documents if d.id and d.text}
-    rows = tuple(replace(row, documents=_with_texts(row.documents, texts)) for row in found.rows)
-    return replace(found, rows=rows)
+    texts = {d.id: d.text for row in found.rows for d in row.documents if d.id and d.text}
 
+    def whole(row: ExchangeRow) -> ExchangeRow:
+        known = (d if d.text else replace(d, text=texts.get(d.id)) for d in row.documents)
+        return replace(row, documents=tuple(known))
 
-def _with_texts(documents: Sequence[Document], texts: Mapping[str, str]) -> tuple[Document, ...]:
-    return tuple(d if d.text else replace(d, text=texts.get(d.id) or None) for d in documents)
+    return replace(found, rows=tuple(map(whole, found.rows)))
 
 
 def require_schema(value: object) -> None:
-    """Refuse rows of a newer Counterpoint, and what is no schema.
-
-    Raises:
-        InputError: says which is read here.
-    """
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= SCHEMA:
+    """Refuse rows of a newer Counterpoint, and what is no schema. Raises InputError."""
+    if value is not None and (type(value) is not int or not 1 <= value <= SCHEMA):
         raise InputError(
             f"expected rows of schema {SCHEMA} or older, found {str(value)[:20]}; update "
             "Counterpoint, or export the file again with an older one."
@@ -114,13 +104,17 @@ def _row(record: Record) -> ExchangeRow:
     others = fields.get("others") or {}
     if not isinstance(others, dict):
         raise record.broken("an object called others", others)
+    role, instruction = (
+        None if fields.get(name) is None else plain_text(record, name)
+        for name in ("role", "instruction")
+    )
     row = ExchangeRow(
         id=case_id(fields.get("id")),
         response=response,
         question=plain_text(record, "question"),
         language=plain_text(record, "language"),
-        role=_said(record, "role"),
-        instruction=_said(record, "instruction"),
+        role=role,
+        instruction=instruction,
         documents=_documents(record, "documents"),
         images=_documents(record, "images"),
         golds=_records(record, "golds", Gold),
@@ -134,10 +128,6 @@ def _row(record: Record) -> ExchangeRow:
     return _with_answer(row, record)
 
 
-def _said(record: Record, name: str) -> str | None:
-    return None if record.fields.get(name) is None else plain_text(record, name)
-
-
 def _with_answer(row: ExchangeRow, record: Record) -> ExchangeRow:
     """The row with the answer at its top as a gold, unless its own records say the same."""
     fields = record.fields
@@ -149,16 +139,9 @@ def _with_answer(row: ExchangeRow, record: Record) -> ExchangeRow:
     same = [a is not None and _is_same(a, label, spans) for a in known]
     if all(same):
         return row
-    gold = gold_of(
-        label,
-        spans,
-        soft=soft_of(row.response, fields.get("soft")),
-        reason=plain_text(record, "reason"),
-        corrected_answer=plain_text(record, "corrected_answer"),
-    )
-    if (
-        known[0] is not None and not same[0]
-    ):  # a changed answer counts from now on, whatever was said before
+    words = {name: plain_text(record, name) for name in ("reason", "corrected_answer")}
+    gold = gold_of(label, spans, soft=soft_of(row.response, fields.get("soft")), **words)
+    if known[0] is not None and not same[0]:  # what was changed counts, whatever was said before
         gold = replace(gold, origin="corrected", reason=gold.reason or "changed in the file")
     return replace(row, golds=(*row.golds, gold))
 
@@ -217,14 +200,9 @@ def write_jsonl(rows: Sequence[ExchangeRow]) -> bytes:
 
 def _plain(row: ExchangeRow, told: set[str]) -> dict[str, Any]:
     answer = row.answer
-    made: dict[str, Any] = {
-        "schema": SCHEMA,
-        "id": row.id,
-        "response": row.response,
-        "question": row.question,
-        "language": row.language,
-        "role": row.role,
-        "instruction": row.instruction,
+    made: dict[str, Any] = {"schema": SCHEMA}
+    made |= {name: getattr(row, name) for name in ("id", "response", *TEXTS)}
+    made |= {
         "label": answer.label if answer else None,
         "spans": [plain_span(span) for span in answer.spans] if answer else [],
         "soft": plain_soft(row),
@@ -271,7 +249,6 @@ def write_csv_table(rows: Sequence[ExchangeRow]) -> bytes:
 
 
 def _title(name: str) -> str:
-    """A further column's name; one that bears a name of ours is told apart."""
     return f"{name} (other)" if folded(name) in COLUMNS else name
 
 
@@ -279,13 +256,8 @@ def _cells(row: ExchangeRow) -> list[str]:
     answer = row.answer
     people = [one for one in row.people if one is not answer]
     answers = [
-        {
-            "person": one.author,
-            "label": one.label,
-            "spans": [plain_span(span) for span in one.spans],
-            "reason": one.reason,
-            "corrected_answer": one.corrected_answer,
-        }
+        {"person": one.author, "label": one.label, "spans": list(map(plain_span, one.spans))}
+        | {"reason": one.reason, "corrected_answer": one.corrected_answer}
         for one in people
     ]
     documents = [
@@ -325,11 +297,7 @@ Grid = Iterator[tuple[int, list[str]] | Problem]
 
 
 def read_csv_table(name: str, data: bytes) -> Read:
-    """The rows of a table under its header.
-
-    Raises:
-        InputError: it is no table with a column of responses.
-    """
+    """The rows of a table under its header. Raises InputError."""
     text, name = text_of(name, data), shown(name)
     declared = DECLARED.match(text)
     text = text[declared.end() :] if declared else text
@@ -368,8 +336,8 @@ def _is_ours(names: Sequence[str]) -> bool:
 
 
 def _require_once(name: str, names: Sequence[str], plain: Sequence[str]) -> None:
-    read_csv_table = [one for one in plain if one in READ]
-    twice = next((one for own in (names, read_csv_table) for one in own if own.count(one) > 1), "")
+    known = [one for one in plain if one in READ]
+    twice = next((one for own in (names, known) for one in own if own.count(one) > 1), "")
     if twice:
         raise InputError(
             f"{name}: expected each column once, found “{shown(twice, 60)}” twice; rename "
@@ -433,7 +401,8 @@ def _csv_table_row(is_ours: bool, record: Record) -> ExchangeRow:
         used.add(name)
         values[what] = given.get(name, "")
     if is_written:
-        _require_schema(given["schema"])
+        cell = given["schema"]
+        require_schema(int(cell) if cell.isascii() and cell.isdigit() else cell)
         used |= {"verdict", "p_hallucinated"}
     response = values["response"]
     if not response.strip():
@@ -453,10 +422,6 @@ def _csv_table_row(is_ours: bool, record: Record) -> ExchangeRow:
         place=record.line,
     )
     return _with_answers(row, given, values["label"])
-
-
-def _require_schema(cell: str) -> None:
-    require_schema(int(cell) if cell.isascii() and cell.isdigit() else cell)
 
 
 def _with_answers(row: ExchangeRow, given: dict[str, str], word: str) -> ExchangeRow:
@@ -487,7 +452,6 @@ def _answer(response: str, record: Record) -> Any:
 
 
 def _json(cell: str, name: str) -> object:
-    """The value that a cell holds as JSON; None where it is empty."""
     if not cell.strip():
         return None
     item = next(json_lines(cell.replace("\n", " ").replace("\r", " ")), None)
@@ -498,16 +462,16 @@ def _json(cell: str, name: str) -> object:
 
 
 def _csv_table_documents(cell: str, is_written: bool) -> tuple[Document, ...]:
-    """The text that the row rests on; ours are a JSON list of name and text."""
     if not cell.strip():
         return ()
     if is_written and cell.startswith("[{"):
         items = _json(cell, "document")
         if isinstance(items, list) and all(isinstance(item, dict) for item in items):
             records = [Record(item, "", 0) for item in items]
-            return tuple(Document(r.text("name"), _text(r), r.spare("id")) for r in records)
+            return tuple(
+                Document(
+                    r.text("name"), (r.plain("text") if r.spare("text") else None), r.spare("id")
+                )
+                for r in records
+            )
     return (Document("", cell),)
-
-
-def _text(record: Record) -> str | None:
-    return record.plain("text") if record.spare("text") else None

@@ -79,17 +79,15 @@ class Shelf:
         return self._texts[source]
 
 
+OF_CASE = ("id", "response", "question", "language", "role", "instruction", "others")
+
+
 def stored_row(
     store: Store, case: Case, shelf: Shelf | None = None, judged: Judged | None = None
 ) -> ExchangeRow:
     """A case with everything that was said of it; without a shelf its files are left out."""
     return ExchangeRow(
-        id=case.id,
-        response=case.response,
-        question=case.question,
-        language=case.language,
-        role=case.role,
-        instruction=case.instruction,
+        **{name: getattr(case, name) for name in OF_CASE},
         documents=tuple(shelf.documents(case.documents)) if shelf else (),
         images=tuple(shelf.documents(case.images)) if shelf else (),
         golds=tuple(store.golds.of_case(case.id)),
@@ -97,21 +95,14 @@ def stored_row(
         suggestions=tuple(store.golds.suggested(case.id)),
         handlings=tuple(store.handlings.of_case(case.id)),
         verdict=_machine(judged) if judged else None,
-        others=case.others,
     )
 
 
 def _machine(judged: Judged) -> MachineVerdict:
     verdict = judged.verdict
-    return MachineVerdict(
-        judged.run_id,
-        verdict.label,
-        verdict.p_hallucinated,
-        verdict.confidence,
-        verdict.rationale,
-        verdict.cause,
-        judged.finished_at,
-    )
+    names = ("label", "p_hallucinated", "confidence", "rationale", "cause")
+    told = {name: getattr(verdict, name) for name in names}
+    return MachineVerdict(judged.run_id, **told, finished_at=judged.finished_at)
 
 
 KEPT_NAME, FAILED_NAME = "trajectories.jsonl", "trajectories.failed.jsonl"
@@ -196,9 +187,5 @@ def zipped(found: Sorted) -> bytes:
 
 
 def _plain(one: Trajectory) -> dict[str, Any]:
-    return {
-        "id": one.run_id,
-        "language": one.language,
-        "label": one.label,
-        "messages": [asdict(message) for message in one.messages],
-    }
+    made = asdict(one)
+    return {"id": made.pop("run_id"), **made}

@@ -13,6 +13,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from core.documents.readers import decoded
@@ -38,11 +39,7 @@ class _Refused:
 
 
 def text_of(name: str, data: bytes) -> str:
-    """The whole text of a file, unzipped where it is gzipped, without a BOM.
-
-    Raises:
-        InputError: it is empty, too large, cut off, or not UTF-8.
-    """
+    """The whole text of a file, unzipped where it is gzipped, without a BOM. Raises InputError."""
     name = shown(name)
     if data.startswith(GZIP):
         data = unzipped(name, data)
@@ -65,11 +62,7 @@ def text_of(name: str, data: bytes) -> str:
 
 
 def unzipped(name: str, data: bytes) -> bytes:
-    """The bytes of a gzip file, one more than is allowed at most.
-
-    Raises:
-        InputError: it is cut off or damaged.
-    """
+    """The bytes of a gzip file, one more than is allowed at most. Raises InputError."""
     most = MOST_MEGABYTES * MEGABYTE + 1
     out = io.BytesIO()
     try:
@@ -139,7 +132,6 @@ def json_items(text: str) -> Iterator[tuple[int, object] | Problem]:
 
 
 def _one_or_lines(text: str, begins: int) -> Iterator[tuple[int, object] | Problem]:
-    """One object over several lines, or an object on each."""
     try:
         value, end = _decoder().raw_decode(text, begins)
     except (ValueError, RecursionError):
@@ -179,18 +171,12 @@ def _object(pairs: list[tuple[str, Any]]) -> object:
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            return _Refused(
-                f"found the key “{shown(key, 40)}” twice in one object; keep one of them."
-            )
-        seen.add(key)
-    return made
+    keys = [key for key, _ in pairs]
+    twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+    return _Refused(f"found the key “{shown(twice, 40)}” twice in one object; keep one of them.")
 
 
 def _checked(place: int, value: object) -> tuple[int, object] | Problem:
-    """The value, or why it is not accepted; walks without recursion."""
     level, depth = [value], 0
     while level:
         for one in level:
@@ -201,14 +187,13 @@ def _checked(place: int, value: object) -> tuple[int, object] | Problem:
             return Problem(
                 place, f"expected at most {DEEPEST} levels of nesting, found more; flatten the row."
             )
-        dicts = [one for one in level if isinstance(one, dict)]
-        level = [inner for one in level if isinstance(one, list) for inner in one]
-        level += [inner for one in dicts for pair in one.items() for inner in pair]
+        parts = [chain(*one.items()) if isinstance(one, dict) else one for one in level
+                 if isinstance(one, dict | list)]  # fmt: skip
+        level = list(chain.from_iterable(parts))
     return place, value
 
 
 def _unfit(value: object) -> str:
-    """Why a value cannot be kept to the letter; empty where it can."""
     if isinstance(value, _Refused):
         return value.why
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
@@ -244,11 +229,7 @@ def is_tar(data: bytes) -> bool:
 
 
 def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
-    """(name, bytes) of each ordinary file in the archive, in its order.
-
-    Raises:
-        InputError: it is damaged, or holds too much.
-    """
+    """(name, bytes) of each ordinary file in the archive, in its order. Raises InputError."""
     found: list[tuple[str, bytes]] = []
     plain = unzipped(shown(name), data) if data.startswith(GZIP) else data
     if len(plain) > MOST_MEGABYTES * MEGABYTE:
@@ -258,7 +239,11 @@ def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
     try:
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
             for member in archive:
-                stream = archive.extractfile(member) if _is_ordinary(member) else None
+                stream = (
+                    archive.extractfile(member)
+                    if (member.isfile() and (not member.issparse()))
+                    else None
+                )
                 if stream is None:
                     continue
                 if member.size > MOST_ROW or len(found) >= MOST_ROWS:
@@ -272,8 +257,3 @@ def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
             f"{shown(name)}: expected a whole tar archive, found: {error}; copy it again."
         ) from error
     return found
-
-
-def _is_ordinary(member: tarfile.TarInfo) -> bool:
-    """A file as it lies: no link, no device, and none that unfolds to more than is there."""
-    return member.isfile() and not member.issparse()

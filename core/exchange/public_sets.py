@@ -71,20 +71,12 @@ MUSHROOM = ("id", "model_input", "model_output_text", "hard_labels", "soft_label
 
 
 def read_mushroom(name: str, data: bytes) -> Read:
-    """The rows of a file; those without labels are cases without a gold.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The rows of a file; those without labels are cases without a gold. Raises InputError."""
     return read_of(json_lines(text_of(name, data)), mushroom_row)
 
 
 def mushroom_row(record: Record) -> ExchangeRow:
-    """A row with what its spans say; without labels a case without a gold.
-
-    Raises:
-        InputError: a field is missing, or a span lies elsewhere.
-    """
+    """A row with what its spans say; without labels a case without a gold. Raises InputError."""
     fields = record.fields
     response = record.text("model_output_text")
     hard = fields.get("hard_labels")
@@ -114,15 +106,10 @@ def write_mushroom(rows: Sequence[ExchangeRow]) -> bytes:
 
 def _mushroom_plain(row: ExchangeRow) -> dict[str, Any]:
     answer = row.answer
-    made: dict[str, Any] = {
-        "id": row.id,
-        "lang": (row.language or "und").upper(),
-        "model_input": row.question,
-        "model_output_text": row.response,
-    }
-    made |= {
-        name: value for name, value in plain_others(row.others).items() if name not in MUSHROOM
-    }
+    language = (row.language or "und").upper()
+    made: dict[str, Any] = {"id": row.id, "lang": language, "model_input": row.question}
+    made |= {"model_output_text": row.response}
+    made |= {n: value for n, value in plain_others(row.others).items() if n not in MUSHROOM}
     if answer is not None:
         made["soft_labels"] = [{"start": s.start, "prob": s.p, "end": s.end} for s in row.soft]
         made["hard_labels"] = [[span.start, span.end] for span in answer.spans]
@@ -138,11 +125,7 @@ NO_MARK = ("null", "")
 
 
 def read_xsum(name: str, data: bytes) -> Read:
-    """A case for each summary, with the answers of its annotators.
-
-    Raises:
-        InputError: nothing in it can be read, or it has other columns.
-    """
+    """A case for each summary, with the answers of its annotators. Raises InputError."""
     found: dict[str, list[Record]] = {}
     rows: list[ExchangeRow] = []
     problems: list[Problem] = []
@@ -163,11 +146,7 @@ def read_xsum(name: str, data: bytes) -> Read:
 def _table(
     name: str, data: bytes, delimiter: str, columns: frozenset[str], problems: list[Problem]
 ) -> Iterator[Record]:
-    """The lines of a table; a line behind which nothing can be read joins the problems.
-
-    Raises:
-        InputError: it is no text, or has other columns.
-    """
+    """The lines of a table; a line behind which nothing can be read joins the problems."""
     csv.field_size_limit(MOST_ROW)
     stream = io.StringIO(text_of(name, data), newline="")
     reader = csv.DictReader(stream, delimiter=delimiter)
@@ -185,11 +164,7 @@ def xsum_name(record: Record) -> str:
 
 
 def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
-    """The summary that all these lines are on.
-
-    Raises:
-        InputError: they are on several, or a field is missing.
-    """
+    """The summary that all these lines are on. Raises InputError."""
     name, summary = xsum_name(lines[0]), lines[0].text("summary")
     if any(line.text("summary") != summary for line in lines):
         raise InputError(f"expected one summary called {name}, found several; rename them.")
@@ -211,16 +186,11 @@ def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
         Span(one.start, one.end, summary[one.start : one.end], 1.0, UNSPECIFIED, "")
         for one in (majority(soft) if is_wrong else ())
     ]
+    scores = [WordScore(one.start, one.end, one.p) for one in soft]
     return ExchangeRow(
         id=name,
         response=summary,
-        golds=(
-            gold_of(
-                "hallucinated" if is_wrong else "supported",
-                hard,
-                soft=[WordScore(one.start, one.end, one.p) for one in soft],
-            ),
-        ),
+        golds=(gold_of("hallucinated" if is_wrong else "supported", hard, soft=scores),),
         corrections=tuple(
             correction_of(who, "hallucinated" if who in unsure else "supported", spans)
             for who, spans in workers.items()
@@ -248,11 +218,7 @@ FACTUAL = "factual error"
 
 
 def read_haluquestqa(name: str, data: bytes) -> Read:
-    """Two cases a line.
-
-    Raises:
-        InputError: nothing in it can be read, or it has other columns.
-    """
+    """Two cases a line. Raises InputError: nothing in it can be read, or it has other columns."""
     rows: list[ExchangeRow] = []
     problems: list[Problem] = []
     for record in _table(name, data, "\t", HALUQUESTQA_COLUMNS, problems):
@@ -264,11 +230,7 @@ def read_haluquestqa(name: str, data: bytes) -> Read:
 
 
 def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
-    """Both answers of a line.
-
-    Raises:
-        InputError: a field is missing or no list, or there is not one answer for each span.
-    """
+    """Both answers of a line. Raises InputError."""
     pieces, answers = _listed(record, "factuality_span"), _listed(record, "factuality_label")
     if len(pieces) != len(answers) or set(answers) - {"answer1", "answer2"}:
         raise record.broken("answer1 or answer2 in factuality_label for each span", answers)
@@ -301,7 +263,6 @@ def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
 
 
 def _others(record: Record, number: int, missing: list[str]) -> tuple[tuple[str, str], ...]:
-    """Who wrote the answer, how it was compared, and marks that stand nowhere in it."""
     found = {
         "written_by": record.spare(f"ans{number}_label"),
         "category": record.spare("category"),
@@ -313,11 +274,7 @@ def _others(record: Record, number: int, missing: list[str]) -> tuple[tuple[str,
 
 
 def _listed(record: Record, name: str) -> tuple[str, ...]:
-    """The texts of a list that is written into a cell as Python writes it; empty where blank.
-
-    Raises:
-        InputError: the cell holds something else.
-    """
+    """The texts of a list that is written into a cell as Python writes it; empty where blank."""
     text = record.plain(name).strip()
     try:
         found = ast.literal_eval(text) if text and len(text) <= LONGEST_LIST else []
@@ -341,11 +298,7 @@ def is_faithbench(value: object) -> bool:
 
 
 def read_faithbench(name: str, data: bytes) -> Read:
-    """The samples of a batch.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The samples of a batch. Raises InputError: nothing in it can be read."""
     return read_of(_samples(json_items(text_of(name, data))), faithbench_row, "row")
 
 
@@ -359,11 +312,7 @@ def _samples(items: Iterable[tuple[int, object] | Problem]) -> Iterator[Any]:
 
 
 def faithbench_row(record: Record) -> ExchangeRow:
-    """A sample with its source and the marks of all annotators.
-
-    Raises:
-        InputError: a field is missing, or a mark is none of the known kinds or stands elsewhere.
-    """
+    """A sample with its source and the marks of all annotators. Raises InputError."""
     summary = record.text("summary")
     annotations = record.records("annotations")
     unit = unit_of(summary, map(_place, annotations))
@@ -414,7 +363,6 @@ def _label(marks: Sequence[Mark]) -> Label:
 
 
 def _wrong(marks: Sequence[Mark]) -> list[Span]:
-    """The unwanted words, once where several annotators marked the same."""
     found = {(s.start, s.end, s.category): s for _, grade, s, _ in marks if grade == "Unwanted"}
     return [found[key] for key in sorted(found)]
 
@@ -423,26 +371,13 @@ def _notes(marks: Sequence[Mark]) -> str:
     return "\n".join(dict.fromkeys(note for *_, note in marks if note))
 
 
-RAGTRUTH = (
-    "id",
-    "response",
-    "question",
-    "language",
-    "labels",
-    "source_info",
-    "source_name",
-    OWN,
-)
+RAGTRUTH = ("id", "response", "question", "language", "labels", "source_info", "source_name", OWN)
 SOURCE = "source_id"
 MORE = "more_sources"
 
 
 def read_ragtruth(name: str, data: bytes) -> Read:
-    """The rows of a file, joined with the sources that stand in it.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """The rows of a file, joined with the sources that stand in it. Raises InputError."""
     items = list(json_lines(text_of(name, data)))
     sources = [i for i in items if not isinstance(i, Problem) and _is_source(i[1])]
     rest = (i for i in items if isinstance(i, Problem) or not _is_source(i[1]))
@@ -451,11 +386,7 @@ def read_ragtruth(name: str, data: bytes) -> Read:
 
 
 def with_sources(read: Read, data: bytes) -> Read:
-    """Responses with the sources of a file of their own.
-
-    Raises:
-        InputError: nothing in it can be read.
-    """
+    """Responses with the sources of a file of their own. Raises InputError."""
     return _joined_with(read, list(json_lines(text_of("sources", data))))
 
 
@@ -463,8 +394,14 @@ def _joined_with(read: Read, items: Sequence[tuple[int, object] | Problem]) -> R
     sources, problems = rows_of(items, _source)
     by_id = dict(sources)
     told = (Problem(one.place, f"among the sources: {one.reason}") for one in problems)
-    rows = tuple(_joined(row, by_id) for row in read.rows)
-    return replace(read, rows=rows, problems=(*read.problems, *told))
+    rows = []
+    for row in read.rows:
+        wanted = case_id(plain_others(row.others).get(SOURCE))
+        if not row.documents and wanted in by_id:
+            document, question = by_id[wanted]
+            row = replace(row, documents=(document,), question=row.question or question)
+        rows.append(row)
+    return replace(read, rows=tuple(rows), problems=(*read.problems, *told))
 
 
 def _is_source(value: object) -> bool:
@@ -475,12 +412,10 @@ def _source(record: Record) -> tuple[str, tuple[Document, str]]:
     source = case_id(record.fields.get(SOURCE))
     if not source:
         raise record.broken("a source_id beside the source_info")
-    document, question = _document(record, source)
-    return source, (document, question)
+    return source, _document(record, source)
 
 
 def _document(record: Record, source: str) -> tuple[Document, str]:
-    """The source's text, and the question where it holds one (its QA part)."""
     info = record.fields.get("source_info")
     name = plain_text(record, "source_name") or f"{source or 'source'}.txt"
     if isinstance(info, str):
@@ -494,19 +429,10 @@ def _document(record: Record, source: str) -> tuple[Document, str]:
     return Document(name, json.dumps(info, ensure_ascii=False, indent=1)), ""
 
 
-def _joined(row: ExchangeRow, sources: dict[str, tuple[Document, str]]) -> ExchangeRow:
-    wanted = case_id(plain_others(row.others).get(SOURCE))
-    found = sources.get(wanted) if not row.documents else None
-    if found is None:
-        return row
-    return replace(row, documents=(found[0],), question=row.question or found[1])
-
-
 def ragtruth_row(record: Record) -> ExchangeRow:
     """An answer with its labelled spans, and its source where it stands in the row.
 
-    Raises:
-        InputError: a field is missing, or a span lies elsewhere.
+    Raises InputError: a field is missing, or a span lies elsewhere.
     """
     fields = record.fields
     response = record.text("response")
@@ -547,12 +473,7 @@ def _ragtruth_plain(row: ExchangeRow) -> dict[str, Any]:
     made |= {name: value for name, value in others.items() if name not in (*RAGTRUTH, MORE)}
     if answer is not None:
         made["labels"] = [
-            {
-                "start": span.start,
-                "end": span.end,
-                "text": span.text,
-                "label_type": span.category,
-            }
+            {"start": span.start, "end": span.end, "text": span.text, "label_type": span.category}
             for span in answer.spans
         ]
     made |= {"question": row.question} if row.question else {}

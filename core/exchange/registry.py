@@ -120,11 +120,7 @@ ONLY_READ = tuple(name for name in FORMATS if name not in WRITTEN)  # public set
 
 
 def recognised(name: str, data: bytes) -> str:
-    """The name of the format that the file is in, by its first row.
-
-    Raises:
-        InputError: it is empty, or no text.
-    """
+    """The name of the format that the file is in, by its first row. Raises InputError."""
     if is_tar(data):
         return "mad"  # the only one of these that comes as many files
     text = text_of(name, data)
@@ -141,7 +137,6 @@ def recognised(name: str, data: bytes) -> str:
 
 
 def _known_by(names: Set[str], delimiter: str) -> str:
-    """The first format that knows a row with these names as its own."""
     formats = ((own, one) for own, one in FORMATS.items() if one.delimiter == delimiter)
     return next((own for own, one in formats if any(known <= names for known in one.knows)), "")
 
@@ -160,11 +155,7 @@ def _of_table(text: str) -> str:
 
 
 def joined_sources(read: Read, data: bytes, name: str) -> Read:
-    """RAGTruth's responses with the sources of their second file.
-
-    Raises:
-        InputError: the format has no second file, or nothing in it can be read.
-    """
+    """RAGTruth's responses with the sources of their second file. Raises InputError."""
     if name != "ragtruth":
         raise InputError(f"Expected a second file only beside ragtruth, found one beside {name}.")
     return with_sources(read, data)

@@ -8,6 +8,7 @@ so that its spans are read in one unit, which their quotes show.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -43,15 +44,13 @@ def placed(
 ) -> tuple[int, int]:
     """Where the span lies, counted in code points; without a unit the quoted words decide.
 
-    Raises:
-        InputError: it does not lie in the response, or the quoted words do not stand there.
+    Raises InputError: it does not lie in the response, or the quoted words do not stand there.
     """
-    if not _is_whole(start) or not _is_whole(end):
+    if type(start) is not int or type(end) is not int:
         raise InputError(
             f"expected whole numbers as a span’s start and end, found {start!r:.40} and "
             f"{end!r:.40}; correct them."
         )
-    assert isinstance(start, int) and isinstance(end, int)  # noqa: S101, PT018 - for the types
     found = _by_units(response, start, end, quote) if unit == "utf-16" else None
     found = found or _by_points(response, start, end, quote)
     if found is None and isinstance(quote, str):
@@ -95,10 +94,6 @@ def _by_units(response: str, start: object, end: object, quote: object) -> tuple
     if found is None or (quote is not None and response[found[0] : found[1]] != quote):
         return None
     return found
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 MOST_SHOWN = 60  # characters of a found value in a message
@@ -185,7 +180,6 @@ class Record:
         return meanings[word.strip().lower()]
 
     def _whole(self, text: str) -> str:
-        """The text, if it is one: JSON can escape half a character."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -227,7 +221,7 @@ def word(value: object) -> str:
     return str(value).strip().lower() if isinstance(value, str | int) else ""
 
 
-def label_of(record: Record, value: object, meanings: Mapping[str, Label]) -> Label:
+def label_of(record: Record, value: object, meanings: Mapping[str, Label | None]) -> Label:
     """The label that a text, a number or a truth value stands for in this set."""
     found = meanings.get(word(value))
     if found is None:
@@ -242,13 +236,8 @@ def found_spans(text: str, pieces: Iterable[str]) -> tuple[GoldSpan, ...]:
     the pieces of some sets stand comments (“incomplete answer”): what is not in the text marks
     nothing.
     """
-    spans = []
-    for piece in pieces:
-        bare = piece.strip()
-        start = nearest(text, bare, 0)
-        if start >= 0:
-            spans.append(GoldSpan(start, start + len(bare)))
-    return joined(spans)
+    bare = [(nearest(text, piece.strip(), 0), len(piece.strip())) for piece in pieces]
+    return joined(GoldSpan(start, start + size) for start, size in bare if start >= 0)
 
 
 def nearest(text: str, piece: str, place: int) -> int:
@@ -265,11 +254,8 @@ def nearest(text: str, piece: str, place: int) -> int:
 
 
 def _places(text: str, piece: str) -> list[int]:
-    found, start = [], text.find(piece) if piece else -1
-    while start >= 0:
-        found.append(start)
-        start = text.find(piece, start + 1)
-    return found
+    found = re.finditer(f"(?={re.escape(piece)})", text) if piece else ()
+    return [one.start() for one in found]
 
 
 def joined(spans: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:

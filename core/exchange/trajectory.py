@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal
 
 from core.llm.prompting import Fence, PromptBook, filled, prompt_language
@@ -22,12 +23,13 @@ from core.schema.events import Event, Reconsidered, Remembered, ToolOutcome, Too
 from core.schema.progress import Progress, folded
 from core.schema.records import Case, Label, Statement
 from core.schema.reviews import Correction, Gold
+from core.store.sqlite import from_plain
 from core.tools.registry import describe_tools, read_input, tool_named, toolbox
 
 
 @dataclass(frozen=True)
 class Words:
-    """The texts of one language; `{}` fields are filled by `core/exchange/trajectory.py`."""
+    """The texts of one language, of `trajectory_words.json`; `{}` fields are filled here."""
 
     thought: str
     action: str
@@ -50,53 +52,15 @@ class Words:
     nothing_decided: str
 
 
-ENGLISH = Words(
-    thought="THOUGHT",
-    action="ACTION",
-    observation="OBSERVATION",
-    divide="The response is divided into statements, so that each can be checked by itself.",
-    whole="First the response as a whole.",
-    statement="Now statement {number}: “{text}”.",
-    by_rule="By the rules of {agent}, {tool} is meant for this.",
-    unchecked="Statement {number} (“{text}”) was looked at without a tool.",
-    concluded="Statement {number}: label = {label}. {evidence}",
-    looked_back="Looking back over all statements:",
-    stands="nothing has to be changed.",
-    changed="statement {number} goes from {before} to {after}: {reason}",
-    final="For the response label = {label}.",
-    follows="label = {label}",
-    no_label="No label follows.",
-    did={"off": "The tool is off here: ", "failed": "The tool failed: "},
-    wrong="hallucinated. Wrong are:",
-    nothing_wrong="supported. Nothing wrong was found.",
-    nothing_decided="unclear. It could not be found out.",
-)
-CHINESE = Words(
-    thought="思考",
-    action="行为",
-    observation="观察",
-    divide="先把回复切分成语句，以便逐条检查。",
-    whole="先检查整段回复。",
-    statement="现在检查第 {number} 条语句：“{text}”。",
-    by_rule="按照 {agent} 的规则，这里应使用 {tool}。",
-    unchecked="第 {number} 条语句（“{text}”）未使用工具。",
-    concluded="第 {number} 条语句：label = {label}。{evidence}",
-    looked_back="回顾全部语句：",
-    stands="没有需要修改的。",
-    changed="第 {number} 条语句由 {before} 改为 {after}：{reason}",
-    final="整段回复 label = {label}。",
-    follows="label = {label}",
-    no_label="得不出标签。",
-    did={"off": "该工具在此不可用：", "failed": "该工具失败："},
-    wrong="hallucinated。有误的是：",
-    nothing_wrong="supported。没有发现错误。",
-    nothing_decided="unclear。无法查明。",
+WORDS = from_plain(
+    dict[str, Words],
+    json.loads(Path(__file__).with_name("trajectory_words.json").read_text(encoding="utf-8")),
 )
 
 
 def words_of(language: str) -> Words:
     """The words for a case in that language (a BCP 47 tag or `und`): Chinese, else English."""
-    return CHINESE if prompt_language(language) == "zh" else ENGLISH
+    return WORDS["zh" if prompt_language(language) == "zh" else "en"]
 
 
 KINDS = (
@@ -145,7 +109,9 @@ def trajectory_of(run_id: str, events: Sequence[Event], book: PromptBook) -> Tra
     instruction = filled(
         book.prompt("trajectory", progress.case.language), told.instruction(progress.case)
     )
-    messages = [Message(_role(one.role), one.text) for one in instruction]
+    messages = [
+        Message(("system" if one.role == "system" else "user"), one.text) for one in instruction
+    ]
     for turn in told.turns():
         messages += told.messages(turn)
     label = progress.judgement.label
@@ -168,10 +134,6 @@ def given_of(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _role(role: str) -> Literal["system", "user"]:
-    return "system" if role == "system" else "user"
 
 
 @dataclass(frozen=True)
@@ -210,7 +172,9 @@ class _Told:
         yield self._divided(statements)
         pending: list[str] = []
         for place in (None, *statements):
-            own = self._uses(None if place is None else place.index)
+            number = None if place is None else place.index
+            uses = (use for use in self.progress.tool_uses if use.tool not in (SPLIT, ANSWER))
+            own = [use for use in uses if use.statement == number]
             pending += self._opening(place, bool(own))
             for use in own:
                 thought = use.thought or words.by_rule.format(agent=use.agent, tool=use.tool)
@@ -220,15 +184,7 @@ class _Told:
                 pending.append(self._concluded(self.first[place.index]))
         yield self._answered([*pending, words.looked_back, *self._changes()])
 
-    def _uses(self, statement: int | None) -> list[ToolUse]:
-        return [
-            use
-            for use in self.progress.tool_uses
-            if use.statement == statement and use.tool not in (SPLIT, ANSWER)
-        ]
-
     def _system_use(self, tool: str) -> ToolUse | None:
-        """How the audit called one of its own tools, where it told."""
         return next((use for use in self.progress.tool_uses if use.tool == tool), None)
 
     def _divided(self, statements: Sequence[Statement]) -> Turn:
@@ -241,7 +197,6 @@ class _Told:
         return Turn((use and use.thought) or self.words.divide, SPLIT, given, found)
 
     def _opening(self, place: Statement | None, has_uses: bool) -> list[str]:
-        """What is looked at now; nothing of the whole where no tool was used on it."""
         if place is None:
             return [self.words.whole] if has_uses else []
         words = self.words.statement if has_uses else self.words.unchecked
@@ -253,7 +208,6 @@ class _Told:
         return words.format(number=number, label=entry.label, evidence=entry.evidence).strip()
 
     def _observed(self, use: ToolUse) -> str:
-        """What the tool said, the label that follows, and what it worked out."""
         words = self.words
         lines = [words.did.get(use.outcome, "") + use.words]
         if use.outcome == "found" and use.label != "unclear":
@@ -274,23 +228,15 @@ class _Told:
             final[change.statement] = change.after
         for number, entry in sorted(self.progress.memory.items()):
             if entry.label != final.get(number, entry.label):
-                told.append(
-                    self._changed(
-                        Reconsidered(number, "local", final[number], entry.label, entry.evidence)
-                    )
-                )
+                before = final[number]
+                change = Reconsidered(number, "local", before, entry.label, entry.evidence)
+                told.append(self._changed(change))
         return told or [words.stands]
 
     def _changed(self, change: Reconsidered) -> str:
-        return self.words.changed.format(
-            number=change.statement + 1,
-            before=change.before,
-            after=change.after,
-            reason=change.reason,
-        )
+        return self.words.changed.format(**vars(change) | {"number": change.statement + 1})
 
     def _answered(self, thoughts: Sequence[str]) -> Turn:
-        """The last step: on is the result, with the wrong statements and their evidence."""
         judgement = self.progress.judgement
         label: Label = judgement.label if judgement else "unclear"
         use = self._system_use(ANSWER)
@@ -303,12 +249,8 @@ class _Told:
         known = self.progress.statements
         entries = [e for n, e in sorted(self.progress.memory.items()) if n in known]
         return [
-            {
-                "statement": known[entry.statement].text,
-                "label": entry.label,
-                "evidence": entry.evidence,
-            }
-            for entry in [e for e in entries if e.is_checkable] or entries
+            {"statement": known[e.statement].text, "label": e.label, "evidence": e.evidence}
+            for e in [e for e in entries if e.is_checkable] or entries
         ]
 
     def _result(self, label: Label) -> str:
@@ -324,7 +266,6 @@ class _Told:
 
 
 def _harmless(value: Any, safe: Callable[[str], str]) -> Any:
-    """A tool's input with every text in it made harmless."""
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, list):

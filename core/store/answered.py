@@ -9,7 +9,7 @@ from typing import Any
 
 from core.schema.records import Label
 from core.store.queue import AT_RANDOM, FIRST
-from core.store.sqlite import Changes, Database, from_json
+from core.store.sqlite import Changes, Repository, from_json
 from core.store.versions import SEED_VERSION, Versions
 
 Key = tuple[str, str, str]  # a text, a version, a roster
@@ -59,16 +59,13 @@ class Answered:
         return self.label == self.answer
 
 
-class AnsweredVerdicts:
+class AnsweredVerdicts(Repository):
     """The answered verdicts of a project.
 
     The answer that counts for a case is the settled one, else the newest correction, else the
     imported gold; `unclear` says nothing of a probability. A version's verdicts on texts that had
     come to the training side of the hold-out before it was made are no evidence: it knew them.
     """
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def of(self, project_id: str, cases: Sequence[str] | None = None) -> list[Answered]:
         """Of each answered text the newest verdict by each version and roster; of `cases` only.
@@ -152,7 +149,6 @@ class AnsweredVerdicts:
         return imported | {row["case_id"]: (row["label"], False) for row in said} | settled
 
     def _drawn(self, values: dict[str, Any]) -> set[str]:
-        """Cases that somebody answered because they were drawn at random."""
         among = AMONG.format("a.case_id") if values["cases"] is not None else ""
         rows = self._rows(
             "SELECT a.case_id FROM assignments a JOIN items i USING (case_id) "
@@ -162,7 +158,6 @@ class AnsweredVerdicts:
         return {row["case_id"] for row in rows}
 
     def _verdicts(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Finished runs with a probability, oldest first."""
         among = AMONG.format("r.case_id") if values["cases"] is not None else ""
         few = "+" if among else ""  # else SQLite would go through all runs of the project
         version = PRESENT if Changes(self._db).of_runs()[-1] else PLANNED
@@ -183,11 +178,8 @@ class AnsweredVerdicts:
         return self._db.query(query, used)
 
 
-class QueueLists:
+class QueueLists(Repository):
     """Lists over the items of a project."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def languages(self, project_id: str) -> list[str]:
         """The languages of the project's items, in order."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.schema.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
-from core.store.sqlite import Database, first_row, from_json, insert, records, to_json
+from core.store.sqlite import Repository, first_row, from_json, insert, records, to_json, upsert
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,8 @@ class BatchRow:
     others: tuple[tuple[str, str], ...] = ()
 
 
-class Batches:
+class Batches(Repository):
     """All batches and their rows."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, batch: Batch, rows: Sequence[BatchRow]) -> None:
         """Store a batch with all its rows; call inside `Store.writing()`."""
@@ -68,30 +65,23 @@ class Batches:
 
     def get(self, batch_id: str) -> Batch | None:
         """The batch, or None."""
-        row = first_row(self._db, "SELECT * FROM batches WHERE id = ?", [batch_id])
-        return _batch(row) if row else None
+        rows = self._db.query("SELECT * FROM batches WHERE id = ?", [batch_id])
+        return next(map(_batch, rows), None)
 
     def all(self, project_id: str) -> list[Batch]:
         """The project's batches, newest first."""
-        rows = self._db.query(
-            "SELECT * FROM batches WHERE project_id = ? ORDER BY created_at DESC", [project_id]
-        )
-        return [_batch(row) for row in rows]
+        which = "WHERE project_id = ? ORDER BY created_at DESC"
+        return list(map(_batch, self._db.query(f"SELECT * FROM batches {which}", [project_id])))
 
     def rows(self, batch_id: str) -> list[BatchRow]:
         """The batch's rows in order."""
-        rows = self._db.query(
-            "SELECT * FROM batch_rows WHERE batch_id = ? ORDER BY row", [batch_id]
-        )
+        own = "SELECT * FROM batch_rows WHERE batch_id = ? ORDER BY row"
+        kinds: dict[str, Any] = {
+            "sources": tuple[str, ...], "others": tuple[tuple[str, str], ...],
+        }  # fmt: skip
         return [
-            BatchRow(
-                **row
-                | {
-                    "sources": from_json(tuple[str, ...], row["sources"]),
-                    "others": from_json(tuple[tuple[str, str], ...], row["others"]),
-                }
-            )
-            for row in rows
+            BatchRow(**row | {name: from_json(kind, row[name]) for name, kind in kinds.items()})
+            for row in self._db.query(own, [batch_id])
         ]
 
 
@@ -99,31 +89,18 @@ def _batch(row: dict[str, Any]) -> Batch:
     return Batch(**row | {"plan": from_json(Plan, row["plan"])})
 
 
-COLUMNS = """
-    l.source_id, l.project_id, l.name, l.kind, l.size, l.status, l.problem, l.added_by,
-    l.added_at, r.pages, r.language, r.notes, length(r.text) AS characters
-"""
+ENTRY = ("project_id", "name", "kind", "size", "status", "problem", "added_by", "added_at")
 
 
-class Library:
+class Library(Repository):
     """Entries of the library; the bytes lie in the home's `documents` folder."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, entry: LibraryEntry) -> None:
         """Put a file into the library; the same content again takes the newest name."""
-        self._db.execute(
-            "INSERT INTO library (project_id, source_id, name, kind, size, status, problem, "
-            "added_by, added_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (project_id, source_id) DO UPDATE SET name = excluded.name, "
-            "kind = excluded.kind, status = excluded.status, problem = excluded.problem, "
-            "removed_at = NULL",
-            [
-                *(entry.project_id, entry.id, entry.name, entry.kind, entry.size),
-                *(entry.status, entry.problem, entry.added_by, entry.added_at),
-            ],
-        )
+        values = {name: getattr(entry, name) for name in ENTRY}
+        values |= {"source_id": entry.id, "removed_at": None}
+        renewed = ("name", "kind", "status", "problem", "removed_at")
+        upsert(self._db, "library", values, "project_id, source_id", renewed)
 
     def set_status(self, source_id: str, status: str, problem: str = "") -> None:
         """Note how the reading went, in every project that has the file."""
@@ -166,7 +143,9 @@ class Library:
 
     def _select(self, where: str, values: Sequence[Any]) -> list[LibraryEntry]:
         rows = self._db.query(
-            f"SELECT {COLUMNS} FROM library l LEFT JOIN readings r ON r.source_id = l.source_id "
+            f"SELECT l.source_id, {', '.join(f'l.{name}' for name in ENTRY)}, r.pages, r.language, "
+            "r.notes, length(r.text) AS characters "
+            "FROM library l LEFT JOIN readings r ON r.source_id = l.source_id "
             f"WHERE l.project_id = ? AND l.removed_at IS NULL AND {where} "
             "ORDER BY l.added_at DESC, l.rowid DESC",
             list(values),
@@ -178,14 +157,7 @@ def _entry(row: dict[str, Any]) -> LibraryEntry:
     pages = from_json(tuple[Page, ...], row["pages"] or "[]")
     return LibraryEntry(
         id=row["source_id"],
-        project_id=row["project_id"],
-        name=row["name"],
-        kind=row["kind"],
-        size=row["size"],
-        status=row["status"],
-        added_by=row["added_by"],
-        added_at=row["added_at"],
-        problem=row["problem"],
+        **{name: row[name] for name in ENTRY},
         pages=len(pages),
         ocr_pages=tuple(page.number for page in pages if page.reading == "ocr"),
         characters=row["characters"] or 0,
@@ -219,19 +191,21 @@ class Vectors:
     muted: bytes
 
 
-class Readings:
-    """Readings and their indexes."""
+PLAIN = ("kind", "text", "language", "width", "height")
+LISTS: dict[str, Any] = {
+    "pages": tuple[Page, ...], "boxes": tuple[BoxedText, ...], "notes": tuple[str, ...],
+    "blocks": tuple[Block, ...],
+}  # fmt: skip
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
+
+class Readings(Repository):
+    """Readings and their indexes."""
 
     def save(self, source: Source, *, reader: str, seconds: float, now: float) -> None:
         """Keep a reading in place of an earlier one of the same content (and its index)."""
         self.forget(source.id)
-        plain = ("kind", "text", "language", "width", "height")
-        lists = ("pages", "boxes", "notes", "blocks")
-        values: dict[str, Any] = {name: getattr(source, name) for name in plain}
-        values |= {name: to_json(getattr(source, name)) for name in lists}
+        values: dict[str, Any] = {name: getattr(source, name) for name in PLAIN}
+        values |= {name: to_json(getattr(source, name)) for name in LISTS}
         values |= {"source_id": source.id, "reader": reader, "seconds": seconds, "read_at": now}
         insert(self._db, "readings", values)
 
@@ -240,19 +214,8 @@ class Readings:
         row = first_row(self._db, "SELECT * FROM readings WHERE source_id = ?", [source_id])
         if row is None or (reader is not None and row["reader"] != reader):
             return None
-        return Source(
-            id=source_id,
-            name=name,
-            kind=row["kind"],
-            text=row["text"],
-            pages=from_json(tuple[Page, ...], row["pages"]),
-            boxes=from_json(tuple[BoxedText, ...], row["boxes"]),
-            language=row["language"],
-            notes=from_json(tuple[str, ...], row["notes"]),
-            width=row["width"],
-            height=row["height"],
-            blocks=from_json(tuple[Block, ...], row["blocks"]),
-        )
+        lists = {name: from_json(kind, row[name]) for name, kind in LISTS.items()}
+        return Source(id=source_id, name=name, **{own: row[own] for own in PLAIN}, **lists)
 
     def read_at(self, source_id: str) -> float:
         """When the reading was made; infinity when there is none."""
@@ -272,13 +235,13 @@ class Readings:
 
     def drop_index(self, source_id: str) -> None:
         """Drop the passages, terms and embeddings of a source."""
-        self._db.execute(
-            "DELETE FROM passage_terms WHERE rowid IN "
-            "(SELECT id FROM passages WHERE source_id = ?)",
-            [source_id],
-        )
-        self._db.execute("DELETE FROM passages WHERE source_id = ?", [source_id])
-        self._db.execute("DELETE FROM embeddings WHERE source_id = ?", [source_id])
+        own = "source_id = ?"
+        for table, which in (
+            ("passage_terms", f"rowid IN (SELECT id FROM passages WHERE {own})"),
+            ("passages", own),
+            ("embeddings", own),
+        ):
+            self._db.execute(f"DELETE FROM {table} WHERE {which}", [source_id])
 
     def has_index(self, source_id: str, encoder: str) -> bool:
         """True when the source is indexed with that encoder."""
@@ -302,11 +265,8 @@ class Readings:
                 number = insert(self._db, "passages", vars(passage))
                 indexed = {"rowid": number, "terms": terms, "source": source_id}
                 insert(self._db, "passage_terms", indexed)
-        self._db.execute(
-            "INSERT OR REPLACE INTO embeddings (source_id, encoder, rows, width, data, muted) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            [source_id, encoder, vectors.rows, vectors.width, vectors.data, vectors.muted],
-        )
+        values = {"source_id": source_id, "encoder": encoder, **vars(vectors)}
+        upsert(self._db, "embeddings", values, "source_id, encoder")
 
     def passages(
         self, source_id: str, numbers: Sequence[int] | None = None
@@ -316,19 +276,13 @@ class Readings:
         if numbers is not None:
             where += f" AND number IN ({','.join(str(int(n)) for n in numbers)})"
         columns = 'source_id, number, page, start, "end", text'
-        rows = self._db.query(
-            f"SELECT {columns} FROM passages WHERE {where} ORDER BY number", values
-        )
-        return [IndexedPassage(**row) for row in rows]
+        query = f"SELECT {columns} FROM passages WHERE {where} ORDER BY number"
+        return self._all(IndexedPassage, query, *values)
 
     def vectors(self, source_id: str, encoder: str) -> Vectors | None:
         """The source's embeddings by that encoder, or None."""
-        row = first_row(
-            self._db,
-            "SELECT rows, width, data, muted FROM embeddings WHERE source_id = ? AND encoder = ?",
-            [source_id, encoder],
-        )
-        return Vectors(**row) if row else None
+        own = "SELECT rows, width, data, muted FROM embeddings WHERE source_id = ? AND encoder = ?"
+        return next(iter(self._all(Vectors, own, source_id, encoder)), None)
 
     def match(
         self, terms: Sequence[str], source_ids: Sequence[str], limit: int
@@ -357,11 +311,8 @@ def fingerprint(response: str, question: str) -> str:
     return hashlib.sha256(folded.encode()).hexdigest()
 
 
-class Cases:
+class Cases(Repository):
     """The cases of all projects; a case never changes once it is stored."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, case: Case, terms: Sequence[str]) -> None:
         """Store a new case with the terms it is found by."""
@@ -377,8 +328,7 @@ class Cases:
 
     def several(self, case_ids: Sequence[str]) -> list[Case]:
         """The cases of these ids that are there, in this order."""
-        found = (self.get(case_id) for case_id in case_ids)
-        return [case for case in found if case is not None]
+        return [case for case in map(self.get, case_ids) if case is not None]
 
     def all(self, project_id: str) -> list[Case]:
         """All cases of a project in the order in which they were stored."""
@@ -408,9 +358,8 @@ class Cases:
 
         def told(one: Case) -> Case:
             documents, images = tuple(sorted(one.documents)), tuple(sorted(one.images))
-            return replace(
-                one, id="", author="", created_at=0.0, documents=documents, images=images
-            )
+            bare = replace(one, id="", author="", created_at=0.0)
+            return replace(bare, documents=documents, images=images)
 
         known = self.same(case.project_id, case.response, case.question)
         return next((one for one in known if told(one) == told(case)), None)

@@ -10,18 +10,15 @@ from collections.abc import Sequence
 from core.runtime.errors import ConflictError, InputError
 from core.schema.records import Case, Span
 from core.schema.reviews import Correction, EvidenceMark, Gold, Suggestion
-from core.store.sqlite import Database, first_row, insert, records, to_json
+from core.store.sqlite import Database, Repository, first_row, insert, records, to_json
 
 LONGEST_COMMENT = 4_000  # characters
 LONGEST_AUTHOR = 200  # characters
 LATEST = 253_402_300_800.0  # the year 10,000
 
 
-class Corrections:
+class Corrections(Repository):
     """All corrections, oldest first. Those that were taken back show only in the histories."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(
         self, correction: Correction, response: str, *, is_read_elsewhere: bool = False
@@ -30,12 +27,10 @@ class Corrections:
 
         `is_read_elsewhere`: its evidence was marked in what another home read of the sources, which
         another version of a reader may have read otherwise; their texts are not compared then.
-
-        Raises:
-            InputError: it overturns the machine without a reason, a rating is not from 1 to 5, a
-                box lies outside of its image, a comment is too long, or the quote of a span or of
-                evidence is not the text at its offsets (nothing is saved then).
-            ConflictError: it takes back what is not there, is another's, or was taken back.
+        Raises InputError: it overturns the machine without a reason, a rating is not from 1 to 5, a
+        box lies outside of its image, a comment is too long, or the quote of a span or of evidence
+        is not the text at its offsets (nothing is saved then). Raises ConflictError: it takes back
+        what is not there, is another's, or was taken back.
         """
         require_said(correction.author, correction.at)
         require_quotes(correction.spans, response)
@@ -115,7 +110,6 @@ class Corrections:
         return int(next(self._db.query(query))["n"])
 
     def _require_text(self, mark: EvidenceMark) -> None:
-        """Where the source was read, its text at the offsets is the quote."""
         rows = self._db.query(
             "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?",
             [mark.start + 1, mark.end - mark.start, mark.source_id],
@@ -127,11 +121,9 @@ class Corrections:
             )
 
     def _require_own(self, correction: Correction) -> None:
-        rows = self._db.query(
-            "SELECT author FROM standing WHERE id = ? AND case_id = ?",
-            [correction.withdraws, correction.case_id],
-        )
-        author = next((row["author"] for row in rows), None)
+        own = "SELECT author FROM standing WHERE id = ? AND case_id = ?"
+        row = first_row(self._db, own, [correction.withdraws, correction.case_id])
+        author = row["author"] if row else None
         if author is None:
             raise ConflictError(
                 "Nothing was taken back: it is not there, or was taken back before."
@@ -144,11 +136,7 @@ class Corrections:
 
 
 def require_quotes(spans: Sequence[Span], text: str) -> None:
-    """Refuse spans whose quote is not the text at their offsets.
-
-    Raises:
-        InputError: the first such span.
-    """
+    """Refuse spans whose quote is not the text at their offsets. Raises InputError."""
     for span in spans:
         if not 0 <= span.start < span.end or text[span.start : span.end] != span.text:
             raise InputError(
@@ -158,11 +146,7 @@ def require_quotes(spans: Sequence[Span], text: str) -> None:
 
 
 def _require_places(correction: Correction) -> None:
-    """Refuse evidence and boxes that lie nowhere, and comments that are too long.
-
-    Raises:
-        InputError: the first such one.
-    """
+    """Refuse evidence and boxes that lie nowhere, and comments that are too long."""
     for mark in correction.evidence:
         if not 0 <= mark.start < mark.end:
             raise InputError(
@@ -185,11 +169,7 @@ def _require_places(correction: Correction) -> None:
 
 
 def require_said(author: str, at: float) -> None:
-    """Refuse what nobody said, or at no time that a calendar knows.
-
-    Raises:
-        InputError: the name cannot be shown on one line, or the time is outside of 1970 to 9999.
-    """
+    """Refuse what nobody said, or at no time that a calendar knows. Raises InputError."""
     if not 0 < len(author) <= LONGEST_AUTHOR or not author.isprintable():
         raise InputError(
             f"Expected a name of 1 to {LONGEST_AUTHOR} characters that can be shown, found "
@@ -206,8 +186,7 @@ def _require_sense(correction: Correction) -> None:
     overturns = overturns and not correction.is_blind  # nobody overturns what they do not see
     if overturns and not correction.reason.strip():
         raise InputError("Overturning the verdict takes a reason; a few words are enough.")
-    rated = correction.ratings
-    for rating in (rated.accuracy, rated.coherence, rated.consistency):
+    for rating in vars(correction.ratings).values():
         if rating is not None and not 1 <= rating <= 5:
             raise InputError(f"Expected ratings from 1 to 5, found {rating}.")
     if correction.sure is not None and not 0.0 <= correction.sure <= 1.0:
@@ -223,19 +202,11 @@ def counting(golds: Sequence[Gold]) -> Gold | None:
     return next(reversed(settled or golds), None)
 
 
-class Golds:
+class Golds(Repository):
     """The golds of all cases; `counting` says which of a case counts."""
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
     def add(self, gold: Gold, response: str) -> None:
-        """Append a gold of `response`; call inside `Store.writing()`.
-
-        Raises:
-            InputError: a span's quote is not the text at its offsets, or it replaces an earlier
-                gold without a reason.
-        """
+        """Append a gold of `response`; call inside `Store.writing()`. Raises InputError."""
         require_said(gold.author, gold.at)
         require_quotes(gold.spans, response)
         if gold.origin == "corrected" and not gold.reason.strip():
@@ -267,8 +238,7 @@ class Golds:
     def suggest(self, suggestion: Suggestion, case: Case) -> None:
         """Keep what an outside agent says of a case; call inside `Store.writing()`.
 
-        Raises:
-            InputError: a span's quote is not the text at its offsets.
+        Raises InputError: a span's quote is not the text at its offsets.
         """
         require_said(suggestion.agent, suggestion.at)
         require_quotes(suggestion.spans, case.response)
@@ -286,7 +256,6 @@ class Golds:
 
 
 def _append(db: Database, table: str, said: Correction | Gold | Suggestion, *columns: str) -> None:
-    """Add a row: the whole record as JSON, and these of its fields as columns."""
     who = "agent" if isinstance(said, Suggestion) else "author"
     names = ("id", "case_id", who, "at", *columns)
     insert(db, table, {n: getattr(said, n) for n in names} | {"payload": to_json(said)})

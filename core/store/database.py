@@ -145,11 +145,9 @@ def immediate(db: Database) -> Iterator[None]:
 def open_store(home: Path | None, *, is_shared: bool = False) -> Store:
     """The store in `home` (made when missing); None gives an empty one in memory.
 
-    One that `is_shared` may be handed from thread to thread, by whoever sees to it that only one
-    of them uses it at a time.
-
-    Raises:
-        ConfigError: the folder cannot be written, or the database is newer than this code.
+    One that `is_shared` may be handed from thread to thread, by whoever sees to it that only one of
+    them uses it at a time. Raises ConfigError: the folder cannot be written, or the database is
+    newer than this code.
     """
     try:
         if home is None:
@@ -179,12 +177,10 @@ def open_store(home: Path | None, *, is_shared: bool = False) -> Store:
 
 @lru_cache(maxsize=64)
 def _turn_of(home: Path) -> threading.RLock:
-    """The one lock of all who write in a home from this process."""
     return threading.RLock()
 
 
 def _prepare(db: Database) -> None:
-    """Set the connection up and bring the schema up to date, once, under a lock."""
     db.conn.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
     db.conn.execute("PRAGMA foreign_keys = ON")
     if _is_current(db):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from core.store.sqlite import Database, first_row, insert
+from core.store.sqlite import Repository, first_row, insert
 
 LONGEST_KEPT = 30  # days; whatever the setting says
 
@@ -34,11 +34,8 @@ class KeptSearch:
     at: float
 
 
-class WebSearches:
+class WebSearches(Repository):
     """All searches that were sent."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def begin(self, run_id: str, query: WebQuery, now: float) -> int:
         """Enter a search that is about to be sent and return its number.
@@ -139,7 +136,6 @@ _COUNT = "(status != 'reserved' OR at > :since) AND "
 
 
 def _sums(which: str) -> str:
-    """The columns of an `Amount` over those of the rows."""
     held = f"{which} AND status = 'reserved'"
     return ", ".join(
         f"COALESCE(SUM({column}) FILTER (WHERE {rows}), 0)"
@@ -154,15 +150,12 @@ _OF_DAY = (
 )
 
 
-class Ledger:
+class Ledger(Repository):
     """Calls to language models.
 
     Every call reads here before it is sent, while others wait: the connection itself is asked,
     where sqlite-utils would set up a savepoint around each look.
     """
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def put(self, row: LedgerRow) -> None:
         """Enter a call, or what became of it."""
@@ -194,12 +187,8 @@ class Ledger:
 
     def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:
         """Calls of that slot that were sent and never settled."""
-        found = self._db.conn.execute(
-            f"{_SELECT} run_id = ? AND slot = ? AND digest = ? "
-            "AND status = 'reserved' ORDER BY at, id",
-            [run_id, slot, digest],
-        )
-        return [_row(values) for values in found]
+        own = "run_id = ? AND slot = ? AND digest = ? AND status = 'reserved' ORDER BY at, id"
+        return list(map(_row, self._db.conn.execute(_SELECT + own, [run_id, slot, digest])))
 
     def spent(self, run_id: str, person: str, now: float) -> Spent:
         """What counts against the caps. A call belongs to the day on which it was sent."""
@@ -210,8 +199,8 @@ class Ledger:
 
     def of_run(self, run_id: str) -> list[LedgerRow]:
         """The run's calls in the order in which they were sent."""
-        found = self._db.conn.execute(f"{_SELECT} run_id = ? ORDER BY at, rowid", [run_id])
-        return [_row(values) for values in found]
+        own = "run_id = ? ORDER BY at, rowid"
+        return list(map(_row, self._db.conn.execute(_SELECT + own, [run_id])))
 
     def _first(self, which: str, values: list[str]) -> LedgerRow | None:
         row = self._db.conn.execute(f"{_SELECT} {which} LIMIT 1", values).fetchone()

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.schema.records import Member, PersonRole, Project
 from core.schema.rosters import BUILT_IN, LONGEST_NAME, RosterSheet
-from core.store.sqlite import Database, first_row, from_json, records, to_json
+from core.store.sqlite import Database, Repository, first_row, from_json, records, to_json, upsert
 
 LONGEST_PROMPT = 20_000
 
@@ -32,22 +32,16 @@ class PromptEdit:
     author: str
 
 
-class PromptEdits:
+class PromptEdits(Repository):
     """Append-only edits of prompts, per project, prompt name and language."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def save(self, edit: PromptEdit, *, seen: int | None = None) -> PromptEdit:
         """Keep an edit and return it with its number; the number it comes with is not looked at.
 
         `seen` is the number of the edit that was changed, 0 where there was none. Whether the text
-        has the prompt's fields is for `core/llm/prompting.py` to check.
-
-        Raises:
-            InputError: the text is too long.
-            ConflictError: somebody else edited the prompt since; with `seen` None that is not
-                asked.
+        has the prompt's fields is for `core/llm/prompting.py` to check. Raises InputError: the text
+        is too long. Raises ConflictError: somebody else edited the prompt since; with `seen` None
+        that is not asked.
         """
         if len(edit.text) > LONGEST_PROMPT:
             raise InputError(
@@ -56,14 +50,11 @@ class PromptEdits:
             )
         kept = replace(edit, text=edit.text if edit.text.strip() else "")
         values = {name: value for name, value in vars(kept).items() if name != "number"}
-        number = _append(self._db, "prompt_edits", values, ("project_id", "name", "language"), seen)
+        keys = ("project_id", "name", "language")
+        number = _append(self._db, "prompt_edits", values, keys, seen)
         if number is None:
             found = self.history(edit.project_id, edit.name, edit.language)
-            who = found[0].author if found else "somebody"
-            raise ConflictError(
-                f"The prompt “{edit.name}” was changed by {who} meanwhile, so your text was not "
-                "saved. Look at theirs, then save again."
-            )
+            raise _changed_by(f"The prompt “{edit.name}”", found, "your text was", "")
         return replace(kept, number=number)
 
     def of_project(self, project_id: str) -> dict[tuple[str, str], str]:
@@ -77,19 +68,14 @@ class PromptEdits:
 
     def all(self, project_id: str) -> list[PromptEdit]:
         """Every edit of the project's prompts, oldest first."""
-        rows = self._db.query(
-            "SELECT * FROM prompt_edits WHERE project_id = ? ORDER BY number", [project_id]
-        )
-        return [PromptEdit(**row) for row in rows]
+        own = "SELECT * FROM prompt_edits WHERE project_id = ? ORDER BY number"
+        return self._all(PromptEdit, own, project_id)
 
     def history(self, project_id: str, name: str, language: str) -> list[PromptEdit]:
         """All edits of one prompt, newest first."""
-        rows = self._db.query(
-            "SELECT * FROM prompt_edits WHERE project_id = ? AND name = ? AND language = ? "
-            "ORDER BY number DESC",
-            [project_id, name, language],
-        )
-        return [PromptEdit(**row) for row in rows]
+        own = "project_id = ? AND name = ? AND language = ? ORDER BY number DESC"
+        query = f"SELECT * FROM prompt_edits WHERE {own}"
+        return self._all(PromptEdit, query, project_id, name, language)
 
 
 @dataclass(frozen=True)
@@ -103,20 +89,16 @@ class SavedRoster:
     sheet: RosterSheet | None
 
 
-class Rosters:
+class Rosters(Repository):
     """Append-only roster sheets of the whole home."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def save(
         self, sheet: RosterSheet, author: str, at: float, *, seen: int | None = None
     ) -> SavedRoster:
         """Keep a sheet under its name; `seen` is the number that was changed (0: a new name).
 
-        Raises:
-            InputError: the name is empty, too long, or the built-in engine's.
-            ConflictError: somebody saved that name since; with `seen` None that is not asked.
+        Raises InputError: the name is empty, too long, or the built-in engine's. Raises
+        ConflictError: somebody saved that name since; with `seen` None that is not asked.
         """
         name = sheet.name
         if name != name.strip() or not 0 < len(name) <= LONGEST_NAME or name == BUILT_IN:
@@ -131,8 +113,7 @@ class Rosters:
     ) -> SavedRoster | None:
         """Take a name off the list; its history stays. None where there is no such name.
 
-        Raises:
-            ConflictError: somebody saved that name since it was `seen`.
+        Raises ConflictError: somebody saved that name since it was `seen`.
         """
         if self.get(name) is None:
             return None
@@ -140,8 +121,7 @@ class Rosters:
 
     def get(self, name: str) -> RosterSheet | None:
         """The sheet of that name as it is now, or None."""
-        newest = self.newest(name)
-        return newest.sheet if newest else None
+        return newest.sheet if (newest := self.newest(name)) else None
 
     def newest(self, name: str) -> SavedRoster | None:
         """The newest row of that name, a removal too."""
@@ -153,25 +133,31 @@ class Rosters:
             "SELECT * FROM rosters WHERE sheet IS NOT NULL AND number IN "
             "(SELECT MAX(number) FROM rosters GROUP BY name) ORDER BY name"
         )
-        return [_saved(row) for row in rows]
+        return list(map(_saved, rows))
 
     def history(self, name: str) -> list[SavedRoster]:
         """All saves and removals of that name, newest first."""
-        rows = self._db.query("SELECT * FROM rosters WHERE name = ? ORDER BY number DESC", [name])
-        return [_saved(row) for row in rows]
+        own = "SELECT * FROM rosters WHERE name = ? ORDER BY number DESC"
+        return list(map(_saved, self._db.query(own, [name])))
 
     def _append(self, saved: SavedRoster, seen: int | None) -> SavedRoster:
         sheet = None if saved.sheet is None else to_json(saved.sheet)
         values = {"name": saved.name, "at": saved.at, "author": saved.author, "sheet": sheet}
         number = _append(self._db, "rosters", values, ("name",), seen)
         if number is None:
-            newest = self.newest(saved.name)
-            who = newest.author if newest else "somebody"
-            raise ConflictError(
-                f"The roster “{saved.name}” was changed by {who} meanwhile, so yours was not "
-                "saved. Look at theirs, then save again or choose another name."
-            )
+            found, instead = self.history(saved.name), " or choose another name"
+            raise _changed_by(f"The roster “{saved.name}”", found, "yours was", instead)
         return replace(saved, number=number)
+
+
+def _changed_by(
+    what: str, newest: Sequence[PromptEdit | SavedRoster], yours: str, instead: str
+) -> ConflictError:
+    who = newest[0].author if newest else "somebody"
+    return ConflictError(
+        f"{what} was changed by {who} meanwhile, so {yours} not saved. Look at theirs, then save "
+        f"again{instead}."
+    )
 
 
 def _saved(row: dict[str, Any]) -> SavedRoster:
@@ -199,27 +185,16 @@ def _append(
 RANK: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
 
 
-class Projects:
+class Projects(Repository):
     """Who works on what, and in which role."""
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
     def settings(self) -> Settings:
-        """The home's settings; defaults where nothing is stored.
-
-        Raises:
-            ConfigError: a stored one cannot be read; the message names it.
-        """
+        """The home's settings; defaults where nothing is stored. Raises ConfigError."""
         rows = self._db.query("SELECT name, value FROM settings WHERE name NOT LIKE 'note.%'")
         return Settings.from_mapping({r["name"]: _value(r["name"], r["value"]) for r in rows})
 
     def save_setting(self, name: str, value: int) -> None:
-        """Keep one setting.
-
-        Raises:
-            ConfigError: unknown name or value out of bounds.
-        """
+        """Keep one setting. Raises ConfigError: unknown name or value out of bounds."""
         Settings().with_value(name, value)
         self._put(name, value)
 
@@ -234,18 +209,10 @@ class Projects:
         self._put(f"note.{name}", value)
 
     def _put(self, name: str, value: object) -> None:
-        self._db.execute(
-            "INSERT INTO settings (name, value) VALUES (?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            [name, json.dumps(value)],
-        )
+        upsert(self._db, "settings", {"name": name, "value": json.dumps(value)}, "name")
 
     def add_person(self, name: str, now: float) -> None:
-        """Make a person known; doing it again changes nothing.
-
-        Raises:
-            InputError: the name is empty or too long.
-        """
+        """Make a person known; doing it again changes nothing. Raises InputError."""
         if not name.strip() or len(name) > 80:
             raise InputError("Expected a name of 1 to 80 characters; please type yours.")
         self._db.execute(
@@ -254,22 +221,15 @@ class Projects:
         )
 
     def save(self, project: Project) -> None:
-        """Add a project or change its settings.
-
-        Raises:
-            InputError: the name is empty.
-            ConflictError: another project has that name.
-        """
+        """Add a project or change its settings. Raises InputError, ConflictError."""
         if not project.name.strip():
             raise InputError("Expected a name for the project, found none; please type one.")
         named = "SELECT id FROM projects WHERE name = ? AND id != ?"
         if first_row(self._db, named, [project.name, project.id]):
             raise ConflictError(f"There is a project called “{project.name}” already.")
-        self._db.execute(
-            "INSERT INTO projects (id, name, created_at, payload) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET name = excluded.name, payload = excluded.payload",
-            [project.id, project.name, project.created_at, to_json(project)],
-        )
+        values = {name: getattr(project, name) for name in ("id", "name", "created_at")}
+        values |= {"payload": to_json(project)}
+        upsert(self._db, "projects", values, "id", ("name", "payload"))
 
     def get(self, project_id: str) -> Project | None:
         """The project, or None."""
@@ -291,9 +251,8 @@ class Projects:
     def add_member(self, member: Member) -> None:
         """Take a person into a project; call inside `Store.writing()`.
 
-        Raises:
-            InputError: the name is empty or too long.
-            ConflictError: the person is there already, perhaps in another role.
+        Raises InputError: the name is empty or too long. Raises ConflictError: the person is there
+        already, perhaps in another role.
         """
         person = member.person.strip()
         role = self.role_of(member.project_id, person)
@@ -306,27 +265,20 @@ class Projects:
     def set_member(self, member: Member) -> None:
         """Give a person a role in a project, adding the person where needed.
 
-        Call inside `Store.writing()`.
-
-        Raises:
-            InputError: the name is empty or too long.
-            ConflictError: the project would have no admin any more: nobody could name one.
+        Call inside `Store.writing()`. Raises InputError: the name is empty or too long. Raises
+        ConflictError: the project would have no admin any more: nobody could name one.
         """
         person = member.person.strip()
         if member.role != "admin":
             self._require_another_admin(member.project_id, person)
         self.add_person(member.person, member.added_at)
-        self._db.execute(
-            "INSERT INTO members (project_id, person, role, added_at) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (project_id, person) DO UPDATE SET role = excluded.role",
-            [member.project_id, person, member.role, member.added_at],
-        )
+        values = vars(replace(member, person=person))
+        upsert(self._db, "members", values, "project_id, person", ("role",))
 
     def remove_member(self, project_id: str, person: str) -> None:
         """Take a person's role in a project away; all they did stays. Call inside `writing()`.
 
-        Raises:
-            ConflictError: the project would have no admin any more: nobody could name one.
+        Raises ConflictError: the project would have no admin any more: nobody could name one.
         """
         self._require_another_admin(project_id, person)
         self._db.execute(
@@ -345,10 +297,8 @@ class Projects:
 
     def members(self, project_id: str) -> list[Member]:
         """The project's people by name."""
-        rows = self._db.query(
-            "SELECT * FROM members WHERE project_id = ? ORDER BY person", [project_id]
-        )
-        return [Member(**row) for row in rows]
+        own = "SELECT * FROM members WHERE project_id = ? ORDER BY person"
+        return self._all(Member, own, project_id)
 
     def role_of(self, project_id: str, person: str) -> PersonRole | None:
         """The person's role there, or None."""
@@ -357,11 +307,7 @@ class Projects:
         return row["role"] if row else None
 
     def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:
-        """Refuse what the person's role does not permit.
-
-        Raises:
-            NotAllowed: the person has no role there, or a lesser one.
-        """
+        """Refuse what the person's role does not permit. Raises NotAllowed."""
         role = self.role_of(project_id, person)
         if role is None or RANK[role] < RANK[at_least]:
             project = self.get(project_id)
@@ -374,8 +320,7 @@ class Projects:
     def require_for_all(self, person: str, at_least: PersonRole, what: str) -> None:
         """Refuse what holds for every project to whom their role in the first does not permit it.
 
-        Raises:
-            NotAllowed: the person has no role there, or a lesser one.
+        Raises NotAllowed: the person has no role there, or a lesser one.
         """
         first = self.first()
         self.require(first.id if first else "", person, at_least, what)
@@ -384,10 +329,9 @@ class Projects:
 def _value(name: str, stored: str) -> object:
     """A stored setting or note; only another program can have written one that is no JSON."""
     try:
-        value: object = json.loads(stored)
+        return cast("object", json.loads(stored))
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"Expected JSON as the stored setting “{name}”, found “{stored[:40]}”; remove that row "
             "from the table “settings” of counterpoint.db, and its default counts again."
         ) from error
-    return value

@@ -83,8 +83,7 @@ def graded_by(store: Store, decision: Decision) -> float | None:
     correction = None if decision.is_settled else store.corrections.get(decision.id)
     if correction is None:
         return None
-    rated = correction.ratings
-    given = [own for own in (rated.accuracy, rated.coherence, rated.consistency) if own is not None]
+    given = [own for own in vars(correction.ratings).values() if own is not None]
     return (sum(given) / len(given) - 1.0) / 4.0 if given else None
 
 

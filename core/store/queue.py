@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from core.runtime.errors import ConflictError
 from core.schema.records import Label
 from core.schema.reviews import Assignment, AssignmentState, Handling, Item, ItemState
-from core.store.sqlite import Database, first_row, from_json, insert, to_json
+from core.store.sqlite import Repository, first_row, from_json, insert, to_json, upsert
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,11 +114,8 @@ def spread(
     return order, teaches
 
 
-class Handlings:
+class Handlings(Repository):
     """The log of all cases."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, handling: Handling) -> None:
         """Append one; call inside `Store.writing()`."""
@@ -126,8 +123,8 @@ class Handlings:
 
     def of_case(self, case_id: str) -> list[Handling]:
         """Everything that was done with the case, oldest first."""
-        rows = self._db.query("SELECT * FROM handlings WHERE case_id = ? ORDER BY rowid", [case_id])
-        return [Handling(**row) for row in rows]
+        own = "SELECT * FROM handlings WHERE case_id = ? ORDER BY rowid"
+        return self._all(Handling, own, case_id)
 
 
 # `active_learning.worth`, with what puts an item before all others whatever it teaches.
@@ -137,11 +134,8 @@ WORTH = (
 )
 RULED = "CASE WHEN teaches >= :first THEN :first ELSE 0.0 END"
 TERMS: dict[str, Any] = {
-    "unsure": SHARES.unsure,
-    "apart": SHARES.apart,
-    "unjudged": UNJUDGED,
-    "first": FIRST,
-}
+    "unsure": SHARES.unsure, "apart": SHARES.apart, "unjudged": UNJUDGED, "first": FIRST,
+}  # fmt: skip
 DIGITS = 6
 SAME = 1e-5
 
@@ -155,20 +149,16 @@ class Asked:
     teaches: float
 
 
-class QueueOrder:
+class QueueOrder(Repository):
     """Reads and writes what items teach; never who has them, nor their state."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def has(self, project_id: str, people: int, count: int) -> bool:
         """Whether so many items wait for an answer."""
-        row = self._db.conn.execute(
-            "SELECT 1 FROM items WHERE project_id = ? AND state = 'open' AND given < ? "
-            "LIMIT 1 OFFSET ?",
-            [project_id, people, count - 1],
-        ).fetchone()
-        return row is not None
+        own = "project_id = ? AND state = 'open' AND given < ? LIMIT 1 OFFSET ?"
+        rows = self._db.conn.execute(
+            f"SELECT 1 FROM items WHERE {own}", [project_id, people, count - 1]
+        )
+        return rows.fetchone() is not None
 
     def waiting(self, project_id: str, people: int, most: int) -> list[Asked]:
         """The items that teach most as far as their runs tell, the most first."""
@@ -270,6 +260,7 @@ class ItemFilter:
         """SQL that every item fits, and its values."""
         differ = None if self.differ is None else int(self.differ)
         among = None if self.among is None else json.dumps(self.among)
+        added = None if self.older_than is None else now - self.older_than
         limits: tuple[tuple[str, str, Any], ...] = (
             ("items.label = :label", "label", self.label or None),
             ("items.language = :language", "language", self.language or None),
@@ -277,11 +268,7 @@ class ItemFilter:
             ("items.p >= :p_from", "p_from", self.p_from),
             ("items.p <= :p_to", "p_to", self.p_to),
             ("items.disagreement >= :apart", "apart", self.disagreement_from or None),
-            (
-                "items.added_at <= :added",
-                "added",
-                None if self.older_than is None else now - self.older_than,
-            ),
+            ("items.added_at <= :added", "added", added),
             (f"{ANSWERED} >= :given_from", "given_from", self.given_from or None),
             ("items.given < :given_below", "given_below", self.given_below),
             ("(items.differ > 0) = :differ", "differ", differ),
@@ -299,24 +286,20 @@ EVERYTHING = ItemFilter()
 
 def why_of(item: Item) -> str:
     """Why an item that would teach most comes up."""
-    words = []
-    if item.p is None:
-        words.append("not judged by the machine")
-    elif abs(item.p - 0.5) <= 0.2:
-        words.append(f"unsure (p {item.p:.2f})")
-    if item.disagreement > 0.0:
-        words.append("agents disagree")
-    unlike = unlikeness(item.teaches, worth(unsureness(item.p), item.disagreement))
-    if unlike >= DISTINCT:
-        words.append("unlike any answered")
-    is_first = item.teaches >= FIRST
+    p, is_first = item.p, item.teaches >= FIRST
+    unlike = unlikeness(item.teaches, worth(unsureness(p), item.disagreement))
+    said = {
+        "not judged by the machine": p is None,
+        f"unsure (p {p or 0.0:.2f})": p is not None and abs(p - 0.5) <= 0.2,
+        "agents disagree": item.disagreement > 0.0,
+        "unlike any answered": unlike >= DISTINCT,
+    }
+    words = [reason for reason, is_so in said.items() if is_so]
     if not words and not is_first:
         words.append("the machine is sure: little is learned")
-    if unlike < -ROUNDED:
-        words.append("much like another")
-    if is_first:  # last: where a project answers little it is the same on every line
-        words.append("for people to decide")
-    return ", ".join(words)
+    words += ["much like another"] if unlike < -ROUNDED else []
+    # last: where a project answers little it is the same on every line
+    return ", ".join([*words, *(["for people to decide"] if is_first else [])])
 
 
 COLUMNS = (
@@ -335,11 +318,8 @@ NOT_MINE = (
 )
 
 
-class Queue:
+class Queue(Repository):
     """Items and who has them."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, item: Item, lot: float | None = None) -> None:
         """Put a case into the queue, or renew what its newest run says; its state stays.
@@ -349,15 +329,8 @@ class Queue:
         values: dict[str, Any] = {name: getattr(item, name) for name in COLUMNS}
         values["stances"] = to_json(item.stances)
         values["lot"] = random.random() if lot is None else lot
-        names = ", ".join(values)
-        marks = ", ".join(f":{name}" for name in values)
         renewed = ("run_id", "label", "p", "disagreement", "teaches", "stances")
-        sets = ", ".join(f"{name} = excluded.{name}" for name in renewed)
-        self._db.conn.execute(
-            f"INSERT INTO items ({names}) VALUES ({marks}) "
-            f"ON CONFLICT (case_id) DO UPDATE SET {sets}",
-            values,
-        )
+        upsert(self._db, "items", values, "case_id", renewed)
 
     def restore(self, item: Item, people: Sequence[Assignment]) -> None:
         """Put an item back as it was elsewhere, with who has or had it."""
@@ -404,11 +377,7 @@ class Queue:
     def take(
         self, case_id: str, person: str, rules: Rules, now: float, why: str = "chosen"
     ) -> Assignment:
-        """Give the person this very item. Call inside `writing()`.
-
-        Raises:
-            ConflictError: it is not in the queue or no longer open, or enough others have it.
-        """
+        """Give the person this very item. Call inside `writing()`. Raises ConflictError."""
         mine = self.of(case_id, person)
         if mine is not None and mine.state != "claimed":
             return mine
@@ -432,10 +401,8 @@ class Queue:
     def end(self, case_id: str, person: str, state: AssignmentState, now: float) -> None:
         """The person has submitted, skipped or flagged it. Call inside `writing()`.
 
-        What is submitted counts even if its time had run out: no work is thrown away.
-
-        Raises:
-            ConflictError: what they have submitted is to be passed on: it is taken back first.
+        What is submitted counts even if its time had run out: no work is thrown away. Raises
+        ConflictError: what they have submitted is to be passed on: it is taken back first.
         """
         mine = self.of(case_id, person)
         if mine is not None and mine.state == "submitted" != state:
@@ -489,17 +456,13 @@ class Queue:
 
     def of(self, case_id: str, person: str) -> Assignment | None:
         """What the person has to do with the item."""
-        rows = self._db.query(
-            "SELECT * FROM assignments WHERE case_id = ? AND person = ?", [case_id, person]
-        )
-        return next((_assignment(row) for row in rows), None)
+        own = "SELECT * FROM assignments WHERE case_id = ? AND person = ?"
+        return next(iter(self._all(Assignment, own, case_id, person)), None)
 
     def people_of(self, case_id: str) -> list[Assignment]:
         """Everybody who has or had the item, by name."""
-        rows = self._db.query(
-            "SELECT * FROM assignments WHERE case_id = ? ORDER BY person", [case_id]
-        )
-        return [_assignment(row) for row in rows]
+        own = "SELECT * FROM assignments WHERE case_id = ? ORDER BY person"
+        return self._all(Assignment, own, case_id)
 
     def in_hand(self, project_id: str, person: str, now: float) -> Assignment | None:
         """The item that the person has claimed last and not ended."""
@@ -511,7 +474,7 @@ class Queue:
             "AND items.state = 'open' ORDER BY a.claimed_at DESC LIMIT 1",
             {"person": person, "now": now, "project": project_id},
         )
-        return _assignment(row) if row else None
+        return Assignment(**row) if row else None
 
     def counts(self, project_id: str, rules: Rules, now: float) -> dict[str, int]:
         """Items by state: pending, in hand, done (enough people), flagged, adjudicated."""
@@ -564,14 +527,7 @@ class Queue:
         return items, self.count(project_id, wanted, states, now)
 
     def _put(self, found: Assignment) -> None:
-        values = vars(found)
-        sets = ", ".join(f"{name} = excluded.{name}" for name in list(values)[2:])
-        self._db.execute(
-            f"INSERT INTO assignments ({', '.join(values)}) "
-            f"VALUES ({', '.join(f':{name}' for name in values)}) "
-            f"ON CONFLICT (case_id, person) DO UPDATE SET {sets}",
-            values,
-        )
+        upsert(self._db, "assignments", vars(found), "case_id, person")
 
     def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
         cursor = self._db.conn.execute(query, values)
@@ -584,10 +540,6 @@ def _item(row: dict[str, Any]) -> Item:
     values = {name: row[name] for name in COLUMNS}
     stances = from_json(tuple[tuple[str, Label], ...], row["stances"] or "[]")
     return Item(**values | {"stances": stances})
-
-
-def _assignment(row: dict[str, Any]) -> Assignment:
-    return Assignment(**row)
 
 
 def _where(

@@ -13,9 +13,9 @@ from typing import Any
 from core.runtime.errors import ConflictError
 from core.schema.events import ENDINGS, TRANSIENT, Event, JudgementReached
 from core.schema.progress import RESUMABLE
-from core.schema.records import Judgement, Label, Plan, Run, RunStatus, Verdict
+from core.schema.records import Judgement, Label, Plan, Run, RunStatus
 from core.store.sqlite import (
-    Database,
+    Repository,
     event_from_json,
     first_row,
     from_json,
@@ -67,12 +67,8 @@ def condition_of(
 
 
 STATUS_OF_ENDING: dict[str, RunStatus] = {
-    "run_finished": "finished",
-    "run_failed": "failed",
-    "run_stopped": "stopped",
-}
-
-
+    "run_finished": "finished", "run_failed": "failed", "run_stopped": "stopped",
+}  # fmt: skip
 VERDICT = ("label", "cause", "p_hallucinated", "confidence")
 
 
@@ -88,11 +84,8 @@ class RunRow:
     corrections: int
 
 
-class Runs:
+class Runs(Repository):
     """All runs and their events."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, run: Run, owner: str, now: float) -> None:
         """Store a queued run owned by a process that will carry it out."""
@@ -156,10 +149,8 @@ class Runs:
     def append(self, run_id: str, owner: str | None, events: Sequence[Event]) -> int:
         """Append durable events in order and return the last seq; call inside `writing()`.
 
-        An ending also settles the run's row. `owner` None is for imports and new scores.
-
-        Raises:
-            ConflictError: another process has taken the run over; nothing was written.
+        An ending also settles the run's row. `owner` None is for imports and new scores. Raises
+        ConflictError: another process has taken the run over; nothing was written.
         """
         row = self._row(run_id)
         if row is None or (owner is not None and row["owner"] != owner):
@@ -172,31 +163,21 @@ class Runs:
             values = {"run_id": run_id, "seq": seq, "kind": event.kind, "at": event.at}
             insert(self._db, "events", values | {"payload": to_json(event)})
             if event.kind in ENDINGS:
-                self._settle(run_id, event)
-            elif event.kind == "label_predicted":
-                self._score_again(run_id, event.verdict)
+                verdict = event.verdict if event.kind == "run_finished" else None
+                told = (getattr(verdict, name, None) for name in VERDICT)
+                self._db.execute(
+                    "UPDATE runs SET status = ?, finished_at = ?, label = ?, cause = ?, "
+                    "p_hallucinated = ?, confidence = ? WHERE id = ?",
+                    [STATUS_OF_ENDING[event.kind], event.at, *told, run_id],
+                )
+            elif event.kind == "label_predicted":  # replaces the one that the run ended with
+                scored = event.verdict
+                self._db.execute(
+                    "UPDATE runs SET label = ?, p_hallucinated = ?, confidence = ? "
+                    "WHERE id = ? AND status = 'finished'",
+                    [scored.label, scored.p_hallucinated, scored.confidence, run_id],
+                )
         return seq
-
-    def _score_again(self, run_id: str, verdict: Verdict) -> None:
-        """A label after the run's end replaces the one that it ended with; its events stay."""
-        self._db.execute(
-            "UPDATE runs SET label = ?, p_hallucinated = ?, confidence = ? "
-            "WHERE id = ? AND status = 'finished'",
-            [verdict.label, verdict.p_hallucinated, verdict.confidence, run_id],
-        )
-
-    def _settle(self, run_id: str, event: Event) -> None:
-        verdict = event.verdict if event.kind == "run_finished" else None
-        self._db.execute(
-            "UPDATE runs SET status = ?, finished_at = ?, label = ?, cause = ?, "
-            "p_hallucinated = ?, confidence = ? WHERE id = ?",
-            [
-                STATUS_OF_ENDING[event.kind],
-                event.at,
-                *(getattr(verdict, name, None) for name in VERDICT),
-                run_id,
-            ],
-        )
 
     def last_seq(self, run_id: str) -> int:
         """The seq of the newest event; 0 when there is none."""
@@ -229,9 +210,8 @@ class Runs:
 
     def children(self, run_id: str, now: float, lease: float) -> list[Run]:
         """Runs that were started as “check again” from this one, oldest first."""
-        rows = self._db.query(
-            "SELECT * FROM runs WHERE parent_id = ? ORDER BY started_at", [run_id]
-        )
+        own = "SELECT * FROM runs WHERE parent_id = ? ORDER BY started_at"
+        rows = self._db.query(own, [run_id])
         return [_run(row, now, lease) for row in rows]
 
     def page(
@@ -252,7 +232,8 @@ class Runs:
             f"{source} ORDER BY r.started_at DESC, r.id LIMIT ? OFFSET ?",
             [*values, limit, offset],
         )
-        return [_run_row(row, now, lease) for row in rows], total
+        names = ("response", "question", "author", "corrected_label", "corrections")
+        return [RunRow(_run(row, now, lease), *(row[n] for n in names)) for row in rows], total
 
     def finished(
         self, project_id: str, protocol: str, most: int = -1
@@ -298,8 +279,3 @@ def _run(row: dict[str, Any], now: float, lease: float) -> Run:
     if run.status in ("queued", "running") and silent:
         return replace(run, status="interrupted")
     return run
-
-
-def _run_row(row: dict[str, Any], now: float, lease: float) -> RunRow:
-    others = ("response", "question", "author", "corrected_label", "corrections")
-    return RunRow(_run(row, now, lease), *(row[name] for name in others))

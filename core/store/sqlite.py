@@ -32,28 +32,10 @@ from core.schema.rosters import RosterSheet
 
 Record = TypeVar("Record")
 KINDS: tuple[Any, ...] = (
-    *EVENT_TYPES.values(),
-    Assignment,
-    Case,
-    Correction,
-    Gold,
-    Handling,
-    Item,
-    LibraryEntry,
-    Member,
-    Plan,
-    Project,
-    RosterSheet,
-    Run,
-    Source,
-    Suggestion,
-    tuple[Block, ...],
-    tuple[BoxedText, ...],
-    tuple[Page, ...],
-    tuple[str, ...],
-    tuple[tuple[str, str], ...],
-    tuple[tuple[str, Label], ...],
-)
+    *EVENT_TYPES.values(), Assignment, Case, Correction, Gold, Handling, Item, LibraryEntry, Member,
+    Plan, Project, RosterSheet, Run, Source, Suggestion, tuple[Block, ...], tuple[BoxedText, ...],
+    tuple[Page, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[tuple[str, Label], ...],
+)  # fmt: skip
 DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in KINDS
 }
@@ -70,11 +52,7 @@ def to_plain(value: object) -> Any:
 
 
 def from_json(kind: type[Record], text: str) -> Record:
-    """The record that `to_json` wrote; `kind` is one of `KINDS`.
-
-    Raises:
-        InputError: the text is not JSON of that shape; the message names the place.
-    """
+    """The record that `to_json` wrote; `kind` is one of `KINDS`. Raises InputError."""
     try:
         decoded: Record = DECODERS[kind].decode(text.encode())
         return decoded
@@ -85,11 +63,7 @@ def from_json(kind: type[Record], text: str) -> Record:
 
 
 def from_plain(kind: type[Record], value: object) -> Record:
-    """The record that `to_plain` made; strict, for data from outside.
-
-    Raises:
-        InputError: the value has another shape; the message names the place.
-    """
+    """The record that `to_plain` made; strict, for data from outside. Raises InputError."""
     try:
         return msgspec.convert(value, type=kind)
     except msgspec.MsgspecError as error:
@@ -97,11 +71,7 @@ def from_plain(kind: type[Record], value: object) -> Record:
 
 
 def event_from_json(kind: str, text: str) -> Event:
-    """The event of that kind.
-
-    Raises:
-        InputError: the kind is unknown or the payload has another shape.
-    """
+    """The event of that kind. Raises InputError."""
     if kind not in EVENT_TYPES:
         raise InputError(f"Expected a known kind of event, found “{kind}”.")
     return from_json(EVENT_TYPES[kind], text)
@@ -134,14 +104,35 @@ def records(
     return [from_json(kind, row["payload"]) for row in rows]
 
 
-Mark = tuple[float, ...]
+def upsert(
+    db: Database, table: str, values: Mapping[str, Any], keys: str, renewed: Sequence[str] = ()
+) -> None:
+    """Add a row, or renew those columns (else all but the keys) of the one with these keys."""
+    own = keys.split(", ")
+    sets = ", ".join(f"{n} = excluded.{n}" for n in renewed or values if n not in own)
+    db.execute(
+        f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join(f':{n}' for n in values)}) "
+        f"ON CONFLICT ({keys}) DO UPDATE SET {sets}",
+        dict(values),
+    )
 
 
-class Changes:
-    """Two marks are equal only while nothing of their kind was added or has ended meanwhile."""
+class Repository:
+    """One kind of things over the store's connection."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    def _all(self, kind: type[Record], query: str, *values: Any) -> list[Record]:
+        """A record for each row of the answer, whose columns are its fields."""
+        return [kind(**row) for row in self._db.query(query, list(values))]
+
+
+Mark = tuple[float, ...]
+
+
+class Changes(Repository):
+    """Two marks are equal only while nothing of their kind was added or has ended meanwhile."""
 
     def of_corrections(self) -> Mark:
         """Changes with each correction and each right answer: they are only ever appended."""

@@ -10,7 +10,8 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import dropwhile
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,13 +23,12 @@ from core.schema.events import (
     Event,
     JudgementReached,
     JudgementSampled,
-    PersonSpoke,
     RunStopped,
     SoftLabel,
     ToolUse,
 )
 from core.schema.records import Case, Passage, Plan, Point, Quote, Run, Span, Turn, WordScore
-from core.schema.rosters import DEBATE_NAMES, MOST_ROUNDS, DebateOptions
+from core.schema.rosters import DEBATE_NAMES, MOST_ROUNDS
 from core.store.database import Store
 from core.store.sqlite import event_from_json, from_plain, to_plain
 
@@ -63,17 +63,16 @@ class Argued:
             case "turn_finished":
                 self._take_turn(event.turn)
             case "round_summarised":
-                _require(
-                    event.round in self.rounds,
-                    "summaries of rounds that were held",
-                    f"one of round {event.round}",
-                )
+                is_held, found = event.round in self.rounds, f"one of round {event.round}"
+                _require(is_held, "summaries of rounds that were held", found)
             case "judgement_reached" | "judgement_sampled":
                 self._take_judgement(event)
             case "consensus_weighed":
                 _require_weights(event)
             case "person_spoke":
-                _require_remark(event)
+                is_said = bool(event.text.strip()) and len(event.text) <= LONGEST_REMARK
+                most = f"remarks of 1 to {LONGEST_REMARK:,} characters"
+                _require(is_said, most, f"one of {len(event.text):,}")
 
     def _take_turn(self, turn: Turn) -> None:
         _require_numbers(turn.number, turn.round)
@@ -85,7 +84,6 @@ class Argued:
         self.rounds.add(turn.round)
 
     def _take_judgement(self, event: JudgementReached | JudgementSampled) -> None:
-        """A judgement with a p that is one; several are numbered from 1, each once."""
         require_shares(event.judgement.p)
         _require(not self.is_judged, "one judgement at the debate’s end", "another after it")
         if event.kind == "judgement_reached":
@@ -126,24 +124,18 @@ def require_lengths(body: object) -> None:
 def require_plan(plan: Plan) -> None:
     """Turns, rounds, samples and a debate that can be chosen here: pages count calls by them."""
     _require(0 <= plan.max_turns <= MOST_TURNS, "a number of turns", f"{plan.max_turns:g} of them")
-    _require_chosen(plan.options)
+    for number in (plan.options.rounds, plan.options.samples):
+        most = f"0 to {MOST_ROUNDS} rounds and samples"
+        _require(0 <= number <= MOST_ROUNDS, most, f"{number}")
     _require_debate(plan.options.then)
 
 
-def _require_chosen(options: DebateOptions) -> None:
-    most = f"0 to {MOST_ROUNDS} rounds and samples"
-    for number in (options.rounds, options.samples):
-        _require(0 <= number <= MOST_ROUNDS, most, f"{number}")
-
-
 def _require_debate(name: str) -> None:
-    """One that an adaptive check goes on to, or none."""
     known = ", ".join(DEBATE_NAMES)
     _require(not name or name in DEBATE_NAMES, f"a debate of {known}", f"“{name[:40]}”")
 
 
 def _require_numbers(number: int, round_: int) -> None:
-    """A turn's number and round."""
     _require(1 <= number <= MOST_TURNS, "turns numbered from 1", f"number {number}")
     _require(0 <= round_ <= MOST_TURNS, "rounds numbered from 0", f"number {round_}")
 
@@ -169,13 +161,6 @@ def _require_weights(event: ConsensusWeighed) -> None:
     _require(is_sound, "weights of unlike agents that sum to 1", found)
 
 
-def _require_remark(event: PersonSpoke) -> None:
-    """Words that a person can have said here."""
-    is_said = bool(event.text.strip()) and len(event.text) <= LONGEST_REMARK
-    length = f"one of {len(event.text):,}"
-    _require(is_said, f"remarks of 1 to {LONGEST_REMARK:,} characters", length)
-
-
 FORMAT = "counterpoint-trace"
 VERSION = 1
 MOST_BYTES = 64 * 1024 * 1024
@@ -185,8 +170,7 @@ LATEST = 4e9
 BEFORE_START = frozenset({"run_resumed", "run_stopped", "run_failed"})
 
 
-@dataclass(frozen=True)
-class _Trace:
+class _Trace(NamedTuple):
     """A trace file's content, checked."""
 
     case: Case
@@ -196,11 +180,7 @@ class _Trace:
 
 
 def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
-    """The run's case, plan and events as JSON.
-
-    Raises:
-        InputError: there is no such run, or nothing has happened in it yet.
-    """
+    """The run's case, plan and events as JSON. Raises InputError."""
     run = store.runs.get(run_id, now, lease)
     case = store.cases.get(run.case_id) if run else None
     if run is None or case is None:
@@ -214,9 +194,8 @@ def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
         "version": VERSION,
         "case": to_plain(case),
         "plan": to_plain(run.plan),
-        "started_at": run.started_at,
-        "events": rows,
     }
+    body |= {"started_at": run.started_at, "events": rows}
     return msgspec.json.format(msgspec.json.encode(body), indent=1)
 
 
@@ -225,18 +204,15 @@ def import_trace(
 ) -> str:
     """Store a trace file's run and return its id; the same file in a project is one run.
 
-    `terms_of(text, language)` gives the search terms under which History finds it.
-
-    Raises:
-        InputError: the file is no trace, damaged, or too large; nothing was stored.
+    `terms_of(text, language)` gives the search terms under which History finds it. Raises
+    InputError: the file is no trace, damaged, or too large; nothing was stored.
     """
     trace = _read(data)
     digest = hashlib.sha256(project_id.encode() + b"\n" + data).hexdigest()
     case_id, run_id = digest[:32], digest[32:]
     case = replace(trace.case, id=case_id, project_id=project_id)
-    run = Run(
-        run_id, case_id, project_id, trace.plan, "queued", trace.started_at, origin="imported"
-    )
+    at = trace.started_at
+    run = Run(run_id, case_id, project_id, trace.plan, "queued", at, origin="imported")
     with store.writing():
         if store.runs.get(run_id, 0.0, 0.0) is None:
             store.cases.add(case, terms_of(f"{case.question} {case.response}", case.language))
@@ -248,8 +224,7 @@ def import_trace(
 def restore_trace(store: Store, data: bytes, run: Run, case: Case) -> None:
     """Store a trace as the very run that it was, of a case that is here; inside `writing()`.
 
-    Raises:
-        InputError: the file is no trace, is damaged, or tells of another case.
+    Raises InputError: the file is no trace, is damaged, or tells of another case.
     """
     trace = _read(data)
     told = trace.case
@@ -261,10 +236,7 @@ def restore_trace(store: Store, data: bytes, run: Run, case: Case) -> None:
 
 def _from_its_start(events: Sequence[Event]) -> tuple[Event, ...]:
     """The events without those of a wait in the queue; all of them when the run never began."""
-    for place, event in enumerate(events):
-        if event.kind not in BEFORE_START:
-            return tuple(events[place:])
-    return tuple(events)
+    return tuple(dropwhile(lambda event: event.kind in BEFORE_START, events)) or tuple(events)
 
 
 def _closed(events: Sequence[Event]) -> list[Event]:
@@ -369,11 +341,10 @@ def _require_sense(trace: _Trace) -> None:  # noqa: C901 - one arm for each kind
 
 
 def _require_passages(passages: Sequence[Passage]) -> None:
-    ids = [passage.id for passage in passages]
-    _require(len(set(ids)) == len(ids), "each passage of a statement once", "one again")
-    for passage in passages:
-        has_place = 0 <= passage.start < passage.end
-        _require(has_place, "passages with a place in their source", "others")
+    is_once = len({passage.id for passage in passages}) == len(passages)
+    _require(is_once, "each passage of a statement once", "one again")
+    have_place = all(0 <= passage.start < passage.end for passage in passages)
+    _require(have_place, "passages with a place in their source", "others")
 
 
 def _require_known(statement: int | None, statements: set[int]) -> None:
@@ -382,12 +353,11 @@ def _require_known(statement: int | None, statements: set[int]) -> None:
 
 
 def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
-    """A tool's input and output are JSON objects, which its own view draws."""
     _require_known(use.statement, statements)
     require_shares(use.p)
-    has_one = use.start is not None or use.end is not None  # half a place is none
     start, end = (-1 if side is None else side for side in (use.start, use.end))
-    lies_in_it = not has_one or 0 <= start < end <= len(response)
+    has_none = use.start is use.end is None  # half a place is none
+    lies_in_it = has_none or 0 <= start < end <= len(response)
     _require(lies_in_it, "a tool's finding to lie in the response", "another place")
     for text in (use.given, use.gave):
         try:
@@ -399,7 +369,6 @@ def _require_use(use: ToolUse, statements: set[int], response: str) -> None:
 
 
 def _require_points(points: Sequence[Point], response: str) -> None:
-    """A point without a place of its own stands at 0."""
     for point in points:
         lies_in_it = 0 <= point.start <= point.end <= len(response)
         _require(lies_in_it, "points that lie in the response", "another place")
@@ -410,11 +379,8 @@ def _require_points(points: Sequence[Point], response: str) -> None:
 def _require_quotes(quotes: Sequence[Quote]) -> None:
     for quote in quotes:
         _require(0 <= quote.score <= 100, "quotes scored from 0 to 100", f"{quote.score:g}")
-        if quote.start is quote.end is None:
-            continue
-        is_place = None not in (quote.start, quote.end) and 0 <= (quote.start or 0) < (
-            quote.end or 0
-        )
+        start, end = (-1 if side is None else side for side in (quote.start, quote.end))
+        is_place = quote.start is quote.end is None or 0 <= start < end
         _require(is_place, "quotes with a place in their source, or none,", "others")
 
 

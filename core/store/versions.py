@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from core.runtime.errors import ConfigError, InputError
-from core.store.sqlite import Database, first_row, insert
+from core.store.sqlite import Repository, first_row, insert
 
 Read = TypeVar("Read")
 NONE = 0  # the number of what ships: nothing learned is in use
@@ -32,11 +32,7 @@ class Learned:
 
 
 def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
-    """What `read` makes of the body.
-
-    Raises:
-        ConfigError: the body has another form, as a later version may keep it.
-    """
+    """What `read` makes of the body. Raises ConfigError."""
     try:
         return read(learned.body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -59,11 +55,8 @@ class Choice:
     reason: str
 
 
-class LearnedThings:
+class LearnedThings(Repository):
     """All that was learned, by kind and project, and every choice of what is in use."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, learned: Learned) -> int:
         """Keep a learned thing and return its number; the number it comes with is not looked at."""
@@ -73,20 +66,12 @@ class LearnedThings:
         return insert(self._db, "learned", values)
 
     def get(self, number: int) -> Learned | None:
-        """The learned thing, or None.
-
-        Raises:
-            ConfigError: it is not as it was written.
-        """
-        row = first_row(self._db, "SELECT * FROM learned WHERE number = ?", [number])
-        return _learned(row) if row else None
+        """The learned thing, or None. Raises ConfigError: it is not as it was written."""
+        rows = self._db.query("SELECT * FROM learned WHERE number = ?", [number])
+        return next(map(_learned, rows), None)
 
     def all(self, kind: str, project_id: str) -> list[Learned]:
-        """Everything of that kind that the project learned, newest first.
-
-        Raises:
-            ConfigError: one of them is not as it was written.
-        """
+        """Everything of that kind that the project learned, newest first. Raises ConfigError."""
         return [_learned(row) for row in self._rows("learned", kind, project_id)]
 
     def intact(self, kind: str, project_id: str) -> list[Learned]:
@@ -97,16 +82,14 @@ class LearnedThings:
     def newest(self, kind: str, project_id: str) -> Learned | None:
         """What the project learned last of that kind, or None; earlier ones are not looked at.
 
-        Raises:
-            ConfigError: it is not as it was written.
+        Raises ConfigError: it is not as it was written.
         """
         return next(map(_learned, self._rows("learned", kind, project_id)), None)
 
     def use(self, choice: Choice) -> None:
         """Take a learned thing into use from now on; number 0 goes back to what ships.
 
-        Raises:
-            InputError: there is no such thing of that kind in that project.
+        Raises InputError: there is no such thing of that kind in that project.
         """
         known = self.get(choice.number) if choice.number != NONE else None
         is_there = known and (known.kind, known.project_id) == (choice.kind, choice.project_id)
@@ -124,16 +107,11 @@ class LearnedThings:
         ]
 
     def in_use(self, kind: str, project_id: str) -> Learned | None:
-        """What was last taken into use; None where what ships counts.
-
-        Raises:
-            ConfigError: it is not as it was written.
-        """
+        """What was last taken into use; None where what ships counts. Raises ConfigError."""
         row = next(self._rows("learned_choices", kind, project_id), None)
         return self.get(row["learned"]) if row and row["learned"] != NONE else None
 
     def _rows(self, table: str, kind: str, project_id: str) -> Iterator[dict[str, Any]]:
-        """The table's rows of that kind and project, newest first."""
         which = "WHERE kind = ? AND project_id = ? ORDER BY number DESC"
         return self._db.query(f"SELECT * FROM {table} {which}", [kind, project_id])
 
@@ -195,11 +173,8 @@ class Training:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-class Versions:
+class Versions(Repository):
     """Append-only versions and activations; trainings; the hold-out."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def add(self, version: Version) -> None:
         """Store a new version."""
@@ -208,12 +183,12 @@ class Versions:
     def all(self) -> list[Version]:
         """All versions, newest first (the seed is not among them)."""
         rows = self._db.query("SELECT * FROM versions ORDER BY created_at DESC, id")
-        return [_version(row) for row in rows]
+        return list(map(_version, rows))
 
     def get(self, version_id: str) -> Version | None:
         """The version, or None."""
-        row = first_row(self._db, "SELECT * FROM versions WHERE id = ?", [version_id])
-        return _version(row) if row else None
+        rows = self._db.query("SELECT * FROM versions WHERE id = ?", [version_id])
+        return next(map(_version, rows), None)
 
     def activate(self, version_id: str, at: float, by: str, reason: str) -> None:
         """Make a version (or the seed) the active one from now on."""
@@ -222,8 +197,7 @@ class Versions:
 
     def activations(self) -> list[Activation]:
         """Every activation, newest first."""
-        rows = self._db.query("SELECT * FROM activations ORDER BY number DESC")
-        return [Activation(**row) for row in rows]
+        return self._all(Activation, "SELECT * FROM activations ORDER BY number DESC")
 
     def active(self) -> str:
         """The active version's id; the seed where none was ever activated."""
@@ -233,17 +207,16 @@ class Versions:
 
     def holdout(self) -> dict[str, bool]:
         """Case id to whether it is held out; an assignment never changes."""
-        return {
-            row["case_id"]: bool(row["held"]) for row in self._db.query("SELECT * FROM holdout")
-        }
+        return {case_id: side == "holdout" for case_id, side in self.sides().items()}
 
     def sides(self) -> dict[str, Side]:
         """Case id to what it serves for; an assignment never changes."""
         return {
-            row["case_id"]: "holdout"
-            if row["held"]
-            else ("calibration" if row["calibrates"] else "train")
-            for row in self._db.query("SELECT * FROM holdout")
+            row["case_id"]: row["side"]
+            for row in self._db.query(
+                "SELECT case_id, CASE WHEN held THEN 'holdout' WHEN calibrates THEN 'calibration' "
+                "ELSE 'train' END AS side FROM holdout"
+            )
         }
 
     def taught_at(self) -> dict[str, float]:
@@ -268,10 +241,9 @@ class Versions:
         if any(t.status == "running" for t in self.trainings(now, lease)):
             return False
         self._db.execute("UPDATE trainings SET status = 'interrupted' WHERE status = 'running'")
-        values: dict[str, Any] = {"id": training.id, "author": training.author, "status": "running"}
-        values |= {"started_at": training.started_at, "options": json.dumps(training.options)}
-        values |= {"status": "running", "heartbeat_at": now, "progress": "{}"}
-        insert(self._db, "trainings", values)
+        values = {name: getattr(training, name) for name in ("id", "author", "started_at")}
+        values |= {"options": json.dumps(training.options), "heartbeat_at": now}
+        insert(self._db, "trainings", values | {"status": "running", "progress": "{}"})
         return True
 
     def report_training(

@@ -252,10 +252,7 @@ def test_models_are_measured_alike_and_paid_for_once(
 @pytest.mark.usefixtures("no_keys")
 @pytest.mark.parametrize(
     ("parts", "cap", "why"),
-    [
-        ({"judge": Reply(status=500)}, "900000", "agent_failed"),
-        ({}, "1", "budget_reached"),
-    ],
+    [({"judge": Reply(status=500)}, "900000", "agent_failed"), ({}, "1", "budget_reached")],
 )
 def test_a_service_that_fails_and_a_spent_budget_are_no_answers(
     capsys: pytest.CaptureFixture[str],

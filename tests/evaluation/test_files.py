@@ -12,14 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.evaluation import files
-from core.evaluation.files import (
-    data_files,
-    is_of_split,
-    members,
-    read_member,
-    read_text,
-    records,
-)
+from core.evaluation.files import data_files, is_of_split, members, read_member, read_text, records
 from core.runtime.errors import InputError
 from tests.evaluation.sets.files import write
 

@@ -9,15 +9,7 @@ from typing import Any
 import pytest
 
 from core.evaluation.command_line import write_result
-from core.evaluation.table import (
-    BEGIN,
-    END,
-    PAGE,
-    RESULTS,
-    main,
-    stored_results,
-    tables_of,
-)
+from core.evaluation.table import BEGIN, END, PAGE, RESULTS, main, stored_results, tables_of
 from tests.needs import need
 
 

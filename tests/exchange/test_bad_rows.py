@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,95 +38,46 @@ def reasons(name: str, data: bytes) -> list[tuple[int, str]]:
         return [(one.place, one.reason) for one in outcome.problems]
 
 
+BAD = json.loads((Path(__file__).parent / "bad_rows.json").read_text(encoding="utf-8"))
+BESIDE = {  # a good row of each format
+    "jsonl": GOOD,
+    "mu-shroom": {"id": "good", "model_output_text": "Right.", "hard_labels": []},
+    "ragtruth": {"id": "good", "response": "Right.", "labels": []},
+    "label-studio": {"data": {"id": "good", "text": "Right."}},
+    "argilla": {"id": "good", "fields": {"response": "Right."}},
+}
+
+
+@pytest.mark.parametrize("case", BAD, ids=[f"{one['format']}: {one['words']}" for one in BAD])
+def test_a_bad_row_is_listed_and_the_good_one_beside_it_comes_in(case: dict[str, Any]) -> None:
+    name, row = case["format"], case["row"]
+    bad = row.encode() + b"\n" if isinstance(row, str) else row
+    if name in ("label-studio", "argilla"):
+        data, place = json.dumps([BESIDE[name], bad]).encode(), 2
+    else:
+        data, place = lines(BESIDE[name], b"\n", bad), 3
+    (found,) = reasons(name, data)
+    assert (found[0], case["words"] in found[1]) == (place, True), found
+    assert found[1].startswith("expected") or name != "jsonl"
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (b"{broken\n", "expected JSON"),
-        (b"[1, 2]\n", "a JSON object"),
-        (b'{"id": "x", "response": "a"} {}\n', "found more"),
-        (b'{"id": "x", "response": "a", "p": NaN}\n', "NaN"),
-        (b'{"id": "x", "response": "a", "p": 1e999}\n', "too large"),
-        (b'{"id": "x", "id": "y", "response": "a"}\n', "twice"),
-        (b'{"id": "x", "response": "a\\ud800"}\n', "half a character"),
-        (b'{"id": "x", "response": "a\\u0000b"}\n', "NUL"),
         (b'{"id": "x", "response": "a", "n": ' + b"9" * 5000 + b"}\n", "expected JSON"),
-        (b'{"id": "x", "response": "a", "n": ' + b"[" * 40 + b"]" * 40 + b"}\n", "levels"),
         (b"[" * 200_000 + b"\n", "expected JSON"),
         (b'{"id": "x", "response": "caf\xe9"}\n', "UTF-8"),
-        ({"id": "x"}, "response"),
-        ({"id": "x", "response": " \n"}, "response"),
-        ({"id": "x", "response": 5}, "response"),
-        ({"id": {}, "response": "a"}, "id"),
-        ({"id": True, "response": "a"}, "id"),
-        ({"id": "a" * 201, "response": "a"}, "200"),
-        ({"id": "a\nb", "response": "a"}, "printable"),
-        ({"id": "x", "response": "abc", "label": "1"}, "supported, hallucinated or unclear"),
-        ({"id": "x", "response": "abc", "label": 1}, "supported, hallucinated or unclear"),
-        ({"id": "x", "response": "abc", "spans": [{"start": 0, "end": 9}]}, "3 characters"),
-        ({"id": "x", "response": "abc", "spans": [{"start": 2, "end": 1}]}, "2 to 1"),
-        ({"id": "x", "response": "abc", "spans": [{"start": 1, "end": 1}]}, "1 to 1"),
-        ({"id": "x", "response": "abc", "spans": [{"start": -1, "end": 1}]}, "-1 to 1"),
-        ({"id": "x", "response": "abc", "spans": [{"start": "0", "end": 1}]}, "whole numbers"),
-        ({"id": "x", "response": "abc", "spans": [{"start": 0.0, "end": 1}]}, "whole numbers"),
-        ({"id": "x", "response": "abc", "spans": [{"start": 0, "end": 1, "text": "b"}]}, "“b”"),
-        ({"id": "x", "response": "abc", "spans": {"start": 0}}, "list of spans"),
-        ({"id": "x", "response": "abc", "spans": [7]}, "span"),
-        ({"id": "x", "response": "abc", "spans": [{"start": 0, "end": 1, "p": 2}]}, "0 to 1"),
-        ({"schema": 99, "id": "x", "response": "abc"}, "schema"),
-        ({"schema": "1", "id": "x", "response": "abc"}, "schema"),
-        ({"id": "good", "response": "Another text."}, "another response"),
-        ({"id": "good", "response": "The tower is old.", "question": "?"}, "another question"),
-        ({"id": "x", "response": "a", "golds": [{"label": "nonsense"}]}, "golds"),
-        ({"id": "x", "response": "a", "documents": [{"name": "n"}]}, "documents"),
         ({"id": "x", "response": "a" * 60_001}, "60,000"),
     ],
 )
-def test_a_bad_row_of_jsonl_is_listed(row: Any, words: str) -> None:
+def test_a_row_that_no_table_shows_is_listed_too(row: Any, words: str) -> None:
     (found,) = reasons("jsonl", lines(GOOD, b"\n", row))
-    assert found[0] == 3
-    assert words in found[1]
-    assert found[1].startswith("expected")
+    assert (found[0], words in found[1]) == (3, True), found
 
 
 def test_a_row_is_limited_before_it_is_parsed() -> None:
     (found,) = reasons("jsonl", lines(GOOD, b'{"response": "' + b"a" * MOST_ROW + b'"}\n'))
     assert "characters in a row" in found[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "row", "words"),
-    [
-        ("mu-shroom", {"model_output_text": "abc", "hard_labels": [[0, 9]]}, "3 characters"),
-        ("mu-shroom", {"model_output_text": "abc", "hard_labels": [[0]]}, "span"),
-        ("mu-shroom", {"model_output_text": "", "hard_labels": []}, "model_output_text"),
-        ("ragtruth", {"response": "abc", "labels": [{"start": 0, "end": 9}]}, "3 characters"),
-        ("ragtruth", {"response": "abc", "labels": 5}, "list of spans"),
-    ],
-)
-def test_bad_rows_of_other_lines_are_listed(name: str, row: dict[str, Any], words: str) -> None:
-    text = "response" if name == "ragtruth" else "model_output_text"
-    good = {"id": "good", text: "Right."}
-    (found,) = reasons(name, lines(row | {"id": "x"}, good))
-    assert (found[0], words in found[1]) == (1, True), found
-
-
-@pytest.mark.parametrize(
-    ("name", "row", "words"),
-    [
-        ("label-studio", {"id": 5}, "data"),
-        ("label-studio", {"data": {"id": "x"}}, "text"),
-        ("label-studio", {"data": {"text": "abc"}, "annotations": [5]}, "annotations"),
-        ("argilla", {"fields": {}}, "response"),
-        ("argilla", {"fields": {"text": "abc"}, "responses": {"spans": [{"value": 5}]}}, "spans"),
-    ],
-)
-def test_bad_items_of_lists_are_listed(name: str, row: dict[str, Any], words: str) -> None:
-    good = {
-        "label-studio": {"data": {"id": "good", "text": "Right."}},
-        "argilla": {"id": "good", "fields": {"response": "Right."}},
-    }
-    (found,) = reasons(name, json.dumps([row, good[name]]).encode())
-    assert (found[0], words in found[1]) == (1, True), found
 
 
 def test_bad_rows_of_a_table_are_listed_by_line() -> None:

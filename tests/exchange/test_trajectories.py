@@ -16,13 +16,7 @@ from hypothesis import strategies as st
 
 from core.__main__ import main
 from core.exchange.outgoing import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
-from core.exchange.trajectory import (
-    REASON_WORDS,
-    Message,
-    Trajectory,
-    balanced,
-    trajectory_of,
-)
+from core.exchange.trajectory import REASON_WORDS, Message, Trajectory, balanced, trajectory_of
 from core.llm.prompting import PromptBook
 from core.review.people import first_project
 from core.schema.records import Label
@@ -281,10 +275,7 @@ def test_the_command_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFix
     beside = (tmp_path / "trajectories.jsonl.failed.jsonl").read_text(encoding="utf-8")
     (failed,) = map(json.loads, beside.splitlines())
     assert failed["reasons"] == [
-        {
-            "reason": "wrong_label",
-            "why": "The audit says hallucinated, people decided supported.",
-        }
+        {"reason": "wrong_label", "why": "The audit says hallucinated, people decided supported."}
     ]
     assert main([*arguments, "--out", "-"]) == 0
     assert capsys.readouterr().out.encode() == out.read_bytes()

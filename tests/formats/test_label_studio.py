@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow, Read
 
@@ -30,37 +32,27 @@ def places(row: ExchangeRow) -> list[tuple[int, int]]:
     return [(span.start, span.end) for span in spans]
 
 
-def test_one_annotation_counts_in_one_unit() -> None:
-    (row,) = read(task(1, mark(2, 3, "a"), mark(9, 10, "b"))).rows
-    assert places(row) == [(1, 2), (7, 8)]
+A, FAR, NEAR = mark(2, 3, "a"), mark(9, 10, "b"), mark(7, 8, "b")
 
 
-def test_an_annotation_that_counts_code_points_keeps_them() -> None:
-    (row,) = read(task(1, mark(2, 3, "a"), mark(7, 8, "b"))).rows
-    assert places(row) == [(2, 3), (7, 8)]
-
-
-def test_the_rest_of_the_file_tells_where_an_annotation_does_not() -> None:
-    read_rows = read(task(1, mark(2, 3, "a")), task(2, mark(9, 10, "b"))).rows
-    assert [places(row) for row in read_rows] == [[(1, 2)], [(7, 8)]]
-
-
-def test_where_no_quote_decides_offsets_count_code_points() -> None:
-    assert places(read(task(1, mark(2, 3, "a"))).rows[0]) == [(2, 3)]
-
-
-def test_a_file_of_two_minds_decides_nothing_for_the_others() -> None:
-    found = read(
-        task(1, mark(2, 3, "a")),
-        task(2, mark(9, 10, "b")),
-        task(3, mark(7, 8, "b"), name="predictions"),
-    )
-    assert [places(row) for row in found.rows] == [[(2, 3)], [(7, 8)], [(7, 8)]]
-
-
-def test_an_annotation_without_quotes_follows_its_own_others() -> None:
-    (row,) = read(task(1, mark(2, 3, None), mark(9, 10, "b"))).rows
-    assert places(row) == [(1, 2), (7, 8)]
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ([task(1, A, FAR)], [[(1, 2), (7, 8)]]),  # one annotation counts in one unit
+        ([task(1, A, NEAR)], [[(2, 3), (7, 8)]]),  # and keeps code points where it counts them
+        ([task(1, A), task(2, FAR)], [[(1, 2)], [(7, 8)]]),  # the rest of the file tells
+        ([task(1, A)], [[(2, 3)]]),  # where no quote decides: code points
+        (
+            [task(1, A), task(2, FAR), task(3, NEAR, name="predictions")],
+            [[(2, 3)], [(7, 8)], [(7, 8)]],  # a file of two minds decides nothing for others
+        ),
+        ([task(1, mark(2, 3, None), FAR)], [[(1, 2), (7, 8)]]),  # without a quote: its own others
+    ],
+)
+def test_quotes_tell_what_offsets_count(
+    tasks: list[dict[str, Any]], expected: list[list[tuple[int, int]]]
+) -> None:
+    assert [places(row) for row in read(*tasks).rows] == expected
 
 
 def test_broken_tasks_do_not_decide_and_are_told() -> None:

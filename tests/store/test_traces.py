@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.runtime.errors import InputError
 from core.schema.events import (
-    ConsensusWeighed,
-    DebateDecided,
     DebateNoted,
     Event,
-    JudgementReached,
-    JudgementSampled,
-    LabelPredicted,
     MemoryUpdated,
-    ModelCalled,
-    PassagesFound,
     PersonSpoke,
     Reconsidered,
     ReflectionChanged,
     Remembered,
     ResponseRevised,
-    RoundSummarised,
     RunFailed,
     RunFinished,
     RunResumed,
@@ -33,35 +26,27 @@ from core.schema.events import (
     RunStopped,
     SoftLabel,
     SoftLabelled,
-    SpanProposed,
     SpanVoted,
     StatementFound,
     ToolCalled,
     ToolUse,
     TurnFinished,
     TurnStarted,
-    WordsScored,
 )
 from core.schema.records import (
-    Judgement,
-    ModelCall,
-    Passage,
     Plan,
-    Point,
     Project,
-    Quote,
     Run,
     Span,
     Statement,
     Turn,
     Verdict,
-    WordScore,
 )
 from core.store import Store, open_store
 from core.store.runs import RunFilter
 from core.store.sqlite import to_plain
 from core.store.traces import LONGEST_SAID, export_trace, import_trace
-from tests.fakes import make_case, make_passage
+from tests.fakes import make_case
 
 CASE = make_case("The tower is 512 m tall. 👩‍👩‍👧 <script>alert(1)</script>")
 TURN = Turn("Ada", "Rule checker", 1, 1, "deny", "hallucinated", "DENY. <b>It is 412 m.</b>")
@@ -177,101 +162,22 @@ def test_a_run_that_still_waits_has_nothing_to_take_along(store: Store) -> None:
 
 
 STARTED = {"kind": "run_started", "payload": to_plain(EVENTS[0])}
-LOST = {"at": 101.0, "statement": 3, "passages": []}
-ASTRAY = to_plain(SpanProposed(101.0, Span(0, 9, "elsewhere", 0.5, "contradicted", "Ada")))
-SURE = to_plain(SpanProposed(101.0, Span(0, 9, "The tower", 1.5, "contradicted", "Ada")))
-FOUND = to_plain(StatementFound(101.0, Statement(0, 0, 9, "The tower", "The tower")))
-BACKWARDS = Quote("tall", "verified", start=9, end=4)
-PASSAGE = make_passage("It is 412 m tall.")
-TOLD = {"kind": "turn_finished", "payload": to_plain(EVENTS[2])}
-ANOTHER = {
-    "kind": "run_started",
-    "payload": to_plain(RunStarted(1.0, make_case("Hm."), Plan(), ())),
-}
 
-
-def told(**fields: Any) -> dict[str, Any]:
-    turn = replace(TURN, **fields)
-    return {"kind": "turn_finished", "payload": to_plain(TurnFinished(103.0, turn, 2.0))}
-
-
-def pointed(start: int, end: int, weight: float = 0.5, quote: Quote | None = None) -> Any:
-    point = Point(0, "missing", start, end, "x", "not_in_source", "", "", weight, quote)
-    return told(points=(point,))
-
-
-def found(*passages: Passage) -> list[dict[str, Any]]:
-    payload = to_plain(PassagesFound(102.0, 0, passages))
-    return [
-        STARTED,
-        {"kind": "statement_found", "payload": FOUND},
-        {"kind": "passages_found", "payload": payload},
-    ]
-
-
-def concluded(p: float, confidence: float) -> dict[str, Any]:
-    verdict = Verdict("hallucinated", p, confidence, "because")
-    return {"kind": "label_predicted", "payload": to_plain(LabelPredicted(104.0, verdict))}
-
-
-def weighed(*weights: tuple[str, float]) -> dict[str, Any]:
-    payload = to_plain(ConsensusWeighed(103.0, "uniform", weights, 0.5))
-    return {"kind": "consensus_weighed", "payload": payload}
-
-
-def sampled(number: int, p: float = 0.5) -> dict[str, Any]:
-    judgement = Judgement("Judge", "supported", "It holds.", p=p)
-    payload = to_plain(JudgementSampled(103.0, judgement, number, "sample", 0.1))
-    return {"kind": "judgement_sampled", "payload": payload}
-
-
-def spoke(text: str) -> dict[str, Any]:
-    return {"kind": "person_spoke", "payload": to_plain(PersonSpoke(103.0, "Mira", text))}
+TOO_LONG: list[Event] = [
+    TurnFinished(103.0, replace(TURN, text="x" * (LONGEST_SAID + 1)), 2.0),
+    TurnFinished(103.0, replace(TURN, agent="x" * 5_000_000), 2.0),
+    ResponseRevised(103.0, "Writer", "x" * 5_000_000),
+    DebateNoted(101.0, "x" * 5_000_000),
+    PersonSpoke(103.0, "Mira", "x" * 10**6),
+]
 
 
 def as_row(event: Event) -> dict[str, Any]:
     return {"kind": event.kind, "payload": to_plain(event)}
 
 
-CONCLUDED = as_row(JudgementReached(103.5, Judgement("Judge", "supported", "It holds."), 0.1))
-CALL = ModelCall("1", "judge", "judge", "openai/x", "en/judge", "abc", 100, 20, 0.1, 1.0)
-
-
-def begun(number: int) -> dict[str, Any]:
-    return as_row(TurnStarted(101.0, "Ada", "m", number, 1))
-
-
-def took(**fields: Any) -> dict[str, Any]:
-    return as_row(TurnFinished(103.0, TURN, **({"seconds": 2.0} | fields)))
-
-
-def called_up(**fields: Any) -> dict[str, Any]:
-    return as_row(ModelCalled(102.0, replace(CALL, **fields)))
-
-
-def revised(text: str) -> dict[str, Any]:
-    return as_row(ResponseRevised(103.0, "Writer", text))
-
-
-def noted(text: str) -> dict[str, Any]:
-    return as_row(DebateNoted(101.0, text))
-
-
-def decided(then: str) -> dict[str, Any]:
-    return as_row(DebateDecided(101.0, True, "It is open.", then))
-
-
-def summed_up(number: int) -> dict[str, Any]:
-    return as_row(RoundSummarised(103.2, "Writer", number, "In brief."))
-
-
 def changed(trace: bytes, **fields: Any) -> bytes:
     return json.dumps(json.loads(trace) | fields).encode()
-
-
-def scored(*scores: WordScore, threshold: float = 0.4) -> dict[str, Any]:
-    payload = to_plain(WordsScored(104.5, "Reader", scores, threshold))
-    return {"kind": "words_scored", "payload": payload}
 
 
 USE = ToolUse(
@@ -289,11 +195,7 @@ AUDIT: list[Event] = [
 
 def audited(event: Event) -> list[dict[str, Any]]:
     """A trace's start with one statement, and an event that tells of its audit."""
-    return [
-        STARTED,
-        {"kind": "statement_found", "payload": FOUND},
-        {"kind": event.kind, "payload": to_plain(event)},
-    ]
+    return [STARTED, as_row(AUDIT[0]), as_row(event)]
 
 
 def called(**fields: Any) -> list[dict[str, Any]]:
@@ -305,54 +207,12 @@ def test_an_audit_plays_on_another_machine(store: Store) -> None:
     assert imported(exported(store, *events)) == ("finished", events)
 
 
-@pytest.mark.parametrize(
-    ("events", "message"),
-    [
-        (called(statement=1), "an audit of known statements"),
-        (called(statement=-1), "an audit of known statements"),
-        (audited(MemoryUpdated(1.0, replace(ENTRY, statement=7))), "audit of known statements"),
-        (audited(ReflectionChanged(1.0, replace(CHANGE, statement=7))), "known statements"),
-        (audited(ReflectionChanged(1.0, replace(CHANGE, because_of=(0, 7)))), "known statements"),
-        (called(start=4, end=9999), "a tool's finding to lie in the response"),
-        (called(start=-4, end=9), "a tool's finding to lie in the response"),
-        (called(start=9, end=9), "a tool's finding to lie in the response"),
-        (called(start=4, end=None), "a tool's finding to lie in the response"),
-        (called(start=None, end=9), "a tool's finding to lie in the response"),
-        (called(given="1 + 1"), "input and output as JSON objects"),
-        (called(given="[1]"), "input and output as JSON objects"),
-        (called(gave='"two"'), "input and output as JSON objects"),
-        (called(gave=""), "input and output as JSON objects"),
-        (called(gave='{"a":' * 5000 + "1" + "}" * 5000), "input and output as JSON objects"),
-        (called(p=1.5), "from 0 to 1"),
-        (audited(MemoryUpdated(1.0, replace(ENTRY, p=-0.5))), "from 0 to 1"),
-        (audited(StatementFound(1.0, Statement(1, 4, 9999, "x", "x"))), "statements that lie in"),
-        (audited(StatementFound(1.0, Statement(1, 9, 4, "x", "x"))), "statements that lie in"),
-    ],
-)
-def test_a_damaged_audit_is_refused_in_one_sentence(
-    trace: bytes, events: list[dict[str, Any]], message: str
-) -> None:
-    with elsewhere() as other:
-        with pytest.raises(InputError, match=message) as caught:
-            import_trace(other, changed(trace, events=events), "theirs", words)
-        assert "\n" not in str(caught.value)
-        assert next(other.db.query("SELECT count(*) AS n FROM runs"))["n"] == 0
-
-
-def voted(span: Span, p: float | None) -> dict[str, Any]:
-    payload = to_plain(SpanVoted(104.5, "one", "other", span, p, ""))
-    return {"kind": "span_voted", "payload": payload}
-
-
-def softened(*labels: SoftLabel) -> dict[str, Any]:
-    payload = to_plain(SoftLabelled(104.5, labels, 0.7, ("one", "other")))
-    return {"kind": "soft_labelled", "payload": payload}
-
-
 def test_what_a_panel_said_comes_along(trace: bytes) -> None:
     body = json.loads(trace)
     tower = Span(4, 9, "tower", 0.9, "wrong_entity", "one")
-    said = [voted(tower, 0.8), voted(tower, None), softened(SoftLabel(4, 9, 0.4, 0.8))]
+    votes = [SpanVoted(104.5, "one", "other", tower, p, "") for p in (0.8, None)]
+    soft = SoftLabelled(104.5, (SoftLabel(4, 9, 0.4, 0.8),), 0.7, ("one", "other"))
+    said = [*map(as_row, votes), as_row(soft)]
     body["events"][1:1] = said
     with elsewhere() as other:
         run_id = import_trace(other, json.dumps(body).encode(), "theirs", words)
@@ -360,95 +220,38 @@ def test_what_a_panel_said_comes_along(trace: bytes) -> None:
     assert kinds[1:4] == ["span_voted", "span_voted", "soft_labelled"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"format": "other"}, "a trace that Counterpoint exported"),
-        ({"version": 99}, "version 1, found 99"),
-        ({"events": []}, "a list of 1 to"),
-        ({"events": "none"}, "a list of 1 to"),
-        ({"events": [{"payload": {}}]}, "name its kind"),
-        ({"events": [{"kind": "lunch", "payload": {}}]}, "known kind of event, found “lunch”"),
-        ({"events": [{"kind": "run_finished", "payload": {}}]}, "missing required field"),
-        ({"case": {"id": 1}}, "Expected a Case"),
-        ({"case": None}, "Expected a Case"),
-        ({"plan": {"max_turns": "five"}}, "Expected a Plan"),
-        ({"started_at": "yesterday"}, "Expected a float"),
-        ({"started_at": 1e300}, "times after 1970"),
-        ({"events": [STARTED, {"kind": "passages_found", "payload": LOST}]}, "known statements"),
-        ({"events": [STARTED, {"kind": "span_proposed", "payload": ASTRAY}]}, "quote the response"),
-        ({"events": [STARTED, {"kind": "span_proposed", "payload": SURE}]}, "from 0 to 1"),
-        ({"events": [STARTED, scored(WordScore(4, 9999, 0.5))]}, "scores of words in their order"),
-        (
-            {"events": [STARTED, scored(WordScore(4, 9, 0.5), WordScore(8, 10, 0.5))]},
-            "scores of words in their order",
-        ),
-        ({"events": [STARTED, scored(WordScore(4, 9, 1.5))]}, "from 0 to 1"),
-        ({"events": [STARTED, scored(threshold=-1.0)]}, "from 0 to 1"),
-        ({"events": [STARTED, voted(Span(0, 3, "You", 0.5, "x", "one"), 0.5)]}, "quote the resp"),
-        ({"events": [STARTED, voted(Span(0, 3, "The", 0.5, "x", "one"), 1.5)]}, "from 0 to 1"),
-        ({"events": [STARTED, softened(SoftLabel(4, 9, 0.4, 1.8))]}, "from 0 to 1"),
-        (
-            {"events": [STARTED, softened(SoftLabel(4, 9, 0.4, 0.8), SoftLabel(8, 9, 0.1, 0.0))]},
-            "scores of words in their order",
-        ),
-        ({"events": [STARTED, TOLD, TOLD]}, "each turn once in the trace, found turn 1 again"),
-        ({"events": found(PASSAGE, PASSAGE)}, "each passage of a statement once"),
-        ({"events": found(replace(PASSAGE, start=9, end=3))}, "passages with a place"),
-        ({"events": [STARTED, pointed(4, 9999)]}, "points that lie in the response"),
-        ({"events": [STARTED, pointed(-4, 9)]}, "points that lie in the response"),
-        ({"events": [STARTED, pointed(0, 9, weight=7.0)]}, "from 0 to 1 in the trace, found 7.0"),
-        ({"events": [STARTED, pointed(0, 9, quote=BACKWARDS)]}, "quotes with a place"),
-        ({"events": [STARTED, told(quotes=(BACKWARDS,))]}, "quotes with a place"),
-        ({"events": [STARTED, told(confidence=-0.1)]}, "from 0 to 1"),
-        ({"events": [STARTED, concluded(1.2, 0.9)]}, "from 0 to 1 in the trace, found 1.2"),
-        ({"events": [STARTED, concluded(0.9, -0.9)]}, "from 0 to 1"),
-        ({"events": [STARTED, ANOTHER]}, "one response in the trace, found two"),
-        ({"events": [STARTED, weighed(("Ada", 0.9), ("Ben", 0.9))]}, "2 that sum to 1.8"),
-        ({"events": [STARTED, weighed(("Ada", 0.5), ("Ada", 0.5))]}, "weights of unlike agents"),
-        ({"events": [STARTED, weighed(("Ada", -1.0), ("Ben", 2.0))]}, "from 0 to 1"),
-        ({"events": [STARTED, weighed()]}, "0 that sum to 0"),
-        ({"events": [STARTED, sampled(0)]}, "numbered from 1 in the trace, found number 0"),
-        ({"events": [STARTED, sampled(1, p=7.0)]}, "from 0 to 1 in the trace, found 7.0"),
-        ({"events": [STARTED, sampled(1), sampled(1)]}, "each judgement once in the trace"),
-        ({"events": [STARTED, CONCLUDED, CONCLUDED]}, "one judgement at the debate’s end"),
-        ({"events": [STARTED, CONCLUDED, sampled(1)]}, "found another after it"),
-        ({"events": [STARTED, CONCLUDED, TOLD]}, "the judgement after all turns in the trace"),
-        ({"events": [STARTED, told(number=0)]}, "turns numbered from 1 .* found number 0"),
-        ({"events": [STARTED, told(number=10**30)]}, "turns numbered from 1"),
-        ({"events": [STARTED, begun(number=-1)]}, "turns numbered from 1"),
-        ({"events": [STARTED, told(round=-1)]}, "rounds numbered from 0 .* found number -1"),
-        ({"events": [STARTED, told(text="x" * (LONGEST_SAID + 1))]}, "texts of at most 1,000,000"),
-        ({"events": [STARTED, revised("x" * 5_000_000)]}, "found one of 5,000,000"),
-        ({"case": to_plain(make_case("x" * 5_000_000))}, "found one of 5,000,000"),
-        ({"events": [STARTED, told(agent="x" * 5_000_000)]}, "found one of 5,000,000"),
-        ({"events": [STARTED, noted("x" * 5_000_000)]}, "texts of at most 1,000,000"),
-        ({"events": [STARTED, decided("tribunal")]}, "a debate of ceda, .*found “tribunal”"),
-        ({"events": [STARTED, decided("adaptive")]}, "found “adaptive”"),
-        ({"plan": {"options": {"then": "tribunal"}}}, "a debate of ceda, .*found “tribunal”"),
-        ({"plan": {"max_turns": 10**30}}, "a number of turns in the trace, found 1e"),
-        ({"events": [STARTED, summed_up(1)]}, "rounds that were held .* found one of round 1"),
-        ({"events": [STARTED, TOLD, summed_up(2)]}, "rounds that were held"),
-        ({"events": [STARTED, summed_up(1), TOLD]}, "rounds that were held"),
-        ({"events": [STARTED, told(quotes=(Quote("q", "fuzzy", 1e308),))]}, "scored from 0 to 100"),
-        ({"events": [STARTED, took(seconds=1e308)]}, "seconds that can have passed"),
-        ({"events": [STARTED, took(cost=-1.0)]}, "a cost that can have been paid"),
-        ({"events": [STARTED, called_up(tokens_in=-1)]}, "a number of tokens"),
-        ({"events": [STARTED, called_up(cost=1e300)]}, "a cost that can have been paid"),
-        ({"plan": {"options": {"rounds": 10**8}}}, "0 to 20 rounds and samples"),
-        ({"plan": {"options": {"samples": -2}}}, "0 to 20 rounds and samples"),
-        ({"events": [STARTED, spoke(" ")]}, "remarks of 1 to 2,000 characters"),
-        ({"events": [STARTED, spoke("x" * 10**6)]}, "found one of 1,000,000"),
-    ],
-)
-def test_a_damaged_trace_is_refused_and_leaves_nothing(
-    trace: bytes, change: dict[str, Any], message: str
-) -> None:
+DAMAGED = json.loads((Path(__file__).parent / "damaged_traces.json").read_text(encoding="utf-8"))
+
+
+def assert_refused(data: bytes, message: str) -> None:
     with elsewhere() as other:
-        with pytest.raises(InputError, match=message):
-            import_trace(other, changed(trace, **change), "theirs", words)
-        assert next(other.db.query("SELECT count(*) AS n FROM runs"))["n"] == 0
-        assert next(other.db.query("SELECT count(*) AS n FROM cases"))["n"] == 0
+        with pytest.raises(InputError, match=message) as caught:
+            import_trace(other, data, "theirs", words)
+        assert "\n" not in str(caught.value)
+        for table in ("runs", "cases"):
+            assert next(other.db.query(f"SELECT count(*) AS n FROM {table}"))["n"] == 0
+
+
+@pytest.mark.parametrize("case", DAMAGED, ids=[case["says"] for case in DAMAGED])
+def test_a_damaged_trace_is_refused_and_leaves_nothing(trace: bytes, case: dict[str, Any]) -> None:
+    change = case["change"]
+    if isinstance(change.get("events"), list):
+        rows = [STARTED if row == "started" else row for row in change["events"]]
+        change = change | {"events": rows}
+    assert_refused(changed(trace, **change), case["says"])
+
+
+@pytest.mark.parametrize("event", TOO_LONG, ids=[event.kind for event in TOO_LONG])
+def test_a_text_that_no_page_could_draw_is_refused(trace: bytes, event: Event) -> None:
+    data = changed(trace, events=[STARTED, as_row(event)])
+    assert_refused(data, "texts of at most 1,000,000|remarks of 1 to 2,000 .* one of 1,000,000")
+
+
+def test_a_case_of_no_length_and_json_of_no_depth_are_refused(trace: bytes) -> None:
+    long = changed(trace, case=to_plain(make_case("x" * 5_000_000)))
+    assert_refused(long, "found one of 5,000,000")
+    deep = called(gave='{"a":' * 5000 + "1" + "}" * 5000)
+    assert_refused(changed(trace, events=deep), "input and output as JSON objects")
 
 
 @pytest.mark.parametrize("data", [b"", b"not json", b"[]", b"\xff\xfe", b'{"a": 1}'])

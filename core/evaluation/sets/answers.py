@@ -19,18 +19,12 @@ from core.evaluation.files import (
     data_files,
     json_object,
     keyed,
+    meanings,
     records,
     rows_in,
 )
 from core.exchange.packed import tarred
-from core.exchange.rows import (
-    FACT_IS_TRUE,
-    WRONG_IS_TRUE,
-    Record,
-    found_spans,
-    label_of,
-    word,
-)
+from core.exchange.rows import FACT_IS_TRUE, WRONG_IS_TRUE, Record, found_spans, label_of, word
 from core.schema.records import Label
 
 CLAIM_FILES = {
@@ -41,11 +35,8 @@ CLAIM_FILES = {
 PAPER = ("paper_title", "paper_author(s)", "paper_pub_year")
 COMPARED = "chinese_compared"
 QA_FILES = ("qa_cleaned*.json*", "qa_data*.json*", "final_english*.json*")
-YES_IS_WRONG: dict[str, Label] = {"yes": "hallucinated", "no": "supported"}
-HALUAGENT_ANSWERS: tuple[tuple[str, Label], ...] = (
-    ("right", "supported"),
-    ("hallucinated", "hallucinated"),
-)
+YES_IS_WRONG = meanings("halueval", "general")
+HALUAGENT_ANSWERS: Mapping[str, Label] = {"right": "supported", "hallucinated": "hallucinated"}
 JUDGE = "Llama-2-7B, fine-tuned (recorded)"
 TRANSLATE = "翻译"  # the word for "translate": the file holds these questions and those on dates
 # task -> (pattern of the file, language, field whose text is the evidence)
@@ -81,7 +72,6 @@ def load_answers(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
 
 
 def _is_of(task: str, record: Record) -> bool:
-    """Two tasks share a file: their questions tell them apart."""
     if task not in ("date", "translation"):
         return True
     return (TRANSLATE in record.text("question")) == (task == "translation")
@@ -117,12 +107,10 @@ def load_chinese(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
 
 
 def _texts(answers: Sequence[Record]) -> tuple[str, ...]:
-    """What these say; an answer without any text says nothing."""
     return tuple(_response(one) for one in answers if one.fields.get("response") not in (None, ""))
 
 
 def _response(answer: Record) -> str:
-    """The answer's text; some answers are bare numbers."""
     said = answer.fields.get("response")
     return str(said) if isinstance(said, int | float) else answer.text("response")
 
@@ -138,7 +126,6 @@ def load_claims(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]
 
 
 def _statement(claim: Record) -> str:
-    """The claim as one line: a sentence, a calculation with its result, or a paper."""
     if all(name in claim.fields for name in PAPER):
         title, authors, year = (claim.spare(name) for name in PAPER)
         return f"“{title}”, {authors}, {year}"
@@ -193,7 +180,7 @@ def _found(record: Record) -> tuple[str, ...]:
 def load_qa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     """Two rows a question: the right answer and the one that was made to be wrong."""
     for own, record in rows_in(folder, QA_FILES, split):
-        for kind, label in HALUAGENT_ANSWERS:
+        for kind, label in HALUAGENT_ANSWERS.items():
             question, answer = record.text("question"), record.text(f"{kind}_answer")
             texts = (record.text("knowledge"),)
             yield answered(f"{own}:{kind}", record, question, answer, label, documents=texts)
@@ -266,32 +253,16 @@ HALUAGENT: Mapping[str, Loader] = {
 
 JUDGED_ANSWER = re.compile(r"Q: (?P<question>.*?)\nA: (?P<answer>.*)\nTrue:\s*", re.DOTALL)
 CHOICE = re.compile(r"\s([A-Z]):")
-LISTS: tuple[tuple[str, Label], ...] = (
-    ("Incorrect Answers", "hallucinated"),
-    ("Correct Answers", "supported"),
-)
-KINDS: tuple[tuple[str, Label], ...] = (
-    ("Best Answer", "supported"),
-    ("Wrong_Answer", "hallucinated"),
-)
-YES_IS_TRUE: Mapping[str, Label] = {"yes": "supported", "no": "hallucinated"}
+LISTS: Mapping[str, Label] = {"Incorrect Answers": "hallucinated", "Correct Answers": "supported"}
+KINDS: Mapping[str, Label] = {"Best Answer": "supported", "Wrong_Answer": "hallucinated"}
+YES_IS_TRUE = meanings("truthfulqa", "finetune")
 DECISIONS = ("yes", "no", "maybe")
-ATOMIC: Mapping[str, Label | None] = {"s": "supported", "ns": "hallucinated", "ir": None}
-TRIPLETS: Mapping[str, Label] = {
-    "entailment": "supported",
-    "neutral": "unclear",
-    "contradiction": "hallucinated",
-}
+ATOMIC, TRIPLETS = meanings("factscore"), meanings("refchecker", "triplets")
 WORST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 SETTINGS = ("accurate_context/*.json", "noisy_context/*.json", "zero_context/*.json", "*.json")
 OPEN_FACTS: Mapping[str, Label] = {**FACT_IS_TRUE, "na": "unclear", "unknown": "unclear"}
-STANCES: Mapping[str, Label] = {
-    "completely-support": "supported",
-    "partially-support": "unclear",
-    "irrelevant": "unclear",
-    "refute": "hallucinated",
-}
-VERDICTS: Mapping[str, Label] = {**FACT_IS_TRUE, "not_enough_evidence": "unclear"}
+STANCES = meanings("factcheck_gpt", "subtask3")
+VERDICTS = meanings("factcheck_gpt", "subtask4")
 FACTBENCH = ("Factbench*.jsonl",)
 STANCE_FILES = "subtasks/subtask3*.jsonl"
 
@@ -300,8 +271,8 @@ def load_truthfulqa(folder: Path, task: str, split: str | None) -> Iterator[Gold
     """One row for each listed answer, true or false; there is no evidence."""
     for own, record in rows_in(folder, ("TruthfulQA*.csv",), split):
         question = record.text("Question")
-        parted = {field: record.text(field).split(";") for field, _ in LISTS}
-        listed = {one.strip(): label for field, label in LISTS for one in parted[field]}
+        parted = {field: record.text(field).split(";") for field in LISTS}
+        listed = {one.strip(): label for field, label in LISTS.items() for one in parted[field]}
         listed.pop("", None)
         for number, (answer, label) in enumerate(listed.items(), start=1):
             yield answered(f"{own}:{number}", record, question, answer, label)
@@ -324,7 +295,7 @@ def load_halluqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow
         question = record.text("Question")
         found = [
             (record.spare(field), label)
-            for start, label in KINDS
+            for start, label in KINDS.items()
             for field in record.fields
             if field.startswith(start) and record.spare(field)
         ]
@@ -398,7 +369,6 @@ def load_factscore(folder: Path, task: str, split: str | None) -> Iterator[GoldR
 
 
 def _parts(record: Record, name: str) -> list[Record]:
-    """The objects of a list that may be null."""
     return [] if record.fields.get(name) is None else record.records(name)
 
 
@@ -428,12 +398,9 @@ def load_halueval2(folder: Path, task: str, split: str | None) -> Iterator[GoldR
 
 def _judged(folder: Path, name: str) -> dict[str, tuple[str, ...]]:
     """What the model said of each fact of each answer; nothing where the file is not there."""
-    for path in (folder / f"{name}.gz", folder / name):
-        if path.is_file():
-            return {
-                _key(one): tuple(map(word, one.items("chatgpt_judge"))) for one in records(path)
-            }
-    return {}
+    there = [path for path in (folder / f"{name}.gz", folder / name) if path.is_file()]
+    found = (one for path in there[:1] for one in records(path))
+    return {_key(one): tuple(map(word, one.items("chatgpt_judge"))) for one in found}
 
 
 def _key(record: Record) -> str:
@@ -441,7 +408,6 @@ def _key(record: Record) -> str:
 
 
 def _first_word(said: str) -> Label | None:
-    """A judgement may go on with a corrected fact; “unknown” is unclear."""
     known = (label for start, label in FACT_IS_TRUE.items() if said.startswith(start))
     return next(known, "unclear") if said else None
 
@@ -503,7 +469,6 @@ def load_verdicts(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
 
 
 def _prompts(folder: Path) -> dict[str, str]:
-    """The prompt that each claim came from, as far as the whole benchmark is there."""
     found: dict[str, str] = {}
     for path in sorted(folder.glob("factcheck-GPT-benchmark.jsonl*")):
         for record in records(path):

@@ -1,11 +1,12 @@
 """Claims and hypotheses against evidence, in texts and images: fact checking, inference, dialogue.
 
-Most are tables or JSON of evidence, claim and label, which `PairLoader` reads whatever the columns
-are called; the others (HallusionBench, Bingo, Fakeddit among them) have a loader of their own.
+Most are tables or JSON of evidence, claim and label, whose columns `pairs.csv` names.
+The others have a loader of their own.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from core.evaluation.files import (
     answered,
     data_files,
     json_lines,
+    meanings,
     read_member,
     records,
     row_id,
@@ -133,124 +135,61 @@ PICTURES: Mapping[str, Loader] = {
 }
 
 
-Labels = Mapping[str, Label | None]
 JSON, TABLES = ("*.json", "*.jsonl"), ("*.jsonl", "*.json", "*.tsv", "*.csv")
 BRACKETS = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
 }  # fmt: skip
-FEVER: Labels = {
-    "supports": "supported",
-    "refutes": "hallucinated",
-    "not enough info": "unclear",
-    "not_enough_info": "unclear",
-}
-CLIMATE: Labels = {**FEVER, "disputed": "unclear"}
-THREE: Labels = {
-    "entailment": "supported",
-    "contradiction": "hallucinated",
-    "neutral": "unclear",
-}
-LETTERS: Labels = {"e": "supported", "c": "hallucinated", "n": "unclear"}
-HEALTHVER: Labels = {"supports": "supported", "refutes": "hallucinated", "neutral": "unclear"}
-COVID: Labels = {
-    "entailment": "supported",
-    "not_entailment": "hallucinated",
-    "supported": "supported",
-    "refuted": "hallucinated",
-}
-AVERITEC: Labels = {
-    "supported": "supported",
-    "refuted": "hallucinated",
-    "not enough evidence": "unclear",
-    "conflicting evidence/cherrypicking": "unclear",
-}
-# What is not entailed may be contradicted or undecided: the evidence does not decide.
-TWO: Labels = {"entailment": "supported", "not_entailment": "unclear"}
-NOT_ENTAILED: Labels = {"entailment": "supported", "neutral": "unclear"}
-OCNLI: Labels = {**THREE, "-": None}
-BEGIN: Labels = {
-    "fully attributable": "supported",
-    "not fully attributable": "hallucinated",
-    "generic": "unclear",
-}
-Q2: Labels = {"0": "supported", "1": "hallucinated"}
-WICE: Labels = {
-    "supported": "supported",
-    "partially_supported": "hallucinated",
-    "not_supported": "hallucinated",
-}
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Names of the fields, the first that a row has is read; `group` falls back to the evidence."""
-
-    claim: tuple[str, ...]
-    evidence: tuple[str, ...]
-    label: tuple[str, ...]
-    question: tuple[str, ...] = ()
-    group: tuple[str, ...] = ()
-
-
-SYMMETRIC = Columns(("claim", "sentence2"), ("evidence", "sentence1"), ("gold_label", "label"))
-HEALTH = Columns(("claim",), ("evidence",), ("label",), group=("question",))
-# The dev file of covidfact and both of scifact call the label's column "entailment".
-FACT = Columns(
-    ("Sentence2", "sentence2", "claim"), ("sentence1", "evidence"), ("label", "entailment")
-)
-SENTENCES = Columns(("sentence2",), ("sentence1",), ("gold_label", "label"))
-PREMISES = Columns(("hypothesis", "Hypothesis"), ("premise", "Premise"), ("label", "Label"))
-LAST = Columns(("sentence2", "Sentence2"), ("sentence1",), ("label", "entailment"))
-ANLI = Columns(("statement", "hypothesis"), ("context", "premise"), ("gold_label", "label"))
-SICK = Columns(
-    ("sentence_B",),
-    ("sentence_A",),
-    ("entailment_label", "entailment_judgment"),
-    group=("sentence_A_original",),
-)
-HELP = Columns(("new_sentence",), ("ori_sentence",), ("gold_label",), group=("filename",))
-TURNS = Columns(("response",), ("knowledge",), ("begin_label",), ("message",))
+FEVER, AVERITEC, WICE = map(meanings, ("fever", "entailment_averitec", "entailment_wice"))
+CLIMATE = meanings("entailment_climate_fever", "claims")
+CROSSED = meanings("entailment_q2", "cross_annotation")
 
 
 @dataclass(frozen=True)
 class PairLoader:
-    """A loader for one set: files by pattern, one row a record."""
+    """One row a record of tables or JSON, as a line of `pairs.csv` has its set.
 
-    columns: Columns
-    labels: Labels
-    patterns: tuple[str, ...] = TABLES
-    language: str = "en"
-    member: str = ""  # the file to read inside each zip
-    is_tied: bool = False
+    Of several names of a field the first that a row has is read. `files` are patterns, `member` is
+    the file to read inside each zip; rows that are `tied` share a group (see `tied`). `group` falls
+    back to the evidence, and that to the claim where the set has none.
+    """
+
+    set: str
+    claim: str
+    evidence: str
+    label: str
+    question: str
+    group: str
+    files: str
+    language: str
+    member: str
+    tied: str
 
     def __call__(self, folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
         """The set's rows; the task is not looked at, a loader stands for one."""
-        paths = data_files(folder, self.patterns, split)
+        paths = data_files(folder, self.files.split() or TABLES, split)
         rows = (row for path in paths for row in self._rows(path, folder))
-        return tied(rows) if self.is_tied else rows
+        return tied(rows) if self.tied else rows
 
     def _rows(self, path: Path, folder: Path) -> Iterator[GoldRow]:
+        labels, evidence = meanings(self.set), self.evidence.split()
         if path.suffix == ".zip":
             found = json_lines(read_member(path, self.member), f"{path}/{self.member}")
         else:
             found = records(path)
         for record in found:
-            row = self._row(record, row_id(path, folder, record.line))
-            if row.label is not None:
-                yield row
+            texts = (_evidence(record, *evidence),) if evidence else ()
+            claim = _clean(record.text(*self.claim.split()))
+            label = record.chosen(labels, *self.label.split())
+            group = record.spare(*self.group.split()) or (texts or (claim,))[0]
+            if label is not None:
+                yield GoldRow(
+                    row_id(path, folder, record.line), record.place, claim, label, group,
+                    self.language, record.spare(*self.question.split()), texts,
+                )  # fmt: skip
 
-    def _row(self, record: Record, own: str) -> GoldRow:
-        columns, evidence = self.columns, _evidence(record, *self.columns.evidence)
-        return GoldRow(
-            id=own,
-            place=record.place,
-            response=_clean(record.text(*columns.claim)),
-            label=record.chosen(self.labels, *columns.label),
-            group=record.spare(*columns.group) or evidence,
-            language=self.language,
-            question=record.spare(*columns.question),
-            documents=(evidence,),
-        )
+
+with (Path(__file__).parent / "pairs.csv").open(encoding="utf-8", newline="") as file:
+    PAIRS = {line["set"]: PairLoader(**line) for line in csv.DictReader(file)}
 
 
 def _evidence(record: Record, *names: str) -> str:
@@ -288,15 +227,7 @@ def tied(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
     return (replace(row, group=root(row.group)) for row in kept)
 
 
-def _fever(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Claims alone: the evidence pages are titles without text."""
-    for own, record in rows_in(folder, JSON, split):
-        claim, label = _clean(record.text("claim")), record.chosen(FEVER, "label")
-        yield GoldRow(own, record.place, claim, label, claim)
-
-
 def _averitec(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Each question with its answers is one document."""
     for own, record in rows_in(folder, JSON, split):
         claim, label = _clean(record.text("claim")), record.chosen(AVERITEC, "label")
         texts = tuple(_answered(question) for question in record.records("questions"))
@@ -304,7 +235,6 @@ def _averitec(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
 
 
 def _answered(question: Record) -> str:
-    """Question and answers as one text; a yes or no is followed by its reason."""
     said = [question.text("question")]
     for answer in question.records("answers"):
         said += [answer.text("answer"), answer.spare("boolean_explanation")]
@@ -312,7 +242,6 @@ def _answered(question: Record) -> str:
 
 
 def _climate(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`pairs`: a claim with each of its sentences; `claims`: with all of them."""
     for own, record in rows_in(folder, ("*.jsonl",), split):
         claim, items = _clean(record.text("claim")), record.records("evidences")
         texts = tuple(_clean(item.text("evidence")) for item in items)
@@ -346,14 +275,12 @@ def _texts(record: Record, name: str) -> tuple[str, ...]:
 
 
 def _help(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """The tokens of its treebank join words with a tilde."""
-    for row in PairLoader(HELP, NOT_ENTAILED)(folder, task, split):
+    for row in PAIRS["entailment_help"](folder, task, split):
         texts = tuple(text.replace("~", " ") for text in row.documents)
         yield replace(row, response=row.response.replace("~", " "), documents=texts)
 
 
 def _dialfact(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Each evidence sentence is a document under its page's title."""
     for own, record in rows_in(folder, ("*.jsonl",), split):
         response, turns = _clean(record.text("response")), record.texts("context")
         yield GoldRow(
@@ -368,7 +295,6 @@ def _dialfact(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
 
 
 def _titled(record: Record) -> Iterator[str]:
-    """Title and sentence of each piece: [title, address, sentence, number]."""
     for piece in record.items("evidence_list"):
         if not isinstance(piece, list) or len(piece) < 3 or not isinstance(piece[2], str):
             raise record.broken("evidence_list to hold lists of title, address, sentence", piece)
@@ -377,17 +303,15 @@ def _titled(record: Record) -> Iterator[str]:
 
 
 def _q2(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`responses`: the file's name is the label."""
     for own, record in rows_in(folder, ("*_consistent.csv", "*_inconsistent.csv"), split):
         label: Label = "hallucinated" if "_inconsistent" in own else "supported"
         yield _turn(record, own, "response", label)
 
 
 def _q2_crossed(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`cross_annotation`: two systems' responses a line, each with its own label."""
     for own, record in rows_in(folder, ("cross_annotation*.csv",), split):
         for number, system in enumerate(("dodeca", "memnet")):
-            label = record.chosen(Q2, f"{system}_label")
+            label = record.chosen(CROSSED, f"{system}_label")
             yield _turn(record, f"{own}:{number}", f"{system}_response", label)
 
 
@@ -441,29 +365,11 @@ def _unsupported(record: Record) -> tuple[GoldSpan, ...]:
 
 
 CLAIMS: Mapping[str, Loader] = {
-    "fever": _fever,
-    "fever_symmetric": PairLoader(SYMMETRIC, FEVER, is_tied=True),
+    **PAIRS,
     "entailment_averitec": _averitec,
     "entailment_climate_fever": _climate,
-    "entailment_covidfact": PairLoader(FACT, COVID),
     "entailment_fm2": _fool_me_twice,
-    "entailment_healthver": PairLoader(HEALTH, HEALTHVER),
-    "entailment_scifact_rte": PairLoader(FACT, TWO, is_tied=True),
-    "entailment_anli": PairLoader(ANLI, LETTERS),
-    "entailment_breaking_nli": PairLoader(
-        SENTENCES, THREE, ("*.zip", "*.jsonl"), member="data/dataset.jsonl"
-    ),
-    "entailment_cad_nli": PairLoader(SENTENCES, THREE, is_tied=True),
-    "entailment_conjnli": PairLoader(PREMISES, THREE),
-    "entailment_control": PairLoader(PREMISES, LETTERS),
     "entailment_help": _help,
-    "entailment_lingnli": PairLoader(PREMISES, THREE, ("*/*.jsonl",)),
-    "entailment_med": PairLoader(SENTENCES, NOT_ENTAILED, is_tied=True),
-    "entailment_ocnli": PairLoader(SENTENCES, OCNLI, language="zh"),
-    "entailment_rte": PairLoader(LAST, TWO),
-    "entailment_sanli": PairLoader(PREMISES, LETTERS, ("*/*.jsonl",)),
-    "entailment_sick": PairLoader(SICK, THREE),
-    "entailment_begin": PairLoader(TURNS, BEGIN, ("*.tsv",)),
     "entailment_dialfact": _dialfact,
     "entailment_q2/responses": _q2,
     "entailment_q2/cross_annotation": _q2_crossed,

@@ -66,9 +66,11 @@ def load_recorded(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
     answers = {row.id: row for row in load_responses(folder, "responses", None)}
     for path in data_files(folder, ("error_detection_outputs.zip",)):
         for member, record in _records(path, split):
-            row = _recorded(record, member, answers)
-            if row:
-                yield row
+            if answer := answers.get(record.inner("metadata").text("id")):
+                by = member.removeprefix("error_detection_outputs/").removesuffix(".jsonl")
+                own, said = f"{member}:{answer.id}", _verdict(record)
+                place = record.place
+                yield replace(answer, id=own, place=place, recorded=said, recorded_by=by)
 
 
 def load_cases(folder: Path) -> list[RecordedCase]:
@@ -89,22 +91,8 @@ def load_cases(folder: Path) -> list[RecordedCase]:
 
 
 def _verdict(record: Record) -> Label:
-    """What a detector said; `unclear` where it could not be read."""
     is_read = record.fields.get("prediction") is not None
     return record.chosen(LABELS, "prediction") if is_read else "unclear"
-
-
-def _recorded(record: Record, member: str, answers: Mapping[str, GoldRow]) -> GoldRow | None:
-    answer = answers.get(record.inner("metadata").text("id"))
-    if not answer:
-        return None
-    return replace(
-        answer,
-        id=f"{member}:{answer.id}",
-        place=record.place,
-        recorded=_verdict(record),
-        recorded_by=member.removeprefix("error_detection_outputs/").removesuffix(".jsonl"),
-    )
 
 
 def _records(path: Path, split: str | None) -> Iterator[tuple[str, Record]]:
@@ -156,7 +144,6 @@ NO_WORDS = ("null", "")
 
 @contextmanager
 def _at(record: Record) -> Iterator[None]:
-    """Name the record's place in errors of an import's reader, which knows none."""
     try:
         yield
     except InputError as error:
@@ -204,7 +191,6 @@ def load_mushroom(folder: Path, task: str, split: str | None) -> Iterator[GoldRo
 
 
 def _contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
-    """The evidence of each item by its id; none where the file is not there."""
     for name in (f"{language}.jsonl.gz", f"{language}.jsonl"):
         path = folder / f"context_{kind}" / name
         if path.is_file():
@@ -218,13 +204,9 @@ def _mushroom_row(
     with _at(record):
         row = mushroom_row(record)
     own = row.id if row.golds else f"{path.name.split('.jsonl')[0]}:{record.line}"
-    context = contexts.get(own, "")
     made = _row(own, record, row, record.text("model_input"), language)
-    return replace(
-        made,
-        documents=(context,) if context.strip() else (),
-        soft=tuple(sorted(made.soft, key=lambda one: one.start)),
-    )
+    texts = tuple(text for text in (contexts.get(own, ""),) if text.strip())
+    return replace(made, documents=texts, soft=tuple(sorted(made.soft, key=lambda s: s.start)))
 
 
 def load_haluquestqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
@@ -278,7 +260,6 @@ def load_xsum_factuality(folder: Path, task: str, split: str | None) -> Iterator
 
 
 def _summaries(path: Path) -> Iterator[tuple[str, list[Record]]]:
-    """The lines on each summary: several annotators, several spans each."""
     found: dict[str, list[Record]] = {}
     for record in records(path):
         found.setdefault(xsum_name(record), []).append(record)

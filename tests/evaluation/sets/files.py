@@ -6,17 +6,10 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from core.evaluation.files import GoldRow
-
-
-class Loader(Protocol):
-    """How the loader of a set is called: its folder, its task, the split of its files."""
-
-    def __call__(self, folder: Path, task: str, split: str | None) -> Iterator[GoldRow]: ...
+from core.evaluation.files import GoldRow, Loader
 
 
 def write(path: Path, text: str) -> Path:

@@ -1,4 +1,4 @@
-"""Rows without a label can be run; archives are read in memory and with limits."""
+"""Archives of recorded debates are read in memory and with limits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.evaluation.sets.answers import load_ape, load_debates, load_human_eval
+from core.evaluation.sets.answers import load_debates
 from core.runtime.errors import InputError
-from tests.evaluation.sets.files import load, write_lines
+from tests.evaluation.sets.files import load
 
 DEBATE = {"source": "灯塔很高。", "debate translation": "The tower is high.", "players": {}}
 
@@ -57,14 +57,3 @@ def test_an_archive_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:60])
     with pytest.raises(InputError, match=r"Debates\.tar\.gz"):
         load(load_debates, tmp_path)
-
-
-def test_problems_come_with_their_reference(tmp_path: Path) -> None:
-    code = {"task_id": "Ours/0", "prompt": "def f():", "canonical_solution": "    return 1\n"}
-    write_lines(tmp_path / "HumanEval.jsonl.gz", [code])
-    word = {"id": "1", "original_text": "三加四是多少？", "ans": "7", "equation": "x=3+4"}
-    write_lines(tmp_path / "valid.ape.json.gz", [word])
-    [row] = load(load_human_eval, tmp_path)
-    assert (row.id, row.response, row.label) == ("Ours/0", "    return 1\n", None)
-    [row] = load(load_ape, tmp_path)
-    assert (row.response, row.label, row.language) == ("7", None, "zh")
