@@ -10,8 +10,8 @@ from typing import Any
 
 import streamlit as st
 
-from components.app import login, state
-from components.widgets.controls import button, problem_kept, show_problem, table
+from components.app import state
+from components.widgets.controls import ask, button, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, counted, escaped
 from core.learning.data_quality import advice
 from core.learning.retrain import rescore, waiting_runs
@@ -59,19 +59,14 @@ def _ask(active: str) -> None:
     if not waiting:
         st.markdown(f"Every run's verdict is by **{escaped(active)}** already.")
         return
+    runs = counted(waiting, "run")
     st.markdown(
-        f"**{counted(waiting, 'run')}** of all projects would get a verdict by "
+        f"**{runs}** of all projects would get a verdict by "
         f"**{escaped(active)}**, in about {max(1, round(waiting / A_SECOND))} s. History and the "
         "runs then show the new one, with who asked for it; on Calibration they count for it and "
         "no longer for the version before."
     )
-    button(
-        f"Score {counted(waiting, 'run')}", "retrain.rescore.agree", _agree, active, type="primary"
-    )
-
-
-def _agree(active: str) -> None:
-    st.session_state[AGREED] = active
+    button(f"Score {runs}", "retrain.rescore.agree", ask, AGREED, active, type="primary")
 
 
 def _score(active: str) -> None:
@@ -141,14 +136,10 @@ def draw_material() -> None:
             delta_color="off",
             delta_arrow="off",
         )
-    columns[2].metric(
-        "Held out",
-        data.held,
-        help="A quarter of the cases is never trained on: on them versions are compared.",
-    )
-    columns[3].metric(
-        "Not usable", sum(data.unusable.values()), help="Why is said under Where they come from."
-    )
+    told = "A quarter of the cases is never trained on: on them versions are compared."
+    columns[2].metric("Held out", data.held, help=told)
+    told = "Why is said under Where they come from."
+    columns[3].metric("Not usable", sum(data.unusable.values()), help=told)
     if words := _needed(data):
         st.info(words, icon=":material/info:")
     _draw_conflicts()
@@ -165,12 +156,12 @@ def _needed(data: Overview) -> str:
         )
     rare = min(LABELS, key=lambda label: data.labels[label])
     share = data.labels[rare] / (sum(data.labels.values()) or 1)
-    if share < LOPSIDED:
-        return (
-            f"Only {share:.0%} are {rare}: more {rare} cases would teach more than others. "
-            f"Filter History by {LABEL_WORDS[rare].lower()} to find some."
-        )
-    return ""
+    if share >= LOPSIDED:
+        return ""
+    return (
+        f"Only {share:.0%} are {rare}: more {rare} cases would teach more than others. "
+        f"Filter History by {LABEL_WORDS[rare].lower()} to find some."
+    )
 
 
 def _draw_conflicts() -> None:
@@ -187,14 +178,21 @@ def _draw_conflicts() -> None:
 
 
 def _draw_origins(data: Overview) -> None:
-    people, languages, origins = st.columns([6, 6, 7])
-    with people:
-        _table("Person", _named(data.counts.by_person), "retrain.people")
-    with languages:
-        _table("Language", data.counts.by_language, "retrain.languages")
-    with origins:
-        by_origin = {ORIGIN_WORDS[name]: own for name, own in data.counts.by_origin.items()}
-        _table("Source", by_origin, "retrain.origins")
+    by_origin = {ORIGIN_WORDS[name]: own for name, own in data.counts.by_origin.items()}
+    for column, name, counts, key in zip(
+        st.columns([6, 6, 7]),
+        ("Person", "Language", "Source"),
+        (_named(data.counts.by_person), data.counts.by_language, by_origin),
+        ("people", "languages", "origins"),
+        strict=True,
+    ):
+        rows: list[dict[str, Any]] = [
+            {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in LABELS}
+            for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
+        ]
+        if rows:
+            with column:
+                table(rows, f"retrain.{key}", height="content" if len(rows) < 12 else 420)
     st.caption(
         "Each run counts once, with what its case was settled as, else with its newest answer, "
         "under whoever gave that. Held-out cases are among them."
@@ -205,22 +203,11 @@ def _draw_origins(data: Overview) -> None:
 
 def _named(by_person: Mapping[tuple[str, str], Mapping[Label, int]]) -> dict[str, Counter[Label]]:
     """Counts by name; with login, people of other projects have none here."""
-    visible: dict[str, bool] = {}
     with state.open_store() as store:
-        for project_id, _ in by_person:
-            if project_id not in visible:
-                visible[project_id] = not login.is_on() or state.may_see(store, project_id)
+        projects = {project_id for project_id, _ in by_person}
+        seen = {one for one in projects if state.may_see(store, one)}
     found: dict[str, Counter[Label]] = {}
     for (project_id, name), own in by_person.items():
-        shown = name if visible[project_id] else ELSEWHERE
+        shown = name if project_id in seen else ELSEWHERE
         found.setdefault(shown, Counter()).update(own)
     return found
-
-
-def _table(name: str, counts: Mapping[str, Mapping[Label, int]], key: str) -> None:
-    rows: list[dict[str, Any]] = [
-        {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in LABELS}
-        for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
-    ]
-    if rows:
-        table(rows, key, height="content" if len(rows) < 12 else 420)

@@ -8,13 +8,13 @@ from typing import Any
 
 import streamlit as st
 
-from components.app import login, state
+from components.app import state
 from components.app.state import KeptResult, keep_result, kept_result
 from components.learn.learning_material import material
 from components.learn.versions import choose_newest
 from components.review.review_queue import rules_of
 from components.widgets.charts import curve_figure, loss_figure
-from components.widgets.controls import button, link, problem_kept, show_problem
+from components.widgets.controls import button, link, problem_kept, show_problem, table
 from components.widgets.wording import (
     LABEL_WORDS,
     clipped,
@@ -52,19 +52,31 @@ def draw_gain(mark: Mark) -> None:
         return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
 
     with st.expander("What more cases would add", icon=":material/show_chart:"):
-        last = _draw_button(CURVE, "Count it", "Count again", "retrain.curve.count", curve, mark)
-        if last is not None:
-            _draw(last.value, last.at)
+        words = ("Count it", "Count again")
+        last = _draw_button(CURVE, words, "retrain.curve.count", curve, mark)
+        if last is None:
+            return
+        found: Curve = last.value
+        st.markdown(f"**{advice(material().missing, found)}**")
+        st.plotly_chart(curve_figure(found), key="retrain.curve.figure", width="stretch")
+        st.caption(
+            f"Counted on {when(last.at)} from {found.cases} cases: a quick stand-in for the "
+            "classifier learns from more and more of them and is asked about others, five times "
+            "over. Bars hold 95 of 100 resamples of the cases. Balanced accuracy is the mean share "
+            "of each label that is recognised; AUROC is how often a hallucinated case gets the "
+            "higher probability. Both are 0.5 for one that always says the same."
+        )
 
 
 def _draw_button(
-    name: str, first: str, again: str, key: str, count: Counting, mark: Mark
+    name: str, words: tuple[str, str], key: str, count: Counting, mark: Mark
 ) -> KeptResult | None:
     """The result kept under a name, below a button where there is none or answers came since."""
     last = kept_result(name)
+    first, again = words
     is_old = last is not None and last.mark != mark
-    words = f"{again}: answers came since" if is_old else first
-    if (last is None or is_old) and st.button(words, key=key, icon=":material/calculate:"):
+    label = f"{again}: answers came since" if is_old else first
+    if (last is None or is_old) and st.button(label, key=key, icon=":material/calculate:"):
         _count(name, count, mark)
         st.rerun()
     if problem := st.session_state.pop(f"retrain.problem.{name}", ""):
@@ -87,18 +99,6 @@ def _count(name: str, count: Counting, mark: Mark) -> None:
         st.session_state[f"retrain.problem.{name}"] = str(error)
 
 
-def _draw(curve: Curve, at: float) -> None:
-    st.markdown(f"**{advice(material().missing, curve)}**")
-    st.plotly_chart(curve_figure(curve), key="retrain.curve.figure", width="stretch")
-    st.caption(
-        f"Counted on {when(at)} from {curve.cases} cases: a quick stand-in for the classifier "
-        "learns from more and more of them and is asked about others, five times over. Bars hold "
-        "95 of 100 resamples of the cases. Balanced accuracy is the mean share of each label that "
-        "is recognised; AUROC is how often a hallucinated case gets the higher probability. Both "
-        "are 0.5 for one that always says the same."
-    )
-
-
 def draw_doubts(mark: Mark) -> None:
     """The button, and what was found last; `mark` is that of the present answers."""
     with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
@@ -108,7 +108,7 @@ def draw_doubts(mark: Mark) -> None:
             "some of these labels are right, and the model is wrong."
         )
         last = _draw_button(
-            DOUBTS, "Look for them", "Look again", "retrain.doubts.look", _doubts, mark
+            DOUBTS, ("Look for them", "Look again"), "retrain.doubts.look", _doubts, mark
         )
         if last is not None:
             _draw_found(last.value, last.at)
@@ -120,11 +120,7 @@ def _doubts(material: Sequence[Taught], progress: Progress) -> Doubts:
 
 def _draw_found(found: Doubts, at: float) -> None:
     with state.open_store() as store:
-        mine = [
-            doubt
-            for doubt in found.found
-            if not login.is_on() or state.may_see(store, doubt.taught.project_id)
-        ]
+        mine = [one for one in found.found if state.may_see(store, one.taught.project_id)]
     looked = f"{counted(found.looked_at, 'answer')} looked at on {when(at)}"
     if found.looked_at < found.all:
         looked += f", the newest of {found.all:,}"
@@ -140,11 +136,8 @@ def _draw_found(found: Doubts, at: float) -> None:
 def _draw_doubt(doubt: Doubt, found_at: float) -> None:
     one = doubt.taught
     with state.open_store() as store:
-        opened = [
-            entry
-            for entry in store.handlings.of_case(one.case_id)
-            if entry.did == "opened" and entry.at >= found_at
-        ]
+        handled = store.handlings.of_case(one.case_id)
+    is_open = any(entry.did == "opened" and entry.at >= found_at for entry in handled)
     with st.container(border=True):
         left, right = st.columns([5, 3], vertical_alignment="center")
         left.markdown(
@@ -154,18 +147,15 @@ def _draw_doubt(doubt: Doubt, found_at: float) -> None:
         )
         with right.container(horizontal=True, horizontal_alignment="right"):
             link("pages/check/run.py", "Open the run", "open_in_new", run=one.row.run_id)
-            if opened:
+            if is_open:
                 st.badge("back in the queue", icon=":material/check:", color="green")
             else:
-                button(
-                    "Ask again",
-                    f"retrain.doubts.ask.{one.case_id}",
-                    _ask_again,
-                    doubt,
-                    icon="undo",
-                    help="Gives the case back to the review queue, first to who answered it. "
-                    "What they said stands until they answer anew.",
+                told = (
+                    "Gives the case back to the review queue, first to who answered it. What they "
+                    "said stands until they answer anew."
                 )
+                key = f"retrain.doubts.ask.{one.case_id}"
+                button("Ask again", key, _ask_again, doubt, icon="undo", help=told)
 
 
 def _ask_again(doubt: Doubt) -> None:
@@ -174,7 +164,8 @@ def _ask_again(doubt: Doubt) -> None:
     with problem_kept(f"retrain.problem.{DOUBTS}"):
         with state.open_store() as store:
             project = store.projects.get(one.project_id)
-            if project is None or not _is_queued(one.case_id, one.row.run_id, now):
+            is_queued = store.queue.get(one.case_id) or enqueue(store, one.row.run_id, now)
+            if project is None or not is_queued:
                 raise ReviewError("This case cannot be asked about: it is not there any more.")
             with store.writing():
                 by = state.require(store, project.id, "lead", "ask people again")
@@ -183,12 +174,6 @@ def _ask_again(doubt: Doubt) -> None:
             f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
         )
         st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
-
-
-def _is_queued(case_id: str, run_id: str, now: float) -> bool:
-    """Whether the case is an item of the queue; one that never was becomes one."""
-    with state.open_store() as store:
-        return store.queue.get(case_id) is not None or enqueue(store, run_id, now)
 
 
 POLL_SECONDS = 1.0
@@ -208,7 +193,12 @@ def draw_progress() -> None:
     elapsed = time.time() - running.started_at
     progress = running.progress
     st.progress(share_of(progress), text=progress_words(progress, elapsed))
-    _draw_cancel(running.id, elapsed)
+    if elapsed < WORTH_ASKING:
+        button("Cancel", "retrain.cancel", _cancel, running.id, icon="close")
+    else:
+        with st.popover("Cancel", icon=":material/close:"):
+            st.markdown(f"{seconds(elapsed)} of work would be lost; the active version stays.")
+            button("Cancel the training", "retrain.cancel", _cancel, running.id, icon="close")
     losses = progress.get("losses") or []
     if len(losses) > 1:
         figure = loss_figure(losses, int(progress.get("steps") or 0))
@@ -239,20 +229,6 @@ def progress_words(progress: dict[str, Any], elapsed: float) -> str:
     if progress.get("eta") is not None:
         parts.append(f"about {seconds(progress['eta'])} left in this stage")
     return " · ".join(parts)
-
-
-def _draw_cancel(training_id: str, elapsed: float) -> None:
-    """At once while little is lost; later it asks first."""
-    if elapsed < WORTH_ASKING:
-        _button("Cancel", training_id)
-        return
-    with st.popover("Cancel", icon=":material/close:"):
-        st.markdown(f"{seconds(elapsed)} of work would be lost; the active version stays.")
-        _button("Cancel the training", training_id)
-
-
-def _button(words: str, training_id: str) -> None:
-    button(words, "retrain.cancel", _cancel, training_id, icon="close")
 
 
 def _cancel(training_id: str) -> None:
@@ -299,14 +275,9 @@ def draw_training() -> None:
         _draw_ended(trainings[0], tried)
     options = _draw_options()
     button(
-        "Retrain",
-        "retrain.start",
-        _start,
-        options,
-        icon="model_training",
-        type="primary",
-        disabled=bool(material().missing),
-    )
+        "Retrain", "retrain.start", _start, options,
+        icon="model_training", type="primary", disabled=bool(material().missing),
+    )  # fmt: skip
     st.caption(f"{_duration(trainings)} You may leave this page meanwhile; checks go on.")
     show_problem(PROBLEM)
     if len(trainings) > 1:
@@ -318,13 +289,10 @@ def _draw_options() -> dict[str, Any]:
     usual = Options().as_dict()
     with st.expander("Options", icon=":material/tune:"):
         encoder = st.selectbox(
-            "Sentence encoder",
-            list(ENCODERS),
-            format_func=lambda name: ENCODERS[name],
-            key=f"{KEY}.encoder",
-            persist_state="session",
+            "Sentence encoder", list(ENCODERS), format_func=ENCODERS.__getitem__,
+            key=f"{KEY}.encoder", persist_state="session",
             help="What turns a verdict's text into numbers; it is tuned on pairs of texts.",
-        )
+        )  # fmt: skip
         if encoder == OTHER:
             encoder = st.text_input(
                 "Its folder on the server, or its name on the Hugging Face Hub",
@@ -336,24 +304,18 @@ def _draw_options() -> dict[str, Any]:
         for column, (name, (words, meaning)) in zip(st.columns(4), NUMBERS.items(), strict=True):
             least, most = (int(bound) for bound in BOUNDS[name])
             chosen[name] = column.number_input(
-                words,
-                least,
-                most,
-                int(usual[name]),
-                key=f"{KEY}.{name}",
-                persist_state="session",
-                help=meaning,
-            )
+                words, least, most, int(usual[name]),
+                key=f"{KEY}.{name}", persist_state="session", help=meaning,
+            )  # fmt: skip
     return chosen
 
 
 def _duration(trainings: list[Training]) -> str:
     """How long it takes, by the last one that came to its end."""
-    last = next((t for t in trainings if t.status == "finished" and t.finished_at), None)
-    if last is None or last.finished_at is None:
+    ended = [t for t in trainings if t.status == "finished" and t.finished_at]
+    if not ended:
         return "With the usual options it takes about a minute on two cores."
-    took = seconds(last.finished_at - last.started_at)
-    return f"The last one took {took}."
+    return f"The last one took {seconds((ended[0].finished_at or 0.0) - ended[0].started_at)}."
 
 
 def _start(options: dict[str, Any]) -> None:
@@ -382,21 +344,16 @@ def _draw_ended(training: Training, tried: set[str]) -> None:
 
 
 def _draw_past(trainings: list[Training]) -> None:
+    rows = [
+        {
+            "Started": when(training.started_at),
+            "By": training.author,
+            "Outcome": ENDED_WORDS[training.status],
+            "Took": seconds((training.finished_at or training.started_at) - training.started_at),
+            "Version": training.version_id or "",
+            "Message": training.message,
+        }
+        for training in trainings
+    ]
     with st.expander("Earlier trainings", icon=":material/history:"):
-        st.dataframe(
-            [
-                {
-                    "Started": when(training.started_at),
-                    "By": training.author,
-                    "Outcome": ENDED_WORDS[training.status],
-                    "Took": seconds((training.finished_at or training.started_at)
-                                    - training.started_at),
-                    "Version": training.version_id or "",
-                    "Message": training.message,
-                }
-                for training in trainings
-            ],
-            key="retrain.past",
-            hide_index=True,
-            height="content" if len(trainings) < 12 else 420,
-        )  # fmt: skip
+        table(rows, "retrain.past", height="content" if len(rows) < 12 else 420)

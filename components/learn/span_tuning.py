@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
+from components.measure.agreement import between
 from components.widgets.charts import threshold_figure
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.html import Mark as TextMark
@@ -30,7 +32,6 @@ from core.learning.span_tuning import (
     BestMember,
     Candidate,
     Decision,
-    SpanAnswer,
     best_members,
     body_of,
     candidates,
@@ -79,7 +80,6 @@ class Material:
     project_id: str
     rows: list[dict[str, Any]]
     scored: Mapping[Kind, int]
-    shipped: Mapping[Kind, float]
     proposals: Mapping[Kind, Proposal]
     threshold: dict[str, Any]
     candidates: list[Candidate]
@@ -104,18 +104,28 @@ def _material(home: str, project_id: str, mark: Mark) -> Material:
     """Kept until somebody marks, a run ends, or cases are held out."""
     with open_store(Path(home)) as store:
         answers = span_answers(store, project_id)
-    scored = scored_cases(answers)
-    shipped = shipped_thresholds()
+    scored, shipped = scored_cases(answers), shipped_thresholds()
     found = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
     proposals = {kind: one for kind, one in found.items() if one is not None}
     by_panels = marked_by_panels(answers)
     members = best_members(by_panels)
     usable = {case.id for cases in scored.values() for case in cases}
+    rows = []
+    for name in sorted({base_of(answer.case.language) for answer in answers}):
+        own = [answer for answer in answers if base_of(answer.case.language) == name]
+        rows.append(
+            {
+                "Language": _language_words(name),
+                "Cases": len(own),
+                "Words marked": sum(bool(answer.spans) for answer in own),
+                "Nothing wrong": sum(not answer.spans for answer in own),
+                "Count for the threshold": sum(answer.case.id in usable for answer in own),
+            }
+        )
     return Material(
         project_id,
-        _rows(answers, usable),
+        rows,
         {kind: len(cases) for kind, cases in scored.items()},
-        shipped,
         proposals,
         threshold_body(proposals, answers),
         candidates(answers),
@@ -125,24 +135,7 @@ def _material(home: str, project_id: str, mark: Mark) -> Material:
     )
 
 
-def _rows(answers: list[SpanAnswer], usable: set[str]) -> list[dict[str, Any]]:
-    names = sorted({base_of(answer.case.language) for answer in answers})
-    rows = []
-    for name in names:
-        own = [answer for answer in answers if base_of(answer.case.language) == name]
-        rows.append(
-            {
-                "Language": language_words(name),
-                "Cases": len(own),
-                "Words marked": sum(bool(answer.spans) for answer in own),
-                "Nothing wrong": sum(not answer.spans for answer in own),
-                "Count for the threshold": sum(answer.case.id in usable for answer in own),
-            }
-        )
-    return rows
-
-
-def language_words(name: str) -> str:
+def _language_words(name: str) -> str:
     """A language's code; what it is where none was told."""
     return {"": "all together", "und": "not known"}.get(name, name)
 
@@ -167,7 +160,7 @@ def draw_marked(found: Material) -> None:
     )
 
 
-def used_now(
+def _used_now(
     kind: str, project_id: str, read: Callable[[dict[str, Any]], object]
 ) -> Learned | None:
     """What is in use; one that `read` cannot read, or that was changed, is named and not used."""
@@ -182,71 +175,58 @@ def used_now(
         return None
 
 
-def draw_choices(kind: str, project_id: str) -> None:
+def _draw_choices(kind: str, project_id: str) -> None:
     """Back to an earlier one or to what ships, and who chose what."""
     with state.open_store() as store:
         choices = store.learned.choices(kind, project_id)
     if not choices:
         return
     with st.expander("Go back, and who chose what", icon=":material/history:"):
-        numbers = list(dict.fromkeys([NONE, *(c.number for c in choices)]))
-        others = [number for number in numbers if number != choices[0].number]
-        if others:
+        numbers = dict.fromkeys([NONE, *(choice.number for choice in choices)])
+        if others := [number for number in numbers if number != choices[0].number]:
             left, right = st.columns(2)
             left.selectbox("Use again", others, key=f"{kind}.back", format_func=_number_words)
             right.text_input("Reason", key=f"{kind}.back.reason")
             button("Go back to it", f"{kind}.back.go", _back, kind, project_id, icon="undo")
         for choice in choices:
-            st.markdown(
-                f"{when(choice.at)} · {escaped(choice.by)} · {_number_words(choice.number)}: "
-                f"{escaped(choice.reason)}"
-            )
+            what = f"{_number_words(choice.number)}: {escaped(choice.reason)}"
+            st.markdown(f"{when(choice.at)} · {escaped(choice.by)} · {what}")
 
 
 def _number_words(number: int) -> str:
     return "what ships" if number == NONE else f"no. {number}"
 
 
-def draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
+def _draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
     """Take a proposal into use; a lead says why."""
     st.text_input("Reason", key=f"{kind}.reason", placeholder="Why it is taken into use")
     button(
-        "Take into use",
-        f"{kind}.take",
-        _take,
-        kind,
-        project_id,
-        body,
-        icon="check_circle",
-        type="primary",
-    )
+        "Take into use", f"{kind}.take", _take, kind, project_id, body,
+        icon="check_circle", type="primary",
+    )  # fmt: skip
     st.caption("Only new checks go by it; runs that are there stay as they are. Leads decide.")
 
 
 def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
-    reason = str(st.session_state.get(f"{kind}.reason") or "")
+    field = f"{kind}.reason"
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "take what was learned into use")
-            take_into_use(store, Learned(kind, project_id, time.time(), by, body), reason)
-        st.session_state[f"{kind}.reason"] = ""
+            learned = Learned(kind, project_id, time.time(), by, body)
+            take_into_use(store, learned, str(st.session_state.get(field) or ""))
+        st.session_state[field] = ""
         st.toast("In use: new checks go by it.", icon=":material/check:")
 
 
 def _back(kind: str, project_id: str) -> None:
-    reason = str(st.session_state.get(f"{kind}.back.reason") or "")
-    number = int(st.session_state.get(f"{kind}.back") or NONE)
+    field, number = f"{kind}.back.reason", int(st.session_state.get(f"{kind}.back") or NONE)
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "go back to what was in use")
+            reason = str(st.session_state.get(field) or "")
             go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
-        st.session_state[f"{kind}.back.reason"] = ""
+        st.session_state[field] = ""
         st.toast(f"In use: {_number_words(number)}.", icon=":material/undo:")
-
-
-def needs_more(count: int, least: int) -> str:
-    """How many more cases it takes; empty where there are enough."""
-    return "" if count >= least else f"{counted(least - count, 'case')} more needed"
 
 
 RULE = (
@@ -261,42 +241,36 @@ def draw_members(found: Material) -> None:
     if not found.panel_cases:
         return
     st.subheader("Members of the panel", anchor=False, help=RULE)
-    current = used_now(MEMBER, found.project_id, members_from)
-    st.markdown(
-        f"In use: **no. {current.number}**, learned {when(current.at)}."
-        if current
-        else "In use: **the vote of all**."
-    )
+    current = _used_now(MEMBER, found.project_id, members_from)
+    st.markdown(f"In use: **{_learned_words(current, 'the vote of all')}.")
     if not found.members:
-        more = needs_more(found.panel_cases, FEWEST_CASES)
         told = f"{counted(found.panel_cases, 'case')} that people marked and a panel too"
-        words = f"{told}; a language needs {FEWEST_CASES}{f' ({more})' if more else ''}."
-        st.info(words, icon=":material/info:")
+        lacking = FEWEST_CASES - found.panel_cases
+        more = f" ({counted(lacking, 'case')} more needed)" if lacking > 0 else ""
+        st.info(f"{told}; a language needs {FEWEST_CASES}{more}.", icon=":material/info:")
     for one in found.members:
-        _draw_language(one)
+        figures = (("Vote of all", one.vote), *one.members)
+        st.markdown(f"**{escaped(_language_words(one.language))}**, {counted(one.n, 'case')}")
+        table(
+            [{"Who marks": name, "IoU with people": _words(own, 3)} for name, own in figures],
+            f"spans.member.{one.language}",
+        )
+        verdict = "decides alone" if one.is_better else "does not clearly beat the vote"
+        gain = _words(one.gain, 3, "+").replace(" ", " IoU ", 1)
+        st.caption(f"{escaped(one.member)} {verdict}: choosing in folds gains {gain}.")
     alone = found.member["alone"]
     if alone and (current is None or current.body != found.member):
-        draw_take(MEMBER, found.project_id, found.member)
+        _draw_take(MEMBER, found.project_id, found.member)
     elif found.members and not alone:
         st.caption("No member is clearly closer to people than the vote of all, which stays.")
-    draw_choices(MEMBER, found.project_id)
+    _draw_choices(MEMBER, found.project_id)
 
 
-def _draw_language(one: BestMember) -> None:
-    rows = [{"Who marks": "Vote of all", **_cells(one.vote)}]
-    rows += [{"Who marks": name, **_cells(figure)} for name, figure in one.members]
-    st.markdown(f"**{escaped(language_words(one.language))}**, {counted(one.n, 'case')}")
-    table(rows, f"spans.member.{one.language}")
-    gain = one.gain
-    verdict = "decides alone" if one.is_better else "does not clearly beat the vote"
-    st.caption(
-        f"{escaped(one.member)} {verdict}: choosing in folds gains {gain.value:+.3f} IoU "
-        f"({gain.low:+.3f} to {gain.high:+.3f})."
-    )
-
-
-def _cells(figure: Figure) -> dict[str, str]:
-    return {"IoU with people": f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"}
+def _learned_words(current: Learned | None, otherwise: str) -> str:
+    """What is in use, after two asterisks that it closes."""
+    if current is None:
+        return f"{otherwise}**"
+    return f"no. {current.number}**, learned {when(current.at)}"
 
 
 FEW = 30
@@ -334,13 +308,9 @@ THRESHOLD_RULE = (
 def draw_threshold(found: Material) -> None:
     """Every kind of scores with its threshold; what is proposed can be taken into use."""
     st.subheader("Threshold", anchor=False, help=IOU_HELP)
-    current = used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
+    current = _used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
     used = threshold_from(current.number, current.body) if current else SpanThreshold()
-    st.markdown(
-        f"In use: **no. {current.number}**, learned {when(current.at)}."
-        if current
-        else "In use: **the shipped threshold**."
-    )
+    st.markdown(f"In use: **{_learned_words(current, 'the shipped threshold')}.")
     for kind in KIND_WORDS:
         if found.scored[kind] or getattr(used, kind).words:
             _draw_kind(kind, found, getattr(used, kind))
@@ -348,20 +318,22 @@ def draw_threshold(found: Material) -> None:
         st.info(_too_few("reader", found), icon=":material/info:")
     better = {kind for kind, one in found.proposals.items() if one.is_better}
     if better and (current is None or found.threshold != current.body):
-        draw_take(THRESHOLD, found.project_id, found.threshold)
+        _draw_take(THRESHOLD, found.project_id, found.threshold)
     elif better:
         st.success("What people's marks speak for is in use.", icon=":material/check:")
     if found.proposals:
         with st.expander("How the threshold is chosen"):
             st.markdown(THRESHOLD_RULE)
-    draw_choices(THRESHOLD, found.project_id)
+    _draw_choices(THRESHOLD, found.project_id)
 
 
 def _too_few(kind: Kind, found: Material) -> str:
     count = found.scored[kind]
+    more = FEWEST_CASES - count
+    lacking = f"{counted(more, 'case')} more needed" if more > 0 else ""
     return (
         f"{counted(count, 'case')} with people's marks that the machine called hallucinated: "
-        f"{needs_more(count, FEWEST_CASES)} before there is anything to say."
+        f"{lacking} before there is anything to say."
     )
 
 
@@ -394,14 +366,16 @@ def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
     chosen = whole
     if len(one.languages) > 1:
         name = st.selectbox(
-            "Language", list(fits), key=f"spans.language.{kind}", format_func=language_words
+            "Language", list(fits), key=f"spans.language.{kind}", format_func=_language_words
         )
         chosen = fits[name]
-    st.plotly_chart(
-        threshold_figure([float(x) for x in GRID], chosen.curve, _levels(chosen, used)),
-        key=f"spans.curve.{kind}",
-        width="stretch",
-    )
+    levels = {"as shipped": chosen.shipped}
+    if (now := used.at(chosen.language)) is not None:
+        levels["in use"] = now
+    if chosen.is_better:
+        levels["proposed"] = chosen.tau
+    figure = threshold_figure([float(x) for x in GRID], chosen.curve, levels)
+    st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
     table([_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
     st.caption(
         "In brackets: between which values a figure lies in 95 of 100 resamples of the cases. "
@@ -420,38 +394,24 @@ def trivial_words(fit: Fit, reached: Figure) -> str:
     return words
 
 
-def _levels(fit: Fit, used: Levels) -> dict[str, float]:
-    """The thresholds that the figure shows; where nothing is proposed none is drawn for it."""
-    named = {"as shipped": fit.shipped}
-    now = used.at(fit.language)
-    if now is not None:
-        named["in use"] = now
-    if fit.is_better:
-        named["proposed"] = fit.tau
-    return named
-
-
 def _row(fit: Fit, used: Levels) -> dict[str, Any]:
     now = used.at(fit.language)
     return {
-        "Language": language_words(fit.language),
+        "Language": _language_words(fit.language),
         "Cases": fit.n,
         "In use": f"{fit.shipped if now is None else now:.2f}",
         "Proposed": f"{fit.tau:.2f}",
         "IoU, shipped": _words(fit.before),
         "IoU, proposed": _words(fit.after),
-        "Gain": _words(fit.gain, is_signed=True) if any(fit.gain.body) else "–",
+        "Gain": _words(fit.gain, sign="+") if any(fit.gain.body) else "–",
         "Mark all": f"{fit.mark_all:.2f}",
         "Mark nothing": f"{fit.mark_nothing:.2f}",
         "Best on its cases alone": f"{fit.own:.2f}",
     }
 
 
-def _words(figure: Figure, *, is_signed: bool = False) -> str:
-    """“0.61 (0.40 to 0.79)”."""
-    sign = "+" if is_signed else ""
-    value, low, high = (f"{x:{sign}.2f}" for x in (figure.value, figure.low, figure.high))
-    return f"{value} ({low} to {high})"
+def _words(figure: Figure, digits: int = 2, sign: str = "") -> str:
+    return between(figure.value, figure.low, figure.high, digits, sign)
 
 
 FEW_EXAMPLES = 4  # examples that are drawn unasked
@@ -467,7 +427,7 @@ HOW = (
 def draw_examples(found: Material) -> None:
     """The examples in use and those that would be chosen now."""
     st.subheader("Examples", anchor=False, help=HOW)
-    current = used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
+    current = _used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
     before = current.body if current else None
     st.caption(
         "Corrected cases that a language model is shown before it marks the words of another. The "
@@ -489,8 +449,8 @@ def draw_examples(found: Material) -> None:
         )
     elif _ids(proposed) != _ids(before):
         _draw_proposed(fresh, before)
-        draw_take(EXAMPLES, found.project_id, proposed)
-    draw_choices(EXAMPLES, found.project_id)
+        _draw_take(EXAMPLES, found.project_id, proposed)
+    _draw_choices(EXAMPLES, found.project_id)
 
 
 def _ids(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -509,8 +469,7 @@ def _draw_proposed(fresh: list[dict[str, Any]], before: Mapping[str, Any] | None
     is_short = before is None and len(new) <= FEW_EXAMPLES
     with st.expander(f"Proposed: {words}", expanded=is_short, icon=":material/lightbulb:"):
         for one in new:
-            with st.container(border=True):
-                _draw_example(one)
+            _draw_example(one)
 
 
 def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
@@ -526,44 +485,35 @@ def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
     with st.expander("The examples in use", expanded=len(shown) <= FEW_EXAMPLES):
         for one in shown:
             is_pinned = one["id"] in pinned
-            with st.container(border=True):
-                _draw_example(one, is_pinned=is_pinned)
+            decisions: tuple[Decision, ...] = ("unpin" if is_pinned else "pin", "remove")
+            with _draw_example(one, is_pinned=is_pinned):
                 if now.get(one["id"]) != one["said"]:
                     st.caption(
                         ":material/warning: It would not be chosen so any more: its answer, its "
                         "newest check or its side of the hold-out has changed."
                     )
                 with st.container(horizontal=True):
-                    _button("unpin" if is_pinned else "pin", one, current.project_id)
-                    _button("remove", one, current.project_id)
+                    for decision in decisions:
+                        _button(decision, one, current.project_id)
     if gone:
         with st.expander(f"Removed: {counted(len(gone), 'example')}"):
             for one in gone:
-                with st.container(border=True):
-                    _draw_example(one)
+                with _draw_example(one):
                     _button("allow", one, current.project_id)
 
 
-BUTTONS: dict[Decision, tuple[str, str]] = {
-    "pin": ("Pin", ":material/keep:"),
-    "unpin": ("Unpin", ":material/keep_off:"),
-    "remove": ("Remove", ":material/delete:"),
-    "allow": ("Allow again", ":material/undo:"),
+BUTTONS: dict[Decision, tuple[str, str, str | None]] = {
+    "pin": ("Pin", "keep", "Pinned examples come first and stay when others are chosen."),
+    "unpin": ("Unpin", "keep_off", None),
+    "remove": ("Remove", "delete", None),
+    "allow": ("Allow again", "undo", None),
 }
 
 
 def _button(decision: Decision, one: dict[str, Any], project_id: str) -> None:
-    words, sign = BUTTONS[decision]
-    st.button(
-        words,
-        key=f"spans.example.{decision}.{one['id'][:16]}",
-        icon=sign,
-        help="Pinned examples come first and stay when others are chosen."
-        if decision == "pin"
-        else None,
-        on_click=_decide,
-        args=(project_id, one["id"], decision),
-    )
+    words, icon, told = BUTTONS[decision]
+    key = f"spans.example.{decision}.{one['id'][:16]}"
+    button(words, key, _decide, project_id, one["id"], decision, icon=icon, help=told)
 
 
 def _decide(project_id: str, example_id: str, decision: Decision) -> None:
@@ -574,16 +524,19 @@ def _decide(project_id: str, example_id: str, decision: Decision) -> None:
         st.toast("New checks go by it.", icon=":material/check:")
 
 
-def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> None:
-    """The case as a person reads it, what people marked in it, and why it was chosen."""
+def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> DeltaGenerator:
+    """The case as a person reads it, what people marked, why it was chosen; its container."""
     sign = ":material/keep: " if is_pinned else ""
-    language = language_words(base_of(str(one["language"])))
     title = f"{sign}**{escaped(str(one['question']))}**" if one["question"] else sign
-    if title:
-        st.markdown(title)
-    marks = [TextMark(s["start"], s["end"], title=_title(s)) for s in one["spans"]]
-    show(marked_text(str(one["response"]), marks))
-    st.caption(f"{escaped(language)} · {escaped(str(one['why']))}")
+    marks = [TextMark(span["start"], span["end"], title=_title(span)) for span in one["spans"]]
+    around = st.container(border=True)
+    with around:
+        if title:
+            st.markdown(title)
+        show(marked_text(str(one["response"]), marks))
+        language = _language_words(base_of(str(one["language"])))
+        st.caption(f"{escaped(language)} · {escaped(str(one['why']))}")
+    return around
 
 
 def _title(span: Mapping[str, Any]) -> str:

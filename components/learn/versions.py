@@ -15,6 +15,7 @@ from components.app.state import KeptResult, keep_result, kept_result
 from components.learn.learning_material import draw_rescore
 from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
 from components.widgets.controls import (
+    button,
     choice_table,
     download,
     open_run,
@@ -27,7 +28,7 @@ from core.learning.metrics import compare
 from core.learning.retrain import activate, is_worse
 from core.store import open_store
 from core.store.sqlite import Mark
-from core.store.versions import SEED_VERSION, Activation, Version
+from core.store.versions import SEED_VERSION, Version
 
 Figures = dict[str, Any]
 GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
@@ -44,17 +45,16 @@ def side_of(row: Figures) -> str:
     return GOT_RIGHT if is_now else GOT_WRONG
 
 
-def draw_changes(held: Figures, before: str, after: str) -> None:
+def _draw_changes(held: Figures, before: str, after: str) -> None:
     """Which cases changed sides, with what people said of them; a click opens the run."""
-    rows = _seen(held.get("rows", []))
     by: dict[str, list[Figures]] = {side: [] for side in SIDES}
-    for row in rows:
+    for row in _seen(held.get("rows", [])):
         by[side_of(row)].append(row)
-    if not rows:
+    first = next((side for side in SIDES if by[side]), None)
+    if first is None:
         return
     st.markdown("**Which cases changed sides**")
-    first = next((side for side in SIDES if by[side]), GOT_RIGHT)
-    chosen = st.segmented_control(
+    side = st.segmented_control(
         "Which cases changed sides",
         SIDES,
         format_func=lambda side: f"{side} ({len(by[side])})",
@@ -62,24 +62,21 @@ def draw_changes(held: Figures, before: str, after: str) -> None:
         key="retrain.side",
         label_visibility="collapsed",
     )
-    shown = by[str(chosen or first)]
-    if not shown:
+    side = str(side or first)
+    if not by[side]:
         st.caption("None.")
         return
-    _draw_rows(shown, before, after, str(chosen or first))
-
-
-def _draw_rows(rows: list[Figures], before: str, after: str, side: str) -> None:
+    rows = [
+        {
+            "Claim": clipped(str(row["claim"]), 160),
+            "People say": LABEL_WORDS[row["label"]],
+            f"p by {before}": f"{row['before']:.2f}",
+            f"p by {after}": f"{row['after']:.2f}",
+        }
+        for row in by[side]
+    ]
     chosen = choice_table(
-        [
-            {
-                "Claim": clipped(str(row["claim"]), 160),
-                "People say": LABEL_WORDS[row["label"]],
-                f"p by {before}": f"{row['before']:.2f}",
-                f"p by {after}": f"{row['after']:.2f}",
-            }
-            for row in rows
-        ],
+        rows,
         f"retrain.rows.{before}.{after}.{side}",
         height="content" if len(rows) < 12 else 420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
@@ -87,7 +84,7 @@ def _draw_rows(rows: list[Figures], before: str, after: str, side: str) -> None:
     st.caption("p is the probability of being hallucinated; from 0.5 on it says so. A click opens "
                "the run.")  # fmt: skip
     if chosen is not None:
-        open_run(str(rows[chosen]["run_id"]))
+        open_run(str(by[side][chosen]["run_id"]))
 
 
 def _seen(rows: list[Figures]) -> list[Figures]:
@@ -121,7 +118,7 @@ MEANINGS = (
 )
 
 
-def draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
+def _draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
     """Everything about a pair; `losses` are those of the version's own training, if known."""
     old, new = held.get("before", {}), held.get("after", {})
     n = int(new.get("n") or 0)
@@ -134,22 +131,19 @@ def draw_figures(held: Figures, before: str, after: str, losses: list[list[float
         st.markdown(MEANINGS)
     if words := ece_words(new):
         st.caption(words)
-    left, right = st.columns(2)
-    for column, figures, name in ((left, old, before), (right, new, after)):
-        column.plotly_chart(
-            matrix_figure(figures, name), key=f"retrain.matrix.{column is left}", width="stretch"
-        )
     bins = held.get("reliability") or {}
-    columns = iter(st.columns(2))
+    charts = [
+        ("matrix.True", matrix_figure(old, before)), ("matrix.False", matrix_figure(new, after)),
+    ]  # fmt: skip
     if bins.get("before") or bins.get("after"):
-        next(columns).plotly_chart(
-            reliability_figure(bins.get("before", []), bins.get("after", []), (before, after)),
-            key="retrain.reliability",
-            width="stretch",
-        )
+        both = bins.get("before", []), bins.get("after", [])
+        charts.append(("reliability", reliability_figure(*both, (before, after))))
     if len(losses) > 1:
-        next(columns).plotly_chart(loss_figure(losses), key="retrain.losses", width="stretch")
-    draw_changes(held, before, after)
+        charts.append(("losses", loss_figure(losses)))
+    for first in range(0, len(charts), 2):  # a row of its own for what was learned
+        for column, (key, figure) in zip(st.columns(2), charts[first : first + 2], strict=False):
+            column.plotly_chart(figure, key=f"retrain.{key}", width="stretch")
+    _draw_changes(held, before, after)
 
 
 def _in_words(held: Figures, n: int) -> str:
@@ -267,16 +261,12 @@ TRAINED_WORDS = {
 }
 
 
-def draw_details(version_id: str, card: dict[str, Any]) -> None:
+def _draw_details(version_id: str, card: dict[str, Any]) -> None:
     """The card, and the way to take it along."""
     with st.expander(f"What {escaped(version_id)} was made of", icon=":material/badge:"):
         st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
-        download(
-            "Model card (JSON)",
-            lambda: json.dumps(card, indent=1, ensure_ascii=False).encode(),
-            f"{version_id}.card.json",
-            "retrain.card",
-        )
+        data = json.dumps(card, indent=1, ensure_ascii=False)
+        download("Model card (JSON)", data, f"{version_id}.card.json", "retrain.card")
 
 
 def detail_lines(card: dict[str, Any]) -> list[str]:
@@ -314,15 +304,14 @@ def _said(value: Any) -> str:
 VERSION_PAIR_PROBLEM = "retrain.pair.problem"
 
 
-def draw_pair(versions: Sequence[Version], active: str) -> None:
+def _draw_pair(versions: Sequence[Version], active: str) -> None:
     """The two that were chosen; first the newest beside the one that it was compared with."""
     cards = {version.id: version.card for version in versions}
     names = [*cards, SEED_VERSION]
-    newest = names[0]
     st.subheader("Side by side", anchor=False)
     left, right = st.columns(2)
     with left:
-        after = _chosen("version", "Version", names, newest)
+        after = _chosen("version", "Version", names, names[0])
     with right:
         usual = str(cards.get(after, {}).get("compared_with") or active)
         before = _chosen("beside", "Beside", names, usual)
@@ -330,21 +319,16 @@ def draw_pair(versions: Sequence[Version], active: str) -> None:
         st.caption("Choose two different ones.")
         return
     card = cards.get(after, {})
-    today = kept_result(_name(before, after))
+    today = kept_result(f"pair {before} {after}")
     if today is not None:
         st.caption(f"On all cases that were held out on {when(today.at)}.")
-        draw_figures(today.value, before, after, card.get("losses", []))
+        _draw_figures(today.value, before, after, card.get("losses", []))
     elif before == str(card.get("compared_with") or active) and card.get("holdout"):
         st.caption("On the cases that were held out when it was trained.")
-        draw_figures(card["holdout"], before, after, card.get("losses", []))
+        _draw_figures(card["holdout"], before, after, card.get("losses", []))
     _draw_compare(before, after, today)
     if card:
-        draw_details(after, card)
-
-
-def _name(before: str, after: str) -> str:
-    """Under which a comparison of today's is kept."""
-    return f"pair {before} {after}"
+        _draw_details(after, card)
 
 
 def _chosen(name: str, words: str, names: list[str], usual: str) -> str:
@@ -373,19 +357,15 @@ def _draw_compare(before: str, after: str, today: KeptResult | None) -> None:
     """The way to compare them anew, while that could say something else."""
     with state.open_store() as store:
         mark: Mark = (*store.changes.of_corrections(), *store.changes.of_holdout())
-    if today is None or today.mark != mark:
-        words = "Compare on the cases that are held out now"
-        if st.button(words, key="retrain.pair.compare", icon=":material/balance:"):
-            _compare(before, after, mark)
-            st.rerun()
+    words, key = "Compare on the cases that are held out now", "retrain.pair.compare"
+    is_old = today is None or today.mark != mark
+    if is_old and st.button(words, key=key, icon=":material/balance:"):
+        with problem_kept(VERSION_PAIR_PROBLEM):
+            with st.spinner("Asking both of them"), state.open_store() as store:
+                found: dict[str, Any] = compare(store, state.home(), before, after)
+            keep_result(f"pair {before} {after}", found, mark, time.time())
+        st.rerun()
     show_problem(VERSION_PAIR_PROBLEM)
-
-
-def _compare(before: str, after: str, mark: Mark) -> None:
-    with problem_kept(VERSION_PAIR_PROBLEM):
-        with st.spinner("Asking both of them"), state.open_store() as store:
-            found: dict[str, Any] = compare(store, state.home(), before, after)
-        keep_result(_name(before, after), found, mark, time.time())
 
 
 NEWEST = 5
@@ -416,12 +396,21 @@ def draw_versions() -> None:
         with st.expander(f"{len(versions) - NEWEST} older"):
             for version in versions[NEWEST:]:
                 _draw_version(version, active, version.id in worse, version.id in known)
-    _draw_seed(active)
+    with st.container(border=True):
+        told = "Ships with Counterpoint; never changes."
+        st.markdown(f"**{SEED_VERSION}**{_mark(active == SEED_VERSION)}  \n{told}")
+        if active != SEED_VERSION:
+            _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
     draw_rescore(active)
     if activations:
-        _draw_activations(activations)
+        with st.expander("Who activated what", icon=":material/history:"):
+            for item in activations:
+                reason = f": {escaped(item.reason)}" if item.reason else ""
+                st.markdown(
+                    f"{when(item.at)} · {escaped(item.by)} · {escaped(item.version_id)}{reason}"
+                )
     if versions:
-        draw_pair(versions, active)
+        _draw_pair(versions, active)
 
 
 def _draw_version(version: Version, active: str, worse: bool, was_active: bool) -> None:
@@ -440,27 +429,8 @@ def _draw_version(version: Version, active: str, worse: bool, was_active: bool) 
             _activation(version.id, words, needs_reason=worse)
 
 
-def _draw_seed(active: str) -> None:
-    with st.container(border=True):
-        st.markdown(
-            f"**{SEED_VERSION}**{_mark(active == SEED_VERSION)}  \n"
-            "Ships with Counterpoint; never changes."
-        )
-        if active != SEED_VERSION:
-            _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
-
-
 def _mark(is_active: bool) -> str:
     return " · :green-badge[active: new checks use it]" if is_active else ""
-
-
-def _draw_activations(activations: Sequence[Activation]) -> None:
-    with st.expander("Who activated what", icon=":material/history:"):
-        for item in activations:
-            reason = f": {escaped(item.reason)}" if item.reason else ""
-            st.markdown(
-                f"{when(item.at)} · {escaped(item.by)} · {escaped(item.version_id)}{reason}"
-            )
 
 
 def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
@@ -468,14 +438,8 @@ def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
     label = "Reason for activating it all the same" if needs_reason else "Reason (kept)"
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.text_input(label, key=f"{key}.reason")
-    right.button(
-        words,
-        key=key,
-        icon=":material/check_circle:",
-        on_click=_activate,
-        args=(version_id,),
-        width="stretch",
-    )
+    with right:
+        button(words, key, _activate, version_id, icon="check_circle", width="stretch")
 
 
 def _activate(version_id: str) -> None:

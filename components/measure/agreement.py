@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,39 +40,35 @@ MOST_KEPT = 8  # projects
 Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Tables:
-    """All figures as they are drawn; `judged` answers were given beside a verdict."""
-
-    together: Rows
-    pairs: Rows
-    machine: Rows
-    confusion: Rows
-    agents: Rows
-    judged: int
-    overturned: int
+def between(
+    value: float, low: float | None, high: float | None, digits: int = 2, sign: str = ""
+) -> str:
+    """“0.61 (0.40 to 0.79)”; of a figure without an interval the value alone."""
+    form = f"{sign}.{digits}f"
+    return f"{value:{form}}" + ("" if low is None else f" ({low:{form}} to {high:{form}})")
 
 
 def draw_agreement() -> None:
     """All figures over the project at hand."""
     with state.open_store() as store:
-        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
-        tables = _tables(str(state.home()), state.project(store).id, mark)
-    if tables is None:
+        project_id = state.project(store).id
+    found = _tables(str(state.home()), project_id, state.answers_mark())
+    if found is None:
         st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
         return
+    together, pairs, machine, confusion, agents, judged, overturned = found
     st.subheader("Together", anchor=False)
-    if not tables.together:
+    if not together:
         st.caption("No item has answers of two people yet.")
-    _table(tables.together, "agreement.together")
-    _table(tables.pairs, "agreement.pairs", "In pairs")
-    if tables.judged:
+    _table(together, "agreement.together")
+    _table(pairs, "agreement.pairs", "In pairs")
+    if judged:
         st.subheader("People and the machine", anchor=False)
-        judged = counted(tables.judged, "answer")
-        st.markdown(f"The machine was overturned in **{tables.overturned} of {judged}**.")
-    _table(tables.machine, "agreement.machine")
-    _table(tables.confusion, "agreement.confusion")
-    _table(tables.agents, "agreement.agents", "People and each agent")
+        of_all = counted(judged, "answer")
+        st.markdown(f"The machine was overturned in **{overturned} of {of_all}**.")
+    _table(machine, "agreement.machine")
+    _table(confusion, "agreement.confusion")
+    _table(agents, "agreement.agents", "People and each agent")
     st.caption(
         "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
         f"Below {FEWEST} items a figure says little."
@@ -81,22 +76,24 @@ def draw_agreement() -> None:
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
-def _tables(home: str, project_id: str, mark: Mark) -> Tables | None:
-    """The figures, kept until somebody says something; None where nobody has yet."""
+def _tables(
+    home: str, project_id: str, mark: Mark
+) -> tuple[Rows, Rows, Rows, Rows, Rows, int, int] | None:
+    """The figures, kept until somebody says something; None where nobody has yet.
+
+    At the end: how many answers were given beside a verdict, and how many of these overturned it.
+    """
     with open_store(Path(home)) as store:
         said = store.corrections.newest_by_person(project_id)
         stances = store.queue_lists.stances(project_id)
-        lengths = {
-            case_id: len(case.response)
-            for case_id in {c.case_id for c in said}
-            if (case := store.cases.get(case_id)) is not None
-        }
+        cases = {case_id: store.cases.get(case_id) for case_id in {c.case_id for c in said}}
     if not said:
         return None
+    lengths = {case_id: len(case.response) for case_id, case in cases.items() if case is not None}
     people = sorted({c.author for c in said})[:MOST_PEOPLE]
     answers, marks = answers_of(said), marks_of(said)
     judged = [c for c in said if c.machine_label is not None]
-    return Tables(
+    return (
         _together(answers, marks, lengths),
         _pairs(people, answers, marks, lengths),
         _against_machine(people, judged),
@@ -133,7 +130,7 @@ def _together(answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
         ("Labels: Fleiss' kappa", of_counts(counts, fleiss_kappa)),
         ("Marked characters: Krippendorff's alpha", span_alpha(characters(marks, lengths))),
     ]
-    return [{"": words, **_cells(figure)} for words, figure in rows]
+    return [{"": words, "Agreement": _words(figure), "Items": figure.n} for words, figure in rows]
 
 
 def _pairs(people: Sequence[str], answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
@@ -201,16 +198,12 @@ def _against_agents(
     ]
 
 
-def _cells(figure: Figure) -> dict[str, Any]:
-    return {"Agreement": _words(figure), "Items": figure.n}
-
-
 def _words(figure: Figure) -> str:
-    """“0.61 (0.40 to 0.79)”, with a remark where there are too few items."""
+    """The figure with its interval, and a remark where there are too few items."""
     if figure.value is None:
         return "not defined" if figure.n else "–"
-    between = "" if figure.low is None else f" ({figure.low:.2f} to {figure.high:.2f})"
-    return f"{figure.value:.2f}{between}" + (", too few to say" if figure.is_thin else "")
+    told = between(figure.value, figure.low, figure.high)
+    return told + (", too few to say" if figure.is_thin else "")
 
 
 def _table(rows: Rows, key: str, title: str = "") -> None:

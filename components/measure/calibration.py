@@ -151,7 +151,7 @@ def _kept() -> _Kept:
     return _Kept()
 
 
-def record_of(store: Store, project_id: str, wait: float | None = None) -> Record | None:
+def _record_of(store: Store, project_id: str, wait: float | None = None) -> Record | None:
     """The project's record as of now; None where counting it takes longer than `wait` seconds.
 
     Where another version has become active, the one from before is given meanwhile.
@@ -171,13 +171,12 @@ def _counted(kept: _Kept, key: Key, wait: float | None) -> Record | None:
         if future is None:
             future = kept.counting[key] = kept.worker.submit(_count, *key)
     try:
-        found = future.result(wait)
+        return future.result(wait)
     except TimeoutError:
         return None
     finally:
         if future.done():
             kept.counting.pop(key, None)
-    return found
 
 
 def _count(home: str, project_id: str) -> Record:
@@ -192,19 +191,19 @@ def past_of(run: Run, progress: Progress) -> Past:
         return NO_PAST
     with state.open_store() as store:
         policy = policy_of(store, store.projects.get(run.project_id))
-        record = record_of(store, run.project_id, WAIT_SECONDS)
+        record = _record_of(store, run.project_id, WAIT_SECONDS)
     version = progress.classifier or run.plan.classifier or SEED_VERSION
     roster = run.plan.roster
-    people = people_words(policy, version, roster, verdict.confidence)
+    people = _people_words(policy, version, roster, verdict.confidence)
     if record is None:
         return Past(for_people=people)
     by_tool = progress.judgement is not None and bool(progress.judgement.by_tool)
     standing = record.standing(version, roster, verdict.label, verdict.confidence, by_tool=by_tool)
-    how = how_words(standing, version, roster, by_tool=by_tool)
-    return Past(standing_words(standing, verdict), how, standing.share is not None, people)
+    how = _how_words(standing, version, roster, by_tool=by_tool)
+    return Past(_standing_words(standing, verdict), how, standing.share is not None, people)
 
 
-def standing_words(standing: Standing, verdict: Verdict) -> str:
+def _standing_words(standing: Standing, verdict: Verdict) -> str:
     """How often verdicts like this one were right; "" where nobody has looked at any."""
     share = standing.share
     if share is None:
@@ -223,7 +222,7 @@ def standing_words(standing: Standing, verdict: Verdict) -> str:
     )
 
 
-def how_words(standing: Standing, version: str, roster: str, *, by_tool: bool = False) -> str:
+def _how_words(standing: Standing, version: str, roster: str, *, by_tool: bool = False) -> str:
     """What was counted, for whoever wants to know."""
     if not standing.looked_at:
         return ""
@@ -241,7 +240,7 @@ def how_words(standing: Standing, version: str, roster: str, *, by_tool: bool = 
     )
 
 
-def people_words(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
+def _people_words(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
     """Why people must decide; "" where the project answers by itself, or has not said."""
     if policy is None:
         return ""
@@ -279,28 +278,21 @@ def draw_error_rate(project: Project, key: str) -> float | None:
 
 def refit(store: Store, project: Project) -> None:
     """Fit the project's limit anew; call it outside of a transaction."""
-    known = None if project.error_rate is None else record_of(store, project.id)
+    known = None if project.error_rate is None else _record_of(store, project.id)
     fit(store, project, state.person(store), time.time(), known)
 
 
-def draw_control(project: Project, *, is_lead: bool) -> None:
-    """The rate with its button; only leads may change it."""
+def _draw_control(project: Project, *, is_lead: bool) -> None:
     key = f"confidence.{project.id}.rate"
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     with left:
         draw_error_rate(project, key)
     with right:
         button(
-            "Save and fit the limit",
-            "confidence.fit",
-            _save,
-            project.id,
-            key,
-            icon="tune",
-            type="primary",
-            disabled=not is_lead,
+            "Save and fit the limit", "confidence.fit", _save, project.id, key,
+            icon="tune", type="primary", disabled=not is_lead,
             help=None if is_lead else "Only leads of this project may do that.",
-        )
+        )  # fmt: skip
     show_problem("confidence.problem")
 
 
@@ -325,12 +317,12 @@ def _save(project_id: str, key: str) -> None:
         st.toast("Saved: no rate is wanted." if policy is None else f"Saved: {words}.")
 
 
-def draw_rates(
+def _draw_rates(
     project: Project, policy: Policy | None, limits: Sequence[tuple[float, Limit]], *, is_lead: bool
 ) -> None:
     """The control, and what each of some rates would mean; `limits` are those of the rates."""
     st.subheader("What this project answers by itself", anchor=False)
-    draw_control(project, is_lead=is_lead)
+    _draw_control(project, is_lead=is_lead)
     if policy is not None and policy.problem:
         st.error(escaped(policy.problem), icon=":material/error:")
     if not limits:
@@ -354,11 +346,11 @@ def _row(rate: float, limit: Limit) -> dict[str, Any]:
         "Answered": f"{answered}%",
         "To people": f"{100 - answered}%",
         "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
-        "Why none": why_words(rate, limit),
+        "Why none": _why_words(rate, limit),
     }
 
 
-def why_words(rate: float, limit: Limit) -> str:
+def _why_words(rate: float, limit: Limit) -> str:
     """Why none is answered at that rate; "" where something is."""
     if limit.threshold is not None:
         return ""
@@ -368,7 +360,7 @@ def why_words(rate: float, limit: Limit) -> str:
     return "too many wrong to promise it"
 
 
-def draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
+def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
     """The limit that counts, and whether more is known by now; `n` could be fitted on today."""
     if limit is None:
         st.markdown(
@@ -378,7 +370,7 @@ def draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
         return
     fitted = f"fitted {escaped(since)} on {counted(limit.n, 'verdict')} looked at"
     if limit.threshold is None:
-        why = why_words(wanted, limit)
+        why = _why_words(wanted, limit)
         st.markdown(f"**In use: nothing is answered by itself** ({fitted}): {why}.")
     else:
         answered = round(100 * limit.answered / limit.n)
@@ -415,7 +407,7 @@ def draw_confidence() -> None:
         project = state.project(store)
         role = store.projects.role_of(project.id, state.person(store))
         with st.spinner("Counting over all answers"):
-            record = record_of(store, project.id)
+            record = _record_of(store, project.id)
         policy = policy_of(store, project)
         chosen = store.learned.choices(KIND, project.id) if policy and policy.limits else []
         active = store.versions.active()
@@ -424,7 +416,7 @@ def draw_confidence() -> None:
             "Nobody has answered a verdict with a probability yet: what people save on Review and "
             "on runs counts here."
         )
-        draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
+        _draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
         return
     group = _draw_choice(record, (active, project.roster))
     marks = (record.corrections, record.golds, record.ended, record.runs, record.scores)
@@ -434,10 +426,10 @@ def draw_confidence() -> None:
     _draw_past(figures)
     limit = policy.limit(*group) if policy else None
     _draw_plots(figures, project.error_rate, limit)
-    draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
+    _draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
     if policy is not None:
         since = f"{when(chosen[0].at)} by {chosen[0].by}" if chosen else ""
-        draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
+        _draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
 
 
 def _draw_choice(record: Record, usual: tuple[str, str]) -> tuple[str, str]:
@@ -504,33 +496,19 @@ def _confidence_row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
 
 def _draw_past(figures: Figures) -> None:
     """How many verdicts there are to go by, and how often they were right, by level."""
-    right, low_high = figures.right, figures.right.interval
-    one, two, three = st.columns(3)
-    one.metric(
-        "Verdicts looked at",
-        f"{right.n:,}",
-        f"{figures.drawn:,} of them drawn at random",
-        delta_color="off",
-        delta_arrow="off",
-        help="With a probability, on cases that somebody answered or settled; each text once, and "
-        "none that the classifier was trained on. People look at unsure cases first: those drawn "
-        "at random, or with an answer that was known before, tell most about all the rest.",
-    )
-    two.metric(
-        "Right",
-        percent(right.value),
-        f"between {100 * low_high[0]:.0f} and {100 * low_high[1]:.0f}%",
-        delta_color="off",
-        delta_arrow="off",
-    )
-    three.metric(
-        "Always saying the more frequent label",
-        percent(figures.frequent.value),
-        f"{figures.frequent.right} of {figures.frequent.n}",
-        delta_color="off",
-        delta_arrow="off",
-        help="What one would have without any check.",
-    )
+    right, (low, high) = figures.right, figures.right.interval
+    cells = (
+        ("Verdicts looked at", f"{right.n:,}", f"{figures.drawn:,} of them drawn at random",
+         "With a probability, on cases that somebody answered or settled; each text once, and "
+         "none that the classifier was trained on. People look at unsure cases first: those drawn "
+         "at random, or with an answer that was known before, tell most about all the rest."),
+        ("Right", percent(right.value), f"between {100 * low:.0f} and {100 * high:.0f}%", None),
+        ("Always saying the more frequent label", percent(figures.frequent.value),
+         f"{figures.frequent.right} of {figures.frequent.n}",
+         "What one would have without any check."),
+    )  # fmt: skip
+    for column, (label, value, told, words) in zip(st.columns(3), cells, strict=True):
+        column.metric(label, value, told, delta_color="off", delta_arrow="off", help=words)
     st.subheader("By level", anchor=False)
     table(figures.table, "confidence.levels")
     st.caption(

@@ -9,17 +9,17 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.measure.agreement import between
 from components.measure.reliability_agents import Figures, draw_consensus, draw_pairs, figures
 from components.widgets.charts import Interval, forest_figure
 from components.widgets.controls import table
 from components.widgets.wording import counted, escaped, protocol_words, seconds, when
 from core.evaluation.alignment import Rated, aligned
-from core.learning.debate_worth import Cost, Step, Worth
-from core.learning.reasoning import MOST_RUNS, Agent, Row, note_name, reasons_of
+from core.learning.debate_worth import Step, Worth
+from core.learning.reasoning import MOST_RUNS, Row, note_name, reasons_of
 from core.learning.reliability import (
     FEWEST,
     Audited,
-    KindRecord,
     Posterior,
     Record,
     ToolRate,
@@ -54,9 +54,11 @@ def column_help(words: dict[str, str]) -> dict[str, Any]:
     return {name: st.column_config.Column(help=told) for name, told in words.items()}
 
 
-def draw_tools() -> None:
+def _draw_tools() -> None:
     """The table of all tools over the project's audits; nothing before there is one."""
-    rates = _current()
+    with state.open_store() as store:
+        project_id = state.project(store).id
+    rates = _rates(str(state.home()), project_id, state.answers_mark())
     if not rates.audits:
         return
     st.subheader("Each tool", anchor=False)
@@ -67,32 +69,21 @@ def draw_tools() -> None:
     )
     judged = [rate for rate in rates.tools if rate.label_right.n]
     if judged:
-        figure = forest_figure(
-            [_interval(r.tool, of_right(r.label_right), r.always.value) for r in judged],
-            "How often each tool's label is right",
-        )
+        lines = [_interval(r.tool, of_right(r.label_right), r.always.value) for r in judged]
+        figure = forest_figure(lines, "How often each tool's label is right")
         st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
+    tools = toolbox()
     table(
-        [_tool_row(rate) for rate in rates.tools if rate.calls or not _is_system(rate.tool)],
+        [
+            _tool_row(rate)
+            for rate in rates.tools  # those that run the audit itself nobody chooses
+            if rate.calls or not (rate.tool in tools and tools[rate.tool].is_system)
+        ],
         "reliability.tools",
         column_config=column_help(TOOL_HELP),
     )
     if any(rate.label_right.n < FEWEST for rate in judged):
         st.caption(f"Below {FEWEST} labels (a hollow circle) a share says little.")
-
-
-def _is_system(name: str) -> bool:
-    """Tools that run the audit itself; nobody chooses them."""
-    tool = toolbox().get(name)
-    return tool is not None and tool.is_system
-
-
-def _current() -> ToolRates:
-    """The rates of the project at hand as of now."""
-    with state.open_store() as store:
-        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
-        project_id = state.project(store).id
-    return _rates(str(state.home()), project_id, mark)
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
@@ -109,15 +100,17 @@ def _rates(home: str, project_id: str, mark: Mark) -> ToolRates:
 
 
 def _tool_row(rate: ToolRate) -> dict[str, Any]:
-    came = rate.outcomes
+    came = (f"{rate.outcomes.get(o, 0):,}" for o in ("found", "nothing", "off", "failed"))
+    used, meant = (
+        f"{100 * share.value:.0f}% ({share.right:,} of {share.n:,})" if share.n else "–"
+        for share in (rate.used, rate.where_meant)
+    )
     return {
         "Tool": rate.tool,
         "Calls": rate.calls,
-        "Used in": _of(rate.used),
-        "Where it was meant": _of(rate.where_meant),
-        "Found / nothing / off / failed": " / ".join(
-            f"{came.get(outcome, 0):,}" for outcome in ("found", "nothing", "off", "failed")
-        ),
+        "Used in": used,
+        "Where it was meant": meant,
+        "Found / nothing / off / failed": " / ".join(came),
         "Seconds a call": f"{rate.seconds / rate.calls:.2f}" if rate.calls else "–",
         "Its label is right": share_words(of_right(rate.label_right)),
         "Always hallucinated": f"{rate.always.value:.2f}" if rate.always.n else "–",
@@ -130,27 +123,25 @@ def of_right(share: Share) -> Posterior:
     return Posterior(share.value, *share.interval, share.right, share.n)
 
 
-def _of(share: Share) -> str:
-    return f"{100 * share.value:.0f}% ({share.right:,} of {share.n:,})" if share.n else "–"
-
-
 COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
 
 
-def draw_reasons(project_id: str, found: Figures) -> None:
+def _draw_reasons(project_id: str, found: Figures) -> None:
     """By protocol; nothing where no run was right for which somebody gave a reason."""
     with state.open_store() as store:
-        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
         kept = store.projects.note(note_name(project_id))
-    counted = _counted(str(state.home()), project_id, mark, found.rows)
+    rows = _reasons(str(state.home()), project_id, state.answers_mark(), found.rows)
     told: dict[str, Any] = json.loads(kept) if kept else {}
-    if not counted and not told:
+    if not rows and not told:
         return
     st.subheader("Do they give people's reasons", anchor=False)
     ratings = {own["protocol"]: own for own in told.get("by_protocol", [])}
-    table([_row(own, ratings.get(own.protocol)) for own in counted], "reliability.reasons")
+    table([_reasons_row(own, ratings.get(own.protocol, {})) for own in rows], "reliability.reasons")
     for own in told.get("paired", []):
-        st.markdown(f"- {escaped(_reliability_reasons_lead_words(own))}")
+        one, other = (protocol_words(own[name], short=True) for name in ("one", "other"))
+        lead = between(*(own["lead"][name] for name in ("value", "low", "high")), sign="+")
+        words = f"{one} beside {other}, on the {own['n']} cases on which both were right: {lead}"
+        st.markdown(f"- {escaped(f'{words} in agreement.')}")
     st.caption(
         "Over runs whose verdict is the person's. Quoted: of the words that people marked in the "
         "sources, how many the run quotes where it argues for its verdict; found: how many lie in "
@@ -172,14 +163,13 @@ def draw_reasons(project_id: str, found: Figures) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading people's reasons")
-def _counted(home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]) -> list[Rated]:
+def _reasons(home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]) -> list[Rated]:
     """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
     with open_store(Path(home)) as store:
         return aligned(reasons_of(store, _rows))[0]
 
 
-def _row(own: Rated, rating: dict[str, Any] | None) -> dict[str, str]:
-    told = rating or {}
+def _reasons_row(own: Rated, told: dict[str, Any]) -> dict[str, str]:
     rated = f", n={told['rated']}" if told.get("rated") else ""
     unusable = f", {told['unusable']} unusable" if told.get("unusable") else ""
     return {
@@ -192,19 +182,8 @@ def _row(own: Rated, rating: dict[str, Any] | None) -> dict[str, str]:
     }
 
 
-def _reliability_reasons_lead_words(own: dict[str, Any]) -> str:
-    one, other = (protocol_words(own[name], short=True) for name in ("one", "other"))
-    lead = own["lead"]
-    return (
-        f"{one} beside {other}, on the {own['n']} cases on which both were right: "
-        f"{lead['value']:+.2f} ({lead['low']:+.2f} to {lead['high']:+.2f}) in agreement."
-    )
-
-
 def _range(share: dict[str, float] | None) -> str:
-    if share is None:
-        return "–"
-    return f"{share['value']:.2f} ({share['low']:.2f} to {share['high']:.2f})"
+    return "–" if share is None else between(share["value"], share["low"], share["high"])
 
 
 FEWEST_DEBATES = 30
@@ -218,31 +197,39 @@ STEP_WORDS = {
 DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
 
 
-def draw_debate_worth(found: Figures) -> None:
+def _draw_debate_worth(worth: Worth) -> None:
     """The steps of a run by how often they were right, and what a run takes."""
-    worth = found.worth
-    if worth is None:
-        return
     st.subheader("Is the debate worth it", anchor=False)
     st.markdown(finding(worth))
-    st.dataframe(
+    table(
         [_step_row(step) for step in worth.steps]
         + [{"Step of a run": "Always saying hallucinated", "Right": f"{worth.always:.2f}",
             "Unclear": "0", "The verdict's lead": "–"}],
-        key="reliability.debate",
-        hide_index=True,
-        height="content",
-        column_config={
-            "Right": st.column_config.Column(
-                help="Of all cases; unclear counts as not right. In brackets: 95% interval."
-            ),
-            "The verdict's lead": st.column_config.Column(
-                help="How much more often the verdict in the end is right, over the cases on "
-                "which both spoke, with a 95% interval of the paired difference."
-            ),
-        },
+        "reliability.debate",
+        column_config=column_help({
+            "Right": "Of all cases; unclear counts as not right. In brackets: 95% interval.",
+            "The verdict's lead": "How much more often the verdict in the end is right, over the "
+            "cases on which both spoke, with a 95% interval of the paired difference.",
+        }),
     )  # fmt: skip
-    _draw_costs(worth)
+    timing = (
+        f"A run took {seconds(worth.seconds)} on average, the first turn was there after "
+        f"{seconds(worth.opening_seconds)} (over {counted(worth.runs, 'run')})."
+    )
+    if not any(cost.calls for cost in worth.costs):
+        st.caption(f"{timing} No language model was asked: the calls cost nothing.")
+        return
+    rows = [
+        {
+            "Of a run, on average": DEBATE_PART_WORDS[cost.part],
+            "Calls": f"{cost.calls:.1f}",
+            "Tokens": f"{cost.tokens:,.0f}",
+            "US dollars": "not known" if cost.dollars is None else f"{cost.dollars:.5f}",
+        }
+        for cost in worth.costs
+    ]
+    table(rows, "reliability.costs")
+    st.caption(timing)
 
 
 def finding(worth: Worth) -> str:
@@ -269,38 +256,16 @@ def _lead_words(step: Step, what: str) -> str:
     return f"No difference to {what} is shown: {words}, n={step.paired}."
 
 
-def _step_row(step: Step) -> dict[str, object]:
-    share = step.accuracy
-    lead = "–"
+def _step_row(step: Step) -> dict[str, str]:
+    share, lead = step.accuracy, "–"
     if step.step != "verdict" and step.lead is not None:
-        lead = f"{step.lead:+.2f} ({step.low:+.2f} to {step.high:+.2f}), n={step.paired}"
-    right = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f}), n={share.n}"
+        lead = f"{between(step.lead, step.low, step.high, sign='+')}, n={step.paired}"
+    right = f"{between(share.mean, share.low, share.high)}, n={share.n}" if share.n else "–"
     return {
         "Step of a run": STEP_WORDS[step.step],
-        "Right": right if share.n else "–",
+        "Right": right,
         "Unclear": str(step.unclear),
         "The verdict's lead": lead,
-    }
-
-
-def _draw_costs(worth: Worth) -> None:
-    timing = (
-        f"A run took {seconds(worth.seconds)} on average, the first turn was there after "
-        f"{seconds(worth.opening_seconds)} (over {counted(worth.runs, 'run')})."
-    )
-    if not any(cost.calls for cost in worth.costs):
-        st.caption(f"{timing} No language model was asked: the calls cost nothing.")
-        return
-    table([_cost_row(cost) for cost in worth.costs], "reliability.costs")
-    st.caption(timing)
-
-
-def _cost_row(cost: Cost) -> dict[str, object]:
-    return {
-        "Of a run, on average": DEBATE_PART_WORDS[cost.part],
-        "Calls": f"{cost.calls:.1f}",
-        "Tokens": f"{cost.tokens:,.0f}",
-        "US dollars": "not known" if cost.dollars is None else f"{cost.dollars:.5f}",
     }
 
 
@@ -343,27 +308,24 @@ def draw_reliability() -> None:
             "agree or disagree on runs: each answer counts here.",
             icon=":material/info:",
         )
-        draw_tools()
+        _draw_tools()
         return
-    st.caption(_counted_words(found))
-    _draw_agents(found)
-    draw_tools()
-    _draw_kinds(found)
-    draw_pairs(found)
-    draw_debate_worth(found)
-    draw_reasons(project_id, found)
-    draw_consensus(project_id, found)
-
-
-def _counted_words(found: Figures) -> str:
     newest = f" These are the {MOST_RUNS:,} newest runs; older ones are left out."
-    return (
-        f"{counted(found.cases, 'case')} that people decided, "
+    st.caption(
+        f"{counted(len(found.table.rows), 'case')} that people decided, "
         f"{counted(len(found.rows), 'run')} over them. What was "
         "settled counts, else the newest answer; cases that people left unclear do not. People "
         "look first at cases where agents are unsure, so an agent may do better on all of them."
-        + (newest if found.is_cut else "")
+        + (newest if len(found.rows) == MOST_RUNS else "")
     )
+    _draw_agents(found)
+    _draw_tools()
+    _draw_kinds(found)
+    draw_pairs(found)
+    if found.worth is not None:
+        _draw_debate_worth(found.worth)
+    _draw_reasons(project_id, found)
+    draw_consensus(project_id, found)
 
 
 def _draw_agents(found: Figures) -> None:
@@ -386,7 +348,6 @@ def _draw_agents(found: Figures) -> None:
 
 def _agent_row(words: str, record: Record) -> dict[str, object]:
     agent = record.agent
-    model = agent.model or ("built in" if agent.rules else "not known")
     return {
         "Agent": words,
         "Part": PART_WORDS.get(agent.part, agent.part),
@@ -396,7 +357,7 @@ def _agent_row(words: str, record: Record) -> dict[str, object]:
         "Finds hallucinated": share_words(record.sensitivity),
         "Passes supported": share_words(record.specificity),
         "Unclear": f"{record.unclear} of {record.n}",
-        "Model": model,
+        "Model": agent.model or ("built in" if agent.rules else "not known"),
         "Rules": agent.rules or "–",
     }
 
@@ -405,38 +366,33 @@ def _draw_kinds(found: Figures) -> None:
     st.subheader("By kind of case", anchor=False)
     agents = [record.agent for record in found.records]
     agent = st.selectbox(
-        "Agent", agents, format_func=lambda own: found.words[own], key="reliability.agent"
+        "Agent", agents, format_func=found.words.__getitem__, key="reliability.agent"
     )
     dimension = st.segmented_control(
-        "Kind of case",
-        list(DIMENSIONS),
-        format_func=lambda name: DIMENSIONS[name],
-        default="language",
-        required=True,
-        key="reliability.kind",
-    )
+        "Kind of case", list(DIMENSIONS), format_func=DIMENSIONS.__getitem__,
+        default="language", required=True, key="reliability.kind",
+    ) or "language"  # fmt: skip
     if agent is None:
         return
-    _draw_kind(agent, str(dimension or "language"), found)
-
-
-def _draw_kind(agent: Agent, dimension: str, found: Figures) -> None:
     kinds = found.kinds.get((agent, dimension), ())
     if not kinds:
         st.caption("The agent has decided no case of which this is known.")
         return
-    title = f"{found.words[agent]}: {DIMENSIONS[dimension].lower()}"
-    lines = [_kind_interval(own, dimension) for own in kinds[:MOST_LINES]]
-    st.plotly_chart(forest_figure(lines, title), key="reliability.kinds.figure", width="stretch")
+    is_error = dimension == "category"
+    lines = [
+        _interval(
+            f"{category_words(own.kind) if is_error else own.kind} (n={own.accuracy.n})",
+            own.accuracy,
+            own.always,
+        )
+        for own in kinds[:MOST_LINES]
+    ]
+    figure = forest_figure(lines, f"{found.words[agent]}: {DIMENSIONS[dimension].lower()}")
+    st.plotly_chart(figure, key="reliability.kinds.figure", width="stretch")
     words = "The share of a kind with few cases is pulled towards the agent's share over all cases."
-    if dimension == "category":
+    if is_error:
         words += " These are hallucinated responses only, by what people marked in them."
     st.caption(escaped(words))
-
-
-def _kind_interval(own: KindRecord, dimension: str) -> Interval:
-    name = category_words(own.kind) if dimension == "category" else own.kind
-    return _interval(f"{name} (n={own.accuracy.n})", own.accuracy, own.always)
 
 
 def _interval(name: str, share: Posterior, always: float | None) -> Interval:
@@ -447,5 +403,5 @@ def share_words(share: Posterior) -> str:
     """“0.61 (0.40 to 0.79), n=31”, with a remark where there are too few cases."""
     if not share.n:
         return "–"
-    told = f"{share.mean:.2f} ({share.low:.2f} to {share.high:.2f}), n={share.n:,}"
+    told = f"{between(share.mean, share.low, share.high)}, n={share.n:,}"
     return told + (", too few" if share.is_thin else "")

@@ -13,7 +13,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,7 @@ def draw_trace_import() -> None:
                 project = state.project(store)
                 state.require(store, project.id, "annotator", "open a trace file")
                 run_id = import_trace(
-                    store,
-                    upload.getvalue(),
-                    project.id,
-                    lambda text, language: list(terms(text, language)),
+                    store, upload.getvalue(), project.id, lambda *text: list(terms(*text))
                 )
         except ReviewError as error:
             st.error(escaped(f"{upload.name}: {error}"), icon=":material/error:")
@@ -79,102 +77,49 @@ class Import:
     total: int = 0
     is_over: bool = False
     outcome: Outcome | None = None
-    project_id: str = ""
     words: str = ""
     problem: str = ""
 
 
-@dataclass
-class Imports:
-    """The imports of this server process, the newest last."""
-
-    known: dict[str, Import] = field(default_factory=dict)
-
-    def start(self, work: Callable[[Import], None]) -> str:
-        """Begin one in a thread of its own; its id."""
-        name, one = uuid.uuid4().hex, Import()
-        self.known[name] = one
-        for old in list(self.known)[:-MOST_KEPT]:
-            del self.known[old]
-        threading.Thread(target=_carried_out, args=(one, work), daemon=True, name="import").start()
-        return name
-
-
 @st.cache_resource
-def imports() -> Imports:
-    """The imports of this server process."""
-    return Imports()
+def imports() -> dict[str, Import]:
+    """The imports of this server process, the newest last."""
+    return {}
 
 
-def _carried_out(one: Import, work: Callable[[Import], None]) -> None:
-    try:
-        work(one)
-    except ReviewError as error:
-        one.problem = str(error)
-    except Exception:
-        LOGGER.exception("an import broke off")
-        one.problem = UNEXPECTED
-    one.is_over = True
+def _start(work: Callable[[Import], None]) -> None:
+    """Begin one in a thread of its own."""
+    name, one, known = uuid.uuid4().hex, Import(), imports()
+
+    def carry_out() -> None:
+        try:
+            work(one)
+        except ReviewError as error:
+            one.problem = str(error)
+        except Exception:
+            LOGGER.exception("an import broke off")
+            one.problem = UNEXPECTED
+        one.is_over = True
+
+    known[name] = one
+    for old in list(known)[:-MOST_KEPT]:
+        del known[old]
+    threading.Thread(target=carry_out, daemon=True, name="import").start()
+    st.session_state[RUNNING] = name
 
 
-def start_rows(read: Read, order: Order) -> str:
-    """Bring the rows in; their documents are read afterwards."""
-    home, prereading = state.home(), state.prereading()
-
-    def work(one: Import) -> None:
-        one.total = len(read.rows)
-
-        def progress(done: int, total: int) -> None:
-            one.done, one.total = done, total
-
-        with open_store_in(home) as store:
-            one.outcome = take_in(store, home, read, order, progress)
-            one.project_id = order.project.id
-            project = store.projects.get(one.project_id)
-            one.words = f"Imported into “{project.name}”." if project else "Imported."
-        for source, name in one.outcome.sources.items():
-            prereading.submit(source, name)
-
-    return imports().start(work)
-
-
-def start_archive(data: bytes, by: str) -> str:
-    """Bring a whole project in."""
-    home: Path = state.home()
-
-    def work(one: Import) -> None:
-        with open_store_in(home) as store:
-            taken = take(store, home, io.BytesIO(data), by, time.time())
-        one.words, one.project_id = taken.words, taken.project.id
-
-    return imports().start(work)
+def _current() -> Import | None:
+    """The import that this session has started last, while the process knows it."""
+    return imports().get(str(st.session_state.get(RUNNING, "")))
 
 
 RUNNING = "exchange.running"
 POLL_SECONDS = 0.5
 
 
-def draw_last(last: Import | None, is_over: bool) -> None:
-    """The import that this session has started last, as it was when the page began to be drawn.
-
-    One that ends while the page is drawn is told by the next drawing, with the counts it changed.
-    """
-    if last is None:
-        return
-    if is_over:
-        _draw_outcome(last)
-    else:
-        _poll()
-
-
-def current() -> Import | None:
-    """The import that this session has started last, while the process knows it."""
-    return imports().known.get(str(st.session_state.get(RUNNING, "")))
-
-
 @st.fragment(run_every=POLL_SECONDS)
 def _poll() -> None:
-    one = current()
+    one = _current()
     if one is None or one.is_over:
         st.rerun()
     else:
@@ -182,14 +127,21 @@ def _poll() -> None:
         st.progress(share, text=f"{one.done:,} of {one.total:,} rows are in")
 
 
-def _draw_outcome(one: Import) -> None:
-    if one.problem:
-        st.error(escaped(one.problem), icon=":material/error:")
+def _draw_last(last: Import | None, is_over: bool) -> None:
+    """The import that this session has started last, as it was when the page began to be drawn.
+
+    One that ends while the page is drawn is told by the next drawing, with the counts it changed.
+    """
+    if last is None:
         return
-    told = f"{one.outcome.words}." if one.outcome is not None else "Choose it on Project."
-    words = f"{one.words} {told}"
-    st.success(escaped(words), icon=":material/check_circle:")
-    link("pages/review/pending.py", "Review them", "checklist")
+    if not is_over:
+        _poll()
+    elif last.problem:
+        st.error(escaped(last.problem), icon=":material/error:")
+    else:
+        told = f"{last.outcome.words}." if last.outcome is not None else "Choose it on Project."
+        st.success(escaped(f"{last.words} {told}"), icon=":material/check_circle:")
+        link("pages/review/pending.py", "Review them", "checklist")
 
 
 WHICH = {"all": "all cases", "reviewed": "those with an answer"}
@@ -230,28 +182,21 @@ def draw_export() -> None:
         format_func=lambda name: WHICH[name],
         key="exchange.which",
     )
+    chosen = which or "all"
     with st.container(horizontal=True):
         for name in WRITTEN:
-            how = FORMATS[name]
+            how, key = FORMATS[name], f"exchange.out.{name}"
             download(
-                how.words,
-                _maker(asker, name, which or "all"),
-                f"counterpoint-{name}.{how.ending}",
-                f"exchange.out.{name}",
-            )
-        download(
-            "Trajectories (ReAct)",
-            lambda: _trajectories(asker, which or "all"),
-            "counterpoint-trajectories.zip",
-            "exchange.out.trajectories",
-        )
-        download(
-            "Whole project (archive)",
-            lambda: _archive(asker),
-            "counterpoint-project.zip",
-            "exchange.out.archive",
-            "archive",
-        )
+                how.words, partial(_written, asker, name, chosen),
+                f"counterpoint-{name}.{how.ending}", key,
+            )  # fmt: skip
+        for label, make, name, icon in (
+            ("Trajectories (ReAct)", partial(_trajectories, asker, chosen), "trajectories",
+             "download"),
+            ("Whole project (archive)", partial(_archive, asker), "project", "archive"),
+        ):  # fmt: skip
+            key = f"exchange.out.{'archive' if name == 'project' else name}"
+            download(label, make, f"counterpoint-{name}.zip", key, icon)
     st.caption(
         "The answer that counts is written: a settled one, else the newest correction, else the "
         "imported gold. An archive holds documents, checks and the whole history too. Trajectories "
@@ -262,14 +207,11 @@ def draw_export() -> None:
         st.code(config_of(categories), language="xml")
 
 
-def _maker(asker: Asker, name: str, which: str) -> Callable[[], bytes]:
-    def make() -> bytes:
-        write = FORMATS[name].write
-        with open_store_in(asker.home) as store:
-            rows = rows_of(store, asker.home, asker.project(store), which)
-        return write(rows) if write else b""
-
-    return make
+def _written(asker: Asker, name: str, which: str) -> bytes:
+    write = FORMATS[name].write
+    with open_store_in(asker.home) as store:
+        rows = rows_of(store, asker.home, asker.project(store), which)
+    return write(rows) if write else b""
 
 
 def _trajectories(asker: Asker, which: str) -> bytes:
@@ -306,10 +248,10 @@ def draw_import() -> None:
         help="Plain or gzipped. Nothing is stored before you say so; the same file again changes "
         "nothing.",
     )
-    last = current()
+    last = _current()
     is_over = last is not None and last.is_over
     if upload is None:
-        draw_last(last, is_over)
+        _draw_last(last, is_over)
         return
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
@@ -318,7 +260,7 @@ def draw_import() -> None:
         _draw_archive(upload, person)
     else:
         _draw_rows(upload, project, (id(last), is_over))
-    draw_last(last, is_over)
+    _draw_last(last, is_over)
 
 
 def _draw_archive(upload: UploadedFile, person: str) -> None:
@@ -330,14 +272,9 @@ def _draw_archive(upload: UploadedFile, person: str) -> None:
         st.info(escaped(str(error)), icon=":material/lock:")
         return
     button(
-        "Import the project",
-        "exchange.import.archive",
-        _begin_archive,
-        upload.getvalue(),
-        person,
-        icon="archive",
-        type="primary",
-    )
+        "Import the project", "exchange.import.archive", _begin_archive, upload.getvalue(), person,
+        icon="archive", type="primary",
+    )  # fmt: skip
 
 
 def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -> None:
@@ -352,7 +289,13 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
             key=f"exchange.format.{upload.file_id}",
         )
         read = _read(upload.file_id, chosen, upload.name, upload)
-        read = _with_second_file(read, chosen)
+        if chosen == "ragtruth":
+            sources = st.file_uploader(
+                "Its sources (source_info.jsonl), if you have them",
+                key="exchange.sources",
+                max_upload_size=MOST_MEGABYTES,
+            )
+            read = joined_sources(read, sources.getvalue(), chosen) if sources else read
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return
@@ -373,18 +316,10 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
     if what == "suggestions":
         agent = st.text_input("Whose suggestions", key="exchange.agent", max_chars=80)
     button(
-        "Import",
-        "exchange.import",
-        _begin_rows,
-        read,
-        project,
-        upload.name,
-        what or "gold",
-        agent.strip(),
-        icon="input",
-        type="primary",
-        disabled=not read.rows or what is None,
-    )
+        "Import", "exchange.import", _begin_rows,
+        read, project, upload.name, what or "gold", agent.strip(),
+        icon="input", type="primary", disabled=not read.rows or what is None,
+    )  # fmt: skip
     show_problem(PROBLEM)
 
 
@@ -397,17 +332,6 @@ def _recognised(file_id: str, name: str, _upload: UploadedFile) -> str:
 def _read(file_id: str, chosen: str, name: str, _upload: UploadedFile) -> Read:
     """What the file holds, read once and not at each rerun."""
     return FORMATS[chosen].read(name, _upload.getvalue())
-
-
-def _with_second_file(read: Read, chosen: str) -> Read:
-    if chosen != "ragtruth":
-        return read
-    sources = st.file_uploader(
-        "Its sources (source_info.jsonl), if you have them",
-        key="exchange.sources",
-        max_upload_size=MOST_MEGABYTES,
-    )
-    return read if sources is None else joined_sources(read, sources.getvalue(), chosen)
 
 
 def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list[Problem]:
@@ -456,12 +380,34 @@ def _draw_problems(problems: list[Problem], unit: str) -> None:
 
 
 def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -> None:
+    """Bring the rows in; their documents are read afterwards."""
+    home, prereading = state.home(), state.prereading()
+
+    def work(one: Import) -> None:
+        one.total = len(read.rows)
+
+        def progress(done: int, total: int) -> None:
+            one.done, one.total = done, total
+
+        with open_store_in(home) as store:
+            one.outcome = take_in(store, home, read, order, progress)
+            into = store.projects.get(project.id)
+            one.words = f"Imported into “{into.name}”." if into else "Imported."
+        for source, its_name in one.outcome.sources.items():
+            prereading.submit(source, its_name)
+
     with problem_kept(PROBLEM):
         with state.open_store() as store:
             person = state.require(store, project.id, "lead", "import cases")
         order = Order(project, person, time.time(), name, what, agent)
-        st.session_state[RUNNING] = start_rows(read, order)
+        _start(work)
 
 
 def _begin_archive(data: bytes, by: str) -> None:
-    st.session_state[RUNNING] = start_archive(data, by)
+    home = state.home()
+
+    def work(one: Import) -> None:
+        with open_store_in(home) as store:
+            one.words = take(store, home, io.BytesIO(data), by, time.time()).words
+
+    _start(work)

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.setup.import_export import RUNNING, Asker, _archive, _maker, _trajectories, imports
+from components.setup.import_export import (
+    RUNNING,
+    Asker,
+    _archive,
+    _trajectories,
+    _written,
+    imports,
+)
 from core.exchange.archive import give
 from core.review.people import first_project
 from core.runtime.errors import NotAllowed
@@ -45,7 +52,7 @@ def given(at: AppTest, name: str, data: bytes) -> AppTest:
 def imported(at: AppTest, key: str = "exchange.import") -> AppTest:
     at.button(key=key).click().run()
     end = time.monotonic() + 30
-    while not imports().known[at.session_state[RUNNING]].is_over:
+    while not imports()[at.session_state[RUNNING]].is_over:
         assert time.monotonic() < end
         time.sleep(0.02)
     at.run()
@@ -105,9 +112,9 @@ def test_other_files_are_refused_in_words(
 def test_what_leaves_the_page_comes_in_again(app: OpenApp, project_id: str, home: Path) -> None:
     imported(given(app(PAGE), "rows.jsonl", ROWS))
     mira = Asker(home, project_id, "Mira")
-    assert json.loads(_maker(mira, "jsonl", "reviewed")().splitlines()[0])["id"] == "a"
-    assert len(_maker(mira, "jsonl", "reviewed")().splitlines()) == 1
-    assert len(_maker(mira, "mu-shroom", "all")().splitlines()) == 2
+    assert json.loads(_written(mira, "jsonl", "reviewed").splitlines()[0])["id"] == "a"
+    assert len(_written(mira, "jsonl", "reviewed").splitlines()) == 1
+    assert len(_written(mira, "mu-shroom", "all").splitlines()) == 2
     assert _archive(mira).startswith(b"PK")
     with zipfile.ZipFile(io.BytesIO(_trajectories(mira, "all"))) as packed:
         assert packed.namelist() == ["trajectories.jsonl", "trajectories.failed.jsonl"]
@@ -118,13 +125,10 @@ def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
 ) -> None:
     with open_store(home) as store:
         store.projects.set_member(Member(project_id, "Ben", "annotator", 2.0))
-    for make in (
-        _maker(ben := Asker(home, project_id, "Ben"), "csv", "all"),
-        lambda: _archive(ben),
-        lambda: _trajectories(ben, "all"),
-    ):
+    ben = Asker(home, project_id, "Ben")
+    for make, *what in ((_written, "csv", "all"), (_archive,), (_trajectories, "all")):
         with pytest.raises(NotAllowed, match="takes the role lead"):
-            make()
+            make(ben, *what)
 
 
 def test_an_archive_brings_a_project(
