@@ -20,10 +20,7 @@ from core.runtime.errors import NotAllowed, ReviewError
 
 
 def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
-    """The button and the list behind it; `keys` are keys to what they do.
-
-    When `place` changes, the page is another thing and is shown from its top.
-    """
+    """The list of keys behind its button; at another `place` the page is shown from its top."""
     component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
 
 
@@ -84,10 +81,7 @@ def menu() -> Literal["sidebar", "hidden"]:
 
 @contextlib.contextmanager
 def frame() -> Iterator[None]:
-    """Draw the styles and the sidebar's foot, run the page, show what a person can mend.
-
-    Whoever is not logged in, or has no role, sees neither the page nor any project's name.
-    """
+    """Draw what surrounds the page; nothing of it for whoever is not logged in or has no role."""
     st.html(ASSETS / "app.css")
     st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
     if not _came_in():
@@ -97,7 +91,6 @@ def frame() -> Iterator[None]:
 
 
 def _came_in() -> bool:
-    """Draw who is here in the sidebar; else say what is in the way."""
     try:
         if login.is_outside():
             login.draw_door()

@@ -11,19 +11,12 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.learn import WORDS
 from components.widgets.controls import ask, button, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, counted, escaped
+from core.learning import training_set as training
 from core.learning.data_quality import advice
 from core.learning.retrain import rescore, waiting_runs
-from core.learning.training_set import (
-    FEWEST_PER_LABEL,
-    LABELS,
-    Origin,
-    Overview,
-    Reason,
-    conflicts,
-    overview,
-)
 from core.schema.records import Label
 from core.store import open_store
 from core.store.sqlite import Mark
@@ -86,22 +79,14 @@ def _score(active: str) -> None:
     bar.empty()
 
 
-ORIGIN_WORDS: dict[Origin, str] = {
-    "answered": "answered here",
-    "settled": "settled by a lead",
-    "imported": "imported answers",
-}
-REASON_WORDS: dict[Reason, str] = {
-    "unclear": "answered as unclear, which is neither label",
-    "no_verdict": "of runs in which the judge reached no verdict: there is no text to read",
-    "no_run": "of cases that nobody checked here: check them, then answer on the run",
-}
+ORIGIN_WORDS: dict[training.Origin, str] = WORDS["learning_material.origin_words"]
+REASON_WORDS: dict[training.Reason, str] = WORDS["learning_material.reason_words"]
 ELSEWHERE = "people of other projects"
 LOPSIDED = 0.2
 SETTLE_LIST = "pages/review/curate.py"
 
 
-def material() -> Overview:
+def material() -> training.Overview:
     """The numbers as of now."""
     with state.open_store() as store:
         changes = store.changes
@@ -110,16 +95,15 @@ def material() -> Overview:
 
 
 @st.cache_resource(max_entries=1, show_spinner="Counting the corrections")
-def _overview(home: str, mark: Mark) -> Overview:
-    """Kept until somebody corrects, a run ends, or cases are held out."""
+def _overview(home: str, mark: Mark) -> training.Overview:
     with open_store(Path(home)) as store:
-        return overview(store)
+        return training.overview(store)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _conflicts(home: str, project_id: str, mark: Mark) -> int:
     with open_store(Path(home)) as store:
-        return conflicts(store, project_id, time.time())
+        return training.conflicts(store, project_id, time.time())
 
 
 def draw_material() -> None:
@@ -148,13 +132,13 @@ def draw_material() -> None:
             _draw_origins(data)
 
 
-def _needed(data: Overview) -> str:
+def _needed(data: training.Overview) -> str:
     if data.missing:
         return (
-            f"{advice(data.missing, None)} It takes {FEWEST_PER_LABEL} of each label: open runs "
-            "under History and agree or disagree with them."
+            f"{advice(data.missing, None)} It takes {training.FEWEST_PER_LABEL} of each label: "
+            "open runs under History and agree or disagree with them."
         )
-    rare = min(LABELS, key=lambda label: data.labels[label])
+    rare = min(training.LABELS, key=lambda label: data.labels[label])
     share = data.labels[rare] / (sum(data.labels.values()) or 1)
     if share >= LOPSIDED:
         return ""
@@ -177,17 +161,16 @@ def _draw_conflicts() -> None:
         right.page_link(SETTLE_LIST, label="Adjudicate them", icon=":material/gavel:")
 
 
-def _draw_origins(data: Overview) -> None:
+def _draw_origins(data: training.Overview) -> None:
     by_origin = {ORIGIN_WORDS[name]: own for name, own in data.counts.by_origin.items()}
-    for column, name, counts, key in zip(
-        st.columns([6, 6, 7]),
-        ("Person", "Language", "Source"),
-        (_named(data.counts.by_person), data.counts.by_language, by_origin),
-        ("people", "languages", "origins"),
-        strict=True,
-    ):
+    tables: tuple[tuple[str, str, Mapping[str, Mapping[Label, int]]], ...] = (
+        ("Person", "people", _named(data.counts.by_person)),
+        ("Language", "languages", data.counts.by_language),
+        ("Source", "origins", by_origin),
+    )
+    for column, (name, key, counts) in zip(st.columns([6, 6, 7]), tables, strict=True):
         rows: list[dict[str, Any]] = [
-            {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in LABELS}
+            {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in training.LABELS}
             for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
         ]
         if rows:
@@ -202,7 +185,6 @@ def _draw_origins(data: Overview) -> None:
 
 
 def _named(by_person: Mapping[tuple[str, str], Mapping[Label, int]]) -> dict[str, Counter[Label]]:
-    """Counts by name; with login, people of other projects have none here."""
     with state.open_store() as store:
         projects = {project_id for project_id, _ in by_person}
         seen = {one for one in projects if state.may_see(store, one)}

@@ -10,6 +10,7 @@ import streamlit as st
 
 from components.app import state
 from components.app.state import KeptResult, keep_result, kept_result
+from components.learn import WORDS
 from components.learn.learning_material import material
 from components.learn.versions import choose_newest
 from components.review.review_queue import rules_of
@@ -71,7 +72,6 @@ def draw_gain(mark: Mark) -> None:
 def _draw_button(
     name: str, words: tuple[str, str], key: str, count: Counting, mark: Mark
 ) -> KeptResult | None:
-    """The result kept under a name, below a button where there is none or answers came since."""
     last = kept_result(name)
     first, again = words
     is_old = last is not None and last.mark != mark
@@ -102,11 +102,7 @@ def _count(name: str, count: Counting, mark: Mark) -> None:
 def draw_doubts(mark: Mark) -> None:
     """The button, and what was found last; `mark` is that of the present answers."""
     with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
-        st.caption(
-            "A quick model learns from all other cases and says where it would never have given a "
-            "person's label (cleanlab's confident learning). It is a hint where to look again: "
-            "some of these labels are right, and the model is wrong."
-        )
+        st.caption(WORDS["retrain.draw_doubts"])
         last = _draw_button(
             DOUBTS, ("Look for them", "Look again"), "retrain.doubts.look", _doubts, mark
         )
@@ -238,28 +234,10 @@ def _cancel(training_id: str) -> None:
 
 PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
 OTHER = "another"
-ENCODERS = {
-    EMBEDDED: "MiniLM, which is here (quick, English)",
-    PAPERS: "paraphrase-mpnet-base-v2, as in the paper (420 MB, several times slower)",
-    OTHER: "another one",
-}
-NUMBERS = {  # what it is called, and what it does
-    "pairs": (
-        "Pairs for each text",
-        "How often each text is paired with one of the same label and one of the other.",
-    ),
-    "steps": ("Steps at most", "Training ends here, whatever pairs are left. 40 take a minute."),
-    "epochs": ("Epochs", "How often all pairs are gone through."),
-    "seed": ("Seed", "The same seed, corrections and options give the same pairs."),
-}
+ENCODERS = dict(zip((EMBEDDED, PAPERS, OTHER), WORDS["retrain.encoders"], strict=True))
+NUMBERS: dict[str, list[str]] = WORDS["retrain.numbers"]
 KEY = "retrain.options"
-ENDED_WORDS = {
-    "finished": "finished",
-    "failed": "failed",
-    "cancelled": "cancelled",
-    "interrupted": "interrupted",
-    "running": "under way",
-}
+ENDED_WORDS: dict[str, str] = WORDS["retrain.ended_words"]
 
 
 def draw_training() -> None:
@@ -285,7 +263,6 @@ def draw_training() -> None:
 
 
 def _draw_options() -> dict[str, Any]:
-    """What was chosen, by the names that a training knows."""
     usual = Options().as_dict()
     with st.expander("Options", icon=":material/tune:"):
         encoder = st.selectbox(
@@ -311,7 +288,6 @@ def _draw_options() -> dict[str, Any]:
 
 
 def _duration(trainings: list[Training]) -> str:
-    """How long it takes, by the last one that came to its end."""
     ended = [t for t in trainings if t.status == "finished" and t.finished_at]
     if not ended:
         return "With the usual options it takes about a minute on two cores."
@@ -324,7 +300,6 @@ def _start(options: dict[str, Any]) -> None:
 
 
 def _draw_ended(training: Training, tried: set[str]) -> None:
-    """What became of the last one, and what to do about it."""
     at = when(training.finished_at or training.started_at)
     if training.status == "failed":
         st.error(f"The last training failed: {escaped(training.message)}", icon=":material/error:")

@@ -12,12 +12,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
+from components.learn import WORDS
 from components.measure.agreement import between
 from components.widgets.charts import threshold_figure
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.html import Mark as TextMark
 from components.widgets.html import marked_text, show
 from components.widgets.wording import counted, escaped, when
+from core.learning import span_tuning as tuning
 from core.learning.metrics import Figure
 from core.learning.span_threshold import (
     FEWEST_CASES,
@@ -27,25 +29,6 @@ from core.learning.span_threshold import (
     Kind,
     Proposal,
     proposal,
-)
-from core.learning.span_tuning import (
-    BestMember,
-    Candidate,
-    Decision,
-    best_members,
-    body_of,
-    candidates,
-    chosen,
-    decide,
-    decided,
-    go_back,
-    marked_by_panels,
-    member_body,
-    scored_cases,
-    shipped_thresholds,
-    span_answers,
-    take_into_use,
-    threshold_body,
 )
 from core.runtime.errors import ConfigError
 from core.schema.records import (
@@ -82,9 +65,9 @@ class Material:
     scored: Mapping[Kind, int]
     proposals: Mapping[Kind, Proposal]
     threshold: dict[str, Any]
-    candidates: list[Candidate]
+    examples: list[tuning.Candidate]
     panel_cases: int
-    members: list[BestMember]
+    members: list[tuning.BestMember]
     member: dict[str, Any]
 
 
@@ -101,14 +84,13 @@ def material() -> Material:
     max_entries=MOST_KEPT, show_spinner="Comparing people's marks with the machine's"
 )
 def _material(home: str, project_id: str, mark: Mark) -> Material:
-    """Kept until somebody marks, a run ends, or cases are held out."""
     with open_store(Path(home)) as store:
-        answers = span_answers(store, project_id)
-    scored, shipped = scored_cases(answers), shipped_thresholds()
+        answers = tuning.span_answers(store, project_id)
+    scored, shipped = tuning.scored_cases(answers), tuning.shipped_thresholds()
     found = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
     proposals = {kind: one for kind, one in found.items() if one is not None}
-    by_panels = marked_by_panels(answers)
-    members = best_members(by_panels)
+    by_panels = tuning.marked_by_panels(answers)
+    members = tuning.best_members(by_panels)
     usable = {case.id for cases in scored.values() for case in cases}
     rows = []
     for name in sorted({base_of(answer.case.language) for answer in answers}):
@@ -127,16 +109,15 @@ def _material(home: str, project_id: str, mark: Mark) -> Material:
         rows,
         {kind: len(cases) for kind, cases in scored.items()},
         proposals,
-        threshold_body(proposals, answers),
-        candidates(answers),
+        tuning.threshold_body(proposals, answers),
+        tuning.candidates(answers),
         len(by_panels),
         members,
-        member_body(members, by_panels, answers),
+        tuning.member_body(members, by_panels, answers),
     )
 
 
 def _language_words(name: str) -> str:
-    """A language's code; what it is where none was told."""
     return {"": "all together", "und": "not known"}.get(name, name)
 
 
@@ -152,12 +133,7 @@ def draw_marked(found: Material) -> None:
         )
         return
     table(found.rows, "spans.cases")
-    st.caption(
-        "A settled answer counts before single ones; of several people's, the words that at least "
-        "half of them marked. Cases held out for the classifier are left out. For the threshold a "
-        "case counts if the machine called it hallucinated: elsewhere it marks nothing at any "
-        "threshold. Whoever saw the machine's marks before marking leans towards them."
-    )
+    st.caption(WORDS["span_tuning.draw_marked"])
 
 
 def _used_now(
@@ -176,7 +152,6 @@ def _used_now(
 
 
 def _draw_choices(kind: str, project_id: str) -> None:
-    """Back to an earlier one or to what ships, and who chose what."""
     with state.open_store() as store:
         choices = store.learned.choices(kind, project_id)
     if not choices:
@@ -198,7 +173,6 @@ def _number_words(number: int) -> str:
 
 
 def _draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
-    """Take a proposal into use; a lead says why."""
     st.text_input("Reason", key=f"{kind}.reason", placeholder="Why it is taken into use")
     button(
         "Take into use", f"{kind}.take", _take, kind, project_id, body,
@@ -213,7 +187,7 @@ def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "take what was learned into use")
             learned = Learned(kind, project_id, time.time(), by, body)
-            take_into_use(store, learned, str(st.session_state.get(field) or ""))
+            tuning.take_into_use(store, learned, str(st.session_state.get(field) or ""))
         st.session_state[field] = ""
         st.toast("In use: new checks go by it.", icon=":material/check:")
 
@@ -224,16 +198,12 @@ def _back(kind: str, project_id: str) -> None:
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "go back to what was in use")
             reason = str(st.session_state.get(field) or "")
-            go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
+            tuning.go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
         st.session_state[field] = ""
         st.toast(f"In use: {_number_words(number)}.", icon=":material/undo:")
 
 
-RULE = (
-    "Each member's run alone is its own marks, as the others voted on them. It decides alone in a "
-    "language only where it is clearly closer to people than the vote of all: chosen on four "
-    "fifths of the cases, it gains on the other fifth, with an interval above 0."
-)
+RULE: str = WORDS["span_tuning.rule"]
 
 
 def draw_members(found: Material) -> None:
@@ -274,34 +244,11 @@ def _learned_words(current: Learned | None, otherwise: str) -> str:
 
 
 FEW = 30
-KIND_WORDS: dict[Kind, str] = {
-    "reader": "Built-in span reader",
-    "votes": "Votes of language models",
-    "panel": "Panel in which most runs decide",
-    "weighted": "Panel of the built-in readers",
-}
-KIND_HELP: dict[Kind, str] = {
-    "reader": "It gives every word a probability of being wrong; from the threshold on it is "
-    "marked.",
-    "votes": "A language model that votes on a marked place gives a probability. As it ships, its "
-    "yes or no decides, which counts here as 0.50; with a threshold the probability does.",
-    "panel": "Each member marks words and the others vote on them; words count as wrong from the "
-    "threshold at which more than half of the runs mark them.",
-    "weighted": "The four built-in readers' votes are summed with weights; from the threshold on "
-    "words are marked.",
-}
-IOU_HELP = (
-    "IoU (intersection over union): the characters that both the machine and people marked, as a "
-    "share of those that either marked; 1 where neither marked any."
-)
-THRESHOLD_RULE = (
-    "The best threshold is the one with the highest mean IoU, smoothed over its neighbours. Few "
-    f"cases say little: it is drawn towards the one that ships as if {PRIOR_CASES} more cases had "
-    "spoken for that, and a language's own in the same way towards the one of all. Each is then "
-    "tried on cases it was not fitted to, in five parts; where it does no better there than the "
-    f"one that ships, that one stays. A language gets its own from {FEWEST_CASES} cases on; "
-    "one with fewer follows all, unless that does worse on the few it has. As the "
-    "same five parts also decide what stays, the figures here are a little too kind."
+KIND_WORDS: dict[Kind, str] = WORDS["span_tuning.kind_words"]
+KIND_HELP: dict[Kind, str] = WORDS["span_tuning.kind_help"]
+IOU_HELP: str = WORDS["span_tuning.iou_help"]
+THRESHOLD_RULE: str = WORDS["span_tuning.threshold_rule"].format(
+    PRIOR_CASES=PRIOR_CASES, FEWEST_CASES=FEWEST_CASES
 )
 
 
@@ -363,18 +310,18 @@ def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
     if one.n < FEW:
         st.caption(f"Only {one.n} cases: too few to be sure of any difference.")
     fits = {fit.language: fit for fit in (whole, *one.languages)}
-    chosen = whole
+    picked = whole
     if len(one.languages) > 1:
         name = st.selectbox(
             "Language", list(fits), key=f"spans.language.{kind}", format_func=_language_words
         )
-        chosen = fits[name]
-    levels = {"as shipped": chosen.shipped}
-    if (now := used.at(chosen.language)) is not None:
+        picked = fits[name]
+    levels = {"as shipped": picked.shipped}
+    if (now := used.at(picked.language)) is not None:
         levels["in use"] = now
-    if chosen.is_better:
-        levels["proposed"] = chosen.tau
-    figure = threshold_figure([float(x) for x in GRID], chosen.curve, levels)
+    if picked.is_better:
+        levels["proposed"] = picked.tau
+    figure = threshold_figure([float(x) for x in GRID], picked.curve, levels)
     st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
     table([_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
     st.caption(
@@ -415,13 +362,7 @@ def _words(figure: Figure, digits: int = 2, sign: str = "") -> str:
 
 
 FEW_EXAMPLES = 4  # examples that are drawn unasked
-HOW = (
-    "A case is the better an example the less the machine's marks and people's overlap, the "
-    "clearer the answer is (settled, agreed, sure) and the shorter it is; at most four of a "
-    "language, of unlike kinds and questions. A check is shown at most "
-    f"{MOST_EXAMPLES} of them, {MOST_TOKENS:,} tokens together, those in its own language first, "
-    "and never its own case. Cases held out for the classifier are never examples."
-)
+HOW: str = WORDS["span_tuning.how"].format(MOST_EXAMPLES=MOST_EXAMPLES, MOST_TOKENS=MOST_TOKENS)
 
 
 def draw_examples(found: Material) -> None:
@@ -429,17 +370,13 @@ def draw_examples(found: Material) -> None:
     st.subheader("Examples", anchor=False, help=HOW)
     current = _used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
     before = current.body if current else None
-    st.caption(
-        "Corrected cases that a language model is shown before it marks the words of another. The "
-        "built-in span reader reads no examples: they change nothing in checks by the built-in "
-        "engine."
-    )
+    st.caption(WORDS["span_tuning.draw_examples"])
     if current is None:
         st.markdown("In use: **none**.")
     else:
-        _draw_in_use(current, {one.id: list(one.answer.said) for one in found.candidates})
-    pinned, removed = decided(before)
-    proposed = body_of(chosen(found.candidates, pinned, removed), before)
+        _draw_in_use(current, {one.id: list(one.answer.said) for one in found.examples})
+    pinned, removed = tuning.decided(before)
+    proposed = tuning.body_of(tuning.chosen(found.examples, pinned, removed), before)
     fresh = [one for one in proposed["examples"] if one["id"] not in removed]
     if not fresh:
         st.info(
@@ -454,7 +391,6 @@ def draw_examples(found: Material) -> None:
 
 
 def _ids(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """The examples that are shown, with the answers that they rest on."""
     told = body or {}
     removed = set(told.get("removed", ()))
     kept = [one for one in told.get("examples", ()) if one["id"] not in removed]
@@ -462,7 +398,6 @@ def _ids(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _draw_proposed(fresh: list[dict[str, Any]], before: Mapping[str, Any] | None) -> None:
-    """What would be taken into use; those already in use are drawn above."""
     known = {name for name, _ in _ids(before)}
     new = [one for one in fresh if one["id"] not in known]
     words = f"{counted(len(fresh), 'example')} would be in use, {len(new)} of them new"
@@ -474,7 +409,7 @@ def _draw_proposed(fresh: list[dict[str, Any]], before: Mapping[str, Any] | None
 
 def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
     """`now` are the answers that each case would be an example by, if it still would."""
-    pinned, removed = decided(current.body)
+    pinned, removed = tuning.decided(current.body)
     examples = current.body["examples"]
     shown = [one for one in examples if one["id"] not in removed]
     gone = [one for one in examples if one["id"] in removed]
@@ -485,7 +420,7 @@ def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
     with st.expander("The examples in use", expanded=len(shown) <= FEW_EXAMPLES):
         for one in shown:
             is_pinned = one["id"] in pinned
-            decisions: tuple[Decision, ...] = ("unpin" if is_pinned else "pin", "remove")
+            decisions: tuple[tuning.Decision, ...] = ("unpin" if is_pinned else "pin", "remove")
             with _draw_example(one, is_pinned=is_pinned):
                 if now.get(one["id"]) != one["said"]:
                     st.caption(
@@ -502,30 +437,24 @@ def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
                     _button("allow", one, current.project_id)
 
 
-BUTTONS: dict[Decision, tuple[str, str, str | None]] = {
-    "pin": ("Pin", "keep", "Pinned examples come first and stay when others are chosen."),
-    "unpin": ("Unpin", "keep_off", None),
-    "remove": ("Remove", "delete", None),
-    "allow": ("Allow again", "undo", None),
-}
+BUTTONS: dict[str, Any] = WORDS["span_tuning.buttons"]
 
 
-def _button(decision: Decision, one: dict[str, Any], project_id: str) -> None:
+def _button(decision: tuning.Decision, one: dict[str, Any], project_id: str) -> None:
     words, icon, told = BUTTONS[decision]
     key = f"spans.example.{decision}.{one['id'][:16]}"
     button(words, key, _decide, project_id, one["id"], decision, icon=icon, help=told)
 
 
-def _decide(project_id: str, example_id: str, decision: Decision) -> None:
+def _decide(project_id: str, example_id: str, decision: tuning.Decision) -> None:
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "choose examples")
-            decide(store, project_id, example_id, decision, by=by, now=time.time())
+            tuning.decide(store, project_id, example_id, decision, by=by, now=time.time())
         st.toast("New checks go by it.", icon=":material/check:")
 
 
 def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> DeltaGenerator:
-    """The case as a person reads it, what people marked, why it was chosen; its container."""
     sign = ":material/keep: " if is_pinned else ""
     title = f"{sign}**{escaped(str(one['question']))}**" if one["question"] else sign
     marks = [TextMark(span["start"], span["end"], title=_title(span)) for span in one["spans"]]

@@ -12,6 +12,7 @@ import streamlit as st
 
 from components.app import login, state
 from components.app.state import KeptResult, keep_result, kept_result
+from components.learn import WORDS
 from components.learn.learning_material import draw_rescore
 from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
 from components.widgets.controls import (
@@ -46,7 +47,6 @@ def side_of(row: Figures) -> str:
 
 
 def _draw_changes(held: Figures, before: str, after: str) -> None:
-    """Which cases changed sides, with what people said of them; a click opens the run."""
     by: dict[str, list[Figures]] = {side: [] for side in SIDES}
     for row in _seen(held.get("rows", [])):
         by[side_of(row)].append(row)
@@ -100,26 +100,11 @@ def _seen(rows: list[Figures]) -> list[Figures]:
 
 
 FEW = 30
-RATES: dict[str, tuple[str, bool]] = {  # what it is called, and whether lower is better
-    "balanced_accuracy": ("Balanced accuracy", False),
-    "accuracy": ("Accuracy", False),
-    "f1": ("F1 (hallucinated)", False),
-    "auroc": ("AUROC", False),
-    "brier": ("Brier score", True),
-    "log_loss": ("Log loss", True),
-    "ece": ("Calibration error (ECE)", True),
-}
-MEANINGS = (
-    "**Balanced accuracy**: the mean share of each label that is recognised. **F1**: finding "
-    "hallucinated ones and being right when saying so, in one figure. **AUROC**: how often a "
-    "hallucinated case gets the higher probability of two. **Brier score**, **log loss**: how far "
-    "probabilities lie from what was true. **ECE**: how far stated confidence lies from the share "
-    "that was right. The last column always answers hallucinated, with a probability of 1."
-)
+RATES: dict[str, Any] = WORDS["versions.rates"]
+MEANINGS: str = WORDS["versions.meanings"]
 
 
 def _draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
-    """Everything about a pair; `losses` are those of the version's own training, if known."""
     old, new = held.get("before", {}), held.get("after", {})
     n = int(new.get("n") or 0)
     if not n:
@@ -147,7 +132,6 @@ def _draw_figures(held: Figures, before: str, after: str, losses: list[list[floa
 
 
 def _in_words(held: Figures, n: int) -> str:
-    """How many got better and worse, on how many, and how sure the difference is."""
     words = f"On **{counted(n, 'held-out verdict')}**, trained on by neither."
     sure = held.get("difference")
     if n < FEW:
@@ -204,7 +188,6 @@ def _figure(value: float | None) -> str:
 
 
 def _difference(old: float | None, new: float | None, *, is_loss: bool) -> str:
-    """Signed, with a word; what has not changed is neither praised nor blamed."""
     if old is None or new is None:
         return "–"
     words = f"{new - old:+.2f}"
@@ -242,27 +225,11 @@ def summary(held: Figures) -> str:
     )
 
 
-WORDS = {
-    "compared_with": "Compared with",
-    "options": "Options",
-    "recipe": "Options",
-    "splits": "Cases",
-    "calibration": "Calibration",
-    "packages": "Packages",
-    "encoder": "Encoder",
-    "limits": "Limits",
-}
-TRAINED_WORDS = {
-    "labels": "labels",
-    "languages": "languages",
-    "authors": "people",
-    "seed_texts": "texts of our own",
-    "corrections_sha256": "digest of the corrections' ids",
-}
+CARD_WORDS: dict[str, str] = WORDS["versions.card_words"]
+TRAINED_WORDS: dict[str, str] = WORDS["versions.trained_words"]
 
 
 def _draw_details(version_id: str, card: dict[str, Any]) -> None:
-    """The card, and the way to take it along."""
     with st.expander(f"What {escaped(version_id)} was made of", icon=":material/badge:"):
         st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
         data = json.dumps(card, indent=1, ensure_ascii=False)
@@ -280,7 +247,9 @@ def detail_lines(card: dict[str, Any]) -> list[str]:
         for key, words in TRAINED_WORDS.items()
         if trained.get(key)
     ]
-    lines += [f"**{words}**: {_said(card[key])}" for key, words in WORDS.items() if card.get(key)]
+    lines += [
+        f"**{words}**: {_said(card[key])}" for key, words in CARD_WORDS.items() if card.get(key)
+    ]
     if card.get("seconds"):
         lines.append(f"**It took**: {escaped(seconds(card['seconds']))}")
     if card.get("memory_mb"):
@@ -289,7 +258,6 @@ def detail_lines(card: dict[str, Any]) -> list[str]:
 
 
 def _said(value: Any) -> str:
-    """Nested values on one line, as text."""
     if isinstance(value, dict):
         return ", ".join(f"{escaped(str(name))} {_said(own)}" for name, own in value.items())
     if isinstance(value, list):
@@ -354,7 +322,6 @@ def choose_newest() -> None:
 
 
 def _draw_compare(before: str, after: str, today: KeptResult | None) -> None:
-    """The way to compare them anew, while that could say something else."""
     with state.open_store() as store:
         mark: Mark = (*store.changes.of_corrections(), *store.changes.of_holdout())
     words, key = "Compare on the cases that are held out now", "retrain.pair.compare"

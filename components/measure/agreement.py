@@ -13,22 +13,7 @@ import streamlit as st
 from components.app import state
 from components.widgets.controls import table
 from components.widgets.wording import LABEL_WORDS, counted
-from core.review.agreement import (
-    FEWEST,
-    Answers,
-    Figure,
-    Marks,
-    characters,
-    cohen_of,
-    f1_of,
-    fleiss_kappa,
-    krippendorff_alpha,
-    of_counts,
-    pair_of,
-    raw_agreement,
-    span_alpha,
-)
-from core.review.agreement import counted as label_counts
+from core.review import agreement as stats
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
@@ -71,7 +56,7 @@ def draw_agreement() -> None:
     _table(agents, "agreement.agents", "People and each agent")
     st.caption(
         "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
-        f"Below {FEWEST} items a figure says little."
+        f"Below {stats.FEWEST} items a figure says little."
     )
 
 
@@ -120,32 +105,37 @@ def marks_of(said: Sequence[Correction]) -> dict[str, dict[str, list[tuple[int, 
     return found
 
 
-def _together(answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
-    counts = label_counts(answers)
+def _together(answers: stats.Answers, marks: stats.Marks, lengths: dict[str, int]) -> Rows:
+    counts = stats.counted(answers)
     if not len(counts):
         return []
     rows = [
-        ("Labels: same answer", of_counts(counts, raw_agreement)),
-        ("Labels: Krippendorff's alpha", of_counts(counts, krippendorff_alpha)),
-        ("Labels: Fleiss' kappa", of_counts(counts, fleiss_kappa)),
-        ("Marked characters: Krippendorff's alpha", span_alpha(characters(marks, lengths))),
+        ("Labels: same answer", stats.of_counts(counts, stats.raw_agreement)),
+        ("Labels: Krippendorff's alpha", stats.of_counts(counts, stats.krippendorff_alpha)),
+        ("Labels: Fleiss' kappa", stats.of_counts(counts, stats.fleiss_kappa)),
+        (
+            "Marked characters: Krippendorff's alpha",
+            stats.span_alpha(stats.characters(marks, lengths)),
+        ),
     ]
     return [{"": words, "Agreement": _words(figure), "Items": figure.n} for words, figure in rows]
 
 
-def _pairs(people: Sequence[str], answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
+def _pairs(
+    people: Sequence[str], answers: stats.Answers, marks: stats.Marks, lengths: dict[str, int]
+) -> Rows:
     rows: Rows = []
     for one, other in itertools.combinations(people, 2):
-        first, second = pair_of(answers, one, other)
+        first, second = stats.pair_of(answers, one, other)
         if first:
             same = sum(a == b for a, b in zip(first, second, strict=True))
-            kappa = cohen_of(answers, one, other)
+            kappa = stats.cohen_of(answers, one, other)
             rows.append(
                 {
                     "People": f"{one} · {other}",
                     "Same answer": f"{same} of {len(first)}",
                     "Cohen's kappa": _words(kappa),
-                    "F1 of marked characters": _words(f1_of(marks, lengths, one, other)),
+                    "F1 of marked characters": _words(stats.f1_of(marks, lengths, one, other)),
                 }
             )
     return rows
@@ -162,7 +152,7 @@ def _against_machine(people: Sequence[str], judged: Sequence[Correction]) -> Row
                 {
                     "Person": person,
                     "Same answer": f"{same} of {len(own)}",
-                    "Cohen's kappa": _words(cohen_of(both, person, MACHINE)),
+                    "Cohen's kappa": _words(stats.cohen_of(both, person, MACHINE)),
                     "Answered blind": sum(c.is_blind for c in own),
                 }
             )
@@ -191,15 +181,16 @@ def _against_agents(
             "Agent": agent,
             "Same answer": f"{sum(a == b for a, b in own)} of {len(own)}",
             "Cohen's kappa": _words(
-                cohen_of({str(n): {"": a, agent: b} for n, (a, b) in enumerate(own)}, "", agent)
+                stats.cohen_of(
+                    {str(n): {"": a, agent: b} for n, (a, b) in enumerate(own)}, "", agent
+                )
             ),
         }
         for agent, own in sorted(pairs.items())
     ]
 
 
-def _words(figure: Figure) -> str:
-    """The figure with its interval, and a remark where there are too few items."""
+def _words(figure: stats.Figure) -> str:
     if figure.value is None:
         return "not defined" if figure.n else "–"
     told = between(figure.value, figure.low, figure.high)

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.measure import WORDS
 from components.measure.agreement import between
 from components.measure.reliability_agents import Figures, draw_consensus, draw_pairs, figures
 from components.widgets.charts import Interval, forest_figure
@@ -34,19 +35,7 @@ from core.store.sqlite import Mark
 from core.tools.registry import toolbox
 
 MOST_KEPT = 4  # projects
-TOOL_HELP = {
-    "Used in": "Of all audits, those in which it was called.",
-    "Where it was meant": "Of statements (and whole responses) that the tool's own rules read "
-    "something for: where it was called.",
-    "Found / nothing / off / failed": "What came of its calls. Off: it needs something that is not "
-    "there, a language model or a source. Neither off nor failed is ever a label.",
-    "Its label is right": "Of its labels other than unclear: those that people's answers agree "
-    "with. In brackets the 95% interval (Wilson).",
-    "Always hallucinated": "How often the one word “hallucinated” would have been right on the "
-    "same calls. A tool that is not above this has shown nothing.",
-    "The statement is right in the end": "Of the statements that it was called for: those whose "
-    "label in the end people agree with; unclear counts as wrong.",
-}
+TOOL_HELP: dict[str, str] = WORDS["reliability.tool_help"]
 
 
 def column_help(words: dict[str, str]) -> dict[str, Any]:
@@ -55,7 +44,6 @@ def column_help(words: dict[str, str]) -> dict[str, Any]:
 
 
 def _draw_tools() -> None:
-    """The table of all tools over the project's audits; nothing before there is one."""
     with state.open_store() as store:
         project_id = state.project(store).id
     rates = _rates(str(state.home()), project_id, state.answers_mark())
@@ -94,7 +82,6 @@ def _known(home: str, project_id: str) -> dict[str, Audited]:
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what tools did")
 def _rates(home: str, project_id: str, mark: Mark) -> ToolRates:
-    """Kept until somebody says something or a run ends."""
     with open_store(Path(home)) as store:
         return tool_rates(store, project_id, _known(home, project_id))
 
@@ -139,14 +126,10 @@ def _draw_reasons(project_id: str, found: Figures) -> None:
     table([_reasons_row(own, ratings.get(own.protocol, {})) for own in rows], "reliability.reasons")
     for own in told.get("paired", []):
         one, other = (protocol_words(own[name], short=True) for name in ("one", "other"))
-        lead = between(*(own["lead"][name] for name in ("value", "low", "high")), sign="+")
+        lead = _range(own["lead"], "+")
         words = f"{one} beside {other}, on the {own['n']} cases on which both were right: {lead}"
         st.markdown(f"- {escaped(f'{words} in agreement.')}")
-    st.caption(
-        "Over runs whose verdict is the person's. Quoted: of the words that people marked in the "
-        "sources, how many the run quotes where it argues for its verdict; found: how many lie in "
-        "any passage that it found. 95% intervals over cases. Source: ColMAD 4, figure 5b."
-    )
+    st.caption(WORDS["reliability.draw_reasons"])
     if told:
         st.caption(
             escaped(
@@ -182,23 +165,18 @@ def _reasons_row(own: Rated, told: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _range(share: dict[str, float] | None) -> str:
-    return "–" if share is None else between(share["value"], share["low"], share["high"])
+def _range(share: dict[str, float] | None, sign: str = "") -> str:
+    if share is None:
+        return "–"
+    return between(share["value"], share["low"], share["high"], sign=sign)
 
 
 FEWEST_DEBATES = 30
-STEP_WORDS = {
-    "opener": "First speaker alone",
-    "openings": "Majority of all first turns",
-    "closings": "Majority of all last turns",
-    "judge": "The judge's own label",
-    "verdict": "The verdict in the end",
-}
+STEP_WORDS: dict[str, str] = WORDS["reliability.step_words"]
 DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
 
 
 def _draw_debate_worth(worth: Worth) -> None:
-    """The steps of a run by how often they were right, and what a run takes."""
     st.subheader("Is the debate worth it", anchor=False)
     st.markdown(finding(worth))
     table(
@@ -270,33 +248,9 @@ def _step_row(step: Step) -> dict[str, str]:
 
 
 MOST_LINES = 20
-PART_WORDS = {
-    "debater": "debater",
-    "reader": "judge's reader",
-    "judge": "judge",
-    "classifier": "classifier",
-}
-DIMENSIONS = {
-    "language": "Language",
-    "form": "Form",
-    "image": "Images",
-    "documents": "Documents",
-    "tool": "Tool",
-    "category": "Kind of error",
-}
-HELP = {
-    "Cases": "Decided cases that the agent spoke on; the same question and response count once.",
-    "Unclear": "Cases that the agent left open. They do not count in the shares beside.",
-    "Right": "Of the cases that the agent decided: how often it said what people decided. In "
-    "brackets: between which values the share lies with 95% probability (Beta posterior).",
-    "Always hallucinated": "How often the one word “hallucinated” would have been right on the "
-    "same cases. An agent that is not above this has shown nothing.",
-    "Finds hallucinated": "Sensitivity: of hallucinated responses that it decided, how many it "
-    "called so.",
-    "Passes supported": "Specificity: of supported responses that it decided, how many it called "
-    "so.",
-    "Rules": "Digest of the prompts or rules that it followed. Another prompt is another agent.",
-}
+PART_WORDS: dict[str, str] = WORDS["reliability.part_words"]
+DIMENSIONS: dict[str, str] = WORDS["reliability.dimensions"]
+HELP: dict[str, str] = WORDS["reliability.help"]
 
 
 def draw_reliability() -> None:

@@ -1,7 +1,4 @@
-"""Reliability: weights of agents learned from answers, and pairs that make up for each other.
-
-Source: ColMAD 2.1 (pairs), SC-MAKS 3.5 (weights of answers).
-"""
+"""Reliability: learned weights (SC-MAKS 3.5), pairs that make up for each other (ColMAD 2.1)."""
 
 from __future__ import annotations
 
@@ -15,21 +12,13 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.measure import WORDS
 from components.measure.agreement import between
 from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_figure
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, when
+from core.learning import learned_consensus as consensus
 from core.learning.debate_worth import Worth, worth
-from core.learning.learned_consensus import (
-    KIND,
-    adapt,
-    choose,
-    counts_for,
-    learn,
-    missing,
-    policy_words,
-    weights_in,
-)
 from core.learning.reasoning import Agent, Known, Row, rows_of, words_of
 from core.learning.reliability import (
     FEWEST,
@@ -53,7 +42,6 @@ PROBLEM = "reliability.problem"
 
 
 def _draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_lead: bool) -> None:
-    """What is in use, and for a lead the way to the newest weights and back to none."""
     told = f"In use: the weights of {when(in_use.at)}." if in_use else "No weights are in use."
     st.markdown(f"**{told}**")
     if not is_lead:
@@ -75,12 +63,11 @@ def _choose(project_id: str, number: int) -> None:
     with problem_kept(PROBLEM):
         with state.open_store() as store:
             by = state.person(store)
-            choose(store, project_id, number, by=by, reason=reason, now=time.time())
+            consensus.choose(store, project_id, number, by=by, reason=reason, now=time.time())
         st.session_state["reliability.reason"] = ""
 
 
 def _draw_choices(choices: list[Choice]) -> None:
-    """Every change of what is in use, newest first."""
     if choices:
         with st.expander("Who took which weights into use"):
             for choice in choices:
@@ -122,7 +109,6 @@ def _known(home: str, project_id: str) -> Known:
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what agents said")
 def _figures(home: str, project_id: str, mark: Mark) -> Figures:
-    """Kept until somebody says something or a run ends."""
     with open_store(Path(home)) as store:
         rows = rows_of(store, project_id, _known(home, project_id))
     table = voices_once(table_of(rows))
@@ -142,30 +128,12 @@ def _figures(home: str, project_id: str, mark: Mark) -> Figures:
 
 
 def _shown_names(agents: Sequence[Agent]) -> dict[str, str]:
-    """Names on screen by key."""
     return {agent.key: words for agent, words in words_of(agents).items()}
 
 
-METHOD_WORDS = {
-    "uniform": "All alike",
-    "record": "By record",
-    "logistic": "Logistic",
-    "policy": "Policy (PPO)",
-    "always": "Always the same answer",
-}
-METHOD_HELP = (
-    "By record: an agent weighs as much as its past answers were right. Logistic: agents that err "
-    "together share their weight. Policy: a small network weighs each answer by how it fared in "
-    "the debate; PPO trained it on a reward model of people's answers and ratings (SC-MAKS 3.5). "
-    "Always the same answer: hallucinated, or for log loss the share that is."
-)
-FIGURES = {
-    "log_loss": "Log loss",
-    "auroc": "AUROC",
-    "balanced_accuracy": "Balanced accuracy",
-    "f1": "F1",
-    "f2": "F2",
-}
+METHOD_WORDS: dict[str, str] = WORDS["reliability_agents.method_words"]
+METHOD_HELP: str = WORDS["reliability_agents.method_help"]
+FIGURES: dict[str, str] = WORDS["reliability_agents.figures"]
 WITH_ANSWERS = ("weights", "compared", "mean_weights")
 
 
@@ -173,10 +141,10 @@ def _draw_learning(
     project_id: str, found: Figures, newest: Learned | None, *, is_lead: bool
 ) -> None:
     """The buttons: learn all weights, with a policy where it can be trained; go on with one."""
-    if lacking := missing(found.rows):
+    if lacking := consensus.missing(found.rows):
         st.info(f"Weights can be learned after {lacking}.", icon=":material/info:")
         return
-    words = policy_words()
+    words = consensus.policy_words()
     row = st.container(horizontal=True, vertical_alignment="center")
     learns = row.button(
         "Learn weights",
@@ -204,12 +172,13 @@ def _draw_learning(
         return
     told = "Comparing the weightings on five folds" if learns else "Going on with the new answers"
     with problem_kept(PROBLEM), st.spinner(told), state.open_store() as store:
-        work = partial(learn, with_policy=bool(with_policy)) if learns else adapt
+        work = (
+            partial(consensus.learn, with_policy=bool(with_policy)) if learns else consensus.adapt
+        )
         work(store, project_id, found.rows, state.person(store), time.time())
 
 
 def _draw_answers(learned: Learned) -> None:
-    """How the weightings of debaters' answers compare, which is used, and how the policy fared."""
     own: dict[str, Any] | None = learned.body.get("answers")
     if own is None:
         return
@@ -268,45 +237,25 @@ def _draw_policy(own: dict[str, Any]) -> None:
         )
 
 
+def _figure(figure: Sequence[float]) -> str:
+    return between(figure[0], figure[1], figure[2], 3)
+
+
 def _method_row(method: str, compared: dict[str, Any]) -> dict[str, str]:
     figures, gain = compared["figures"][method], compared["gains"].get(method)
     used = " (used)" if method == compared["used"] else ""
-    cells = {title: between(*figures[name], 3) for name, title in FIGURES.items()}
+    cells = {title: _figure(figures[name]) for name, title in FIGURES.items()}
     better = "–" if gain is None else between(gain["value"], gain["low"], gain["high"], 3)
     p = None if gain is None else gain["p"]
     chance = "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
     return {"Weights": METHOD_WORDS[method] + used} | cells | {"Lower by": better, "p": chance}
 
 
-SYSTEM_WORDS = {
-    "stack": "Learned stack",
-    "history": "By record",
-    "uniform": "All alike",
-    "majority": "Majority",
-    "single": "Best single agent",
-    "always": "Always the same answer",
-}
-SYSTEM_HELP = (
-    "All alike: the mean of all votes. By record: each agent's vote weighs as its past answers "
-    "have shown. Learned stack: a logistic regression over votes and what the debate looked like. "
-    "Best single agent: the one that did best on the other cases. Always the same answer: "
-    "hallucinated, or for log loss and ECE the share that is hallucinated."
-)
-CONSENSUS_COLUMNS = {
-    "log_loss": ("Log loss", "How wrong the probabilities are, in nats; lower is better. It "
-                 "decides which weighting is proposed."),
-    "auroc": ("AUROC", "How often a hallucinated case gets the higher probability; 0.5 is chance."),
-    "balanced_accuracy": ("Balanced accuracy", "The mean of the shares of hallucinated and of "
-                          "supported cases that it gets right; 0.5 is chance."),
-    "ece": ("ECE", "Calibration error: how far probabilities lie from the shares that turned out "
-            "hallucinated; 0 is best. Chance: what perfectly calibrated ones would show."),
-}  # fmt: skip
+SYSTEM_WORDS: dict[str, str] = WORDS["reliability_agents.system_words"]
+SYSTEM_HELP: str = WORDS["reliability_agents.system_help"]
+CONSENSUS_COLUMNS: dict[str, list[str]] = WORDS["reliability_agents.consensus_columns"]  # fmt: skip
 COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
-PROPOSED_WORDS = {
-    "stack": "the learned stack",
-    "history": "weights by record",
-    "uniform": "all agents alike",
-}
+PROPOSED_WORDS: dict[str, str] = WORDS["reliability_agents.proposed_words"]
 
 
 def draw_consensus(project_id: str, found: Figures) -> None:
@@ -323,7 +272,7 @@ def draw_consensus(project_id: str, found: Figures) -> None:
     with state.open_store() as store:
         newest = _intact(store.learned.newest, project_id)
         in_use = _intact(store.learned.in_use, project_id)
-        choices = store.learned.choices(KIND, project_id)
+        choices = store.learned.choices(consensus.KIND, project_id)
     show_problem(PROBLEM)
     if newest is not None:
         _draw_learned(newest)
@@ -343,9 +292,9 @@ def _intact(
             needed += [own[name] for name in (("lacking",) if own["lacking"] else WITH_ANSWERS)]
 
     try:
-        found = read(KIND, project_id)
+        found = read(consensus.KIND, project_id)
         if found is not None:
-            weights_in(found)
+            consensus.weights_in(found)
             read_body(found, require)
         return found
     except ConfigError as error:
@@ -356,7 +305,7 @@ def _intact(
 
 def _draw_learned(learned: Learned) -> None:
     compared: dict[str, Any] = learned.body["compared"]
-    weights, agents = weights_in(learned)
+    weights, agents = consensus.weights_in(learned)
     names = _shown_names(agents)
     tie = ""
     if compared["is_tie"]:
@@ -385,7 +334,7 @@ def _draw_learned(learned: Learned) -> None:
     if weights.weighting == "uniform":
         st.caption("All agents that speak in a run count alike.")
         return
-    own = counts_for(weights, agents)
+    own = consensus.counts_for(weights, agents)
     with st.expander("How much each agent counts"):
         figure = counts_figure(
             [names[row["agent"].key] for row in own],
@@ -407,7 +356,7 @@ def _system_row(system: str, compared: dict[str, Any], names: dict[str, str]) ->
     elif system == compared["proposed"]:
         words += " (proposed)"
     cells = {
-        title: between(*own[name], 3) if own.get(name) is not None else "–"
+        title: _figure(own[name]) if own.get(name) is not None else "–"
         for name, (title, _) in CONSENSUS_COLUMNS.items()
     }
     ece = CONSENSUS_COLUMNS["ece"][0]
@@ -415,13 +364,7 @@ def _system_row(system: str, compared: dict[str, Any], names: dict[str, str]) ->
 
 
 MOST_ROWS = 20
-MEASURE = (
-    "Reduction of errors from oracle collaboration (after ColMAD, equation 4): if a judge took the "
-    "right answer wherever one of the two gave it, only errors that both make would be left. "
-    "The figure is 1 - (cases that both get wrong) / (cases that the better of the two gets "
-    "wrong). 0: the second adds nothing. 1: they never err together. It is what a perfect judge "
-    "could gain from the pair, not what a debate does gain."
-)
+MEASURE: str = WORDS["reliability_agents.measure"]
 
 
 def draw_pairs(found: Figures) -> None:
@@ -461,7 +404,6 @@ def draw_pairs(found: Figures) -> None:
 
 
 def _why_nothing(found: Sequence[Pair]) -> str:
-    """Why no pair has a figure."""
     thin = sum(own.is_thin for own in found)
     spotless = sum(own.reduction is None for own in found if not own.is_thin)
     told = []

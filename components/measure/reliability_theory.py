@@ -5,25 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from components.app import state
+from components.measure import WORDS
 from components.measure.agreement import between
 from components.measure.reliability_agents import figures
 from components.widgets.charts import judge_figure, majority_figure
 from components.widgets.wording import escaped
-from core.learning.debate_worth import (
-    FEWEST,
-    FEWEST_DEBATED,
-    Information,
-    Measured,
-    collaborative,
-    competitive,
-    effective_agents,
-    evidence_in,
-    hoeffding,
-    information,
-    majority_error,
-    measured,
-    separation,
-)
+from core.learning import debate_worth as theory
 from core.learning.metrics import Figure
 from core.learning.reasoning import Row, words_of
 from core.store.sqlite import Mark
@@ -46,17 +33,17 @@ def draw_theory() -> None:
 @st.cache_resource(max_entries=4, show_spinner="Looking at first and last turns")
 def _measured(
     home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]
-) -> tuple[Measured | None, list[Information]]:
+) -> tuple[theory.Measured | None, list[theory.Information]]:
     """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
-    return measured(_rows), information(_rows)
+    return theory.measured(_rows), theory.information(_rows)
 
 
-def _draw_majority(found: Measured | None) -> None:
+def _draw_majority(found: theory.Measured | None) -> None:
     st.subheader("More agents", anchor=False)
     if found is None:
         st.caption(
-            f"Nothing is measured yet: that takes {FEWEST} decided cases with two agents' first "
-            "words, some right and some wrong. The sliders begin at made-up values."
+            f"Nothing is measured yet: that takes {theory.FEWEST} decided cases with two agents' "
+            "first words, some right and some wrong. The sliders begin at made-up values."
         )
     else:
         names = "; ".join(words_of(found.agents).values())
@@ -81,9 +68,9 @@ def _draw_majority(found: Measured | None) -> None:
     )
     sizes = range(1, max(agents, 9) + 1)
     figure = majority_figure(
-        [(n, majority_error(n, accuracy, 0.0)) for n in sizes],
-        [(n, majority_error(n, accuracy, correlation)) for n in sizes],
-        [(n, hoeffding(n, accuracy, correlation)) for n in sizes],
+        [(n, theory.majority_error(n, accuracy, 0.0)) for n in sizes],
+        [(n, theory.majority_error(n, accuracy, correlation)) for n in sizes],
+        [(n, theory.hoeffding(n, accuracy, correlation)) for n in sizes],
         [
             (k, error, f"{k} of your agents: {error:.3f}, over {cases:.0f} cases on average")
             for k, error, cases in (found.curve if found else ())
@@ -91,14 +78,14 @@ def _draw_majority(found: Measured | None) -> None:
     )
     st.plotly_chart(figure, key="theory.majority", width="stretch")
     st.caption(
-        f"{agents} such agents are worth {effective_agents(agents, correlation):.1f} independent "
-        "ones. Source: CEDA A.1 (Hoeffding's bound, an effective number of agents). The dashed "
-        "curve is a beta-binomial of agents alike: our choice, not the paper's. A diamond is over "
-        "the cases on which all of its agents decided."
+        f"{agents} such agents are worth {theory.effective_agents(agents, correlation):.1f} "
+        "independent ones. Source: CEDA A.1 (Hoeffding's bound, an effective number of agents). "
+        "The dashed curve is a beta-binomial of agents alike: our choice, not the paper's. A "
+        "diamond is over the cases on which all of its agents decided."
     )
 
 
-def finding(found: Information) -> str:
+def finding(found: theory.Information) -> str:
     """Whether debate added information, in a sentence (ColMAD 2.1, equations 1 to 3)."""
     told = f"{between(found.bits.value, found.bits.low, found.bits.high, 3, '+')}, n={found.n}"
     told = told.replace(" (", " bits a case (", 1)
@@ -109,13 +96,14 @@ def finding(found: Information) -> str:
     return f"That debate added information is **not shown**: {told}."
 
 
-def _draw_judge(found: Information | None) -> None:
+def _draw_judge(found: theory.Information | None) -> None:
     st.subheader("A judge between debaters", anchor=False)
     st.markdown(
         finding(found)
         if found
-        else f"Too few cases to say whether debate added information: that takes {FEWEST_DEBATED} "
-        "decided cases on which at least two debaters spoke, ten of each label."
+        else "Too few cases to say whether debate added information: that takes "
+        f"{theory.FEWEST_DEBATED} decided cases on which at least two debaters spoke, ten of "
+        "each label."
     )
     begin = round(min(0.49, max(0.01, found.base.value)), 2) if found else BASE_RISK
     left, right = st.columns(2)
@@ -126,20 +114,15 @@ def _draw_judge(found: Information | None) -> None:
         "How far the weaker debater pushes, beside the stronger",
         0.0, 1.0, 0.5, 0.05, key="theory.weaker",
     )  # fmt: skip
-    d = separation(risk)
+    d = theory.separation(risk)
     own = None
     if found is not None and found.gain.value > 0 and abs(risk - begin) < 1e-9:
-        own = evidence_in(found.base.value, found.full.value), found.full.value
-    against = [competitive(d, budget, weaker) for budget in BUDGETS]
-    together = [collaborative(d, budget) for budget in BUDGETS]
+        own = theory.evidence_in(found.base.value, found.full.value), found.full.value
+    against = [theory.competitive(d, budget, weaker) for budget in BUDGETS]
+    together = [theory.collaborative(d, budget) for budget in BUDGETS]
     figure = judge_figure(BUDGETS, against, risk, together, own)
     st.plotly_chart(figure, key="theory.judge", width="stretch")
-    st.caption(
-        "A model to try out, not a measurement: two labels equally likely, evidence that is "
-        "normal. Debaters who compete push their own side whatever is true; a judge who takes "
-        "that for evidence errs more the less alike they are, and the best judge ignores it. "
-        "Debaters who collaborate bring true evidence. Source: ColMAD 2.2, 2.3 and A."
-    )
+    st.caption(WORDS["reliability_theory.draw_judge"])
 
 
 def _range(own: Figure) -> str:

@@ -22,6 +22,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from components.app import state
+from components.setup import WORDS
 from components.widgets.controls import button, download, link, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.documents.segmentation import terms
@@ -88,7 +89,6 @@ def imports() -> dict[str, Import]:
 
 
 def _start(work: Callable[[Import], None]) -> None:
-    """Begin one in a thread of its own."""
     name, one, known = uuid.uuid4().hex, Import(), imports()
 
     def carry_out() -> None:
@@ -109,7 +109,6 @@ def _start(work: Callable[[Import], None]) -> None:
 
 
 def _current() -> Import | None:
-    """The import that this session has started last, while the process knows it."""
     return imports().get(str(st.session_state.get(RUNNING, "")))
 
 
@@ -197,12 +196,7 @@ def draw_export() -> None:
         ):  # fmt: skip
             key = f"exchange.out.{'archive' if name == 'project' else name}"
             download(label, make, f"counterpoint-{name}.zip", key, icon)
-    st.caption(
-        "The answer that counts is written: a settled one, else the newest correction, else the "
-        "imported gold. An archive holds documents, checks and the whole history too. Trajectories "
-        "are audits step by step, to train an agent on: those that people found right in one file, "
-        "the others with the reason in a second."
-    )
+    st.caption(WORDS["import_export.draw_export"])
     with st.expander("The labelling configuration for Label Studio"):
         st.code(config_of(categories), language="xml")
 
@@ -228,11 +222,7 @@ def _archive(asker: Asker) -> bytes:
 
 PREVIEWED = 5
 MOST_PROBLEMS = 50
-WHAT: dict[As, str] = {
-    "gold": "gold answers",
-    "suggestions": "suggestions of an agent",
-    "cases": "cases without labels",
-}
+WHAT: dict[As, str] = WORDS["import_export.what"]
 PROBLEM = "exchange.problem"
 ZIP = b"PK\x03\x04"
 
@@ -335,10 +325,7 @@ def _read(file_id: str, chosen: str, name: str, _upload: UploadedFile) -> Read:
 
 
 def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list[Problem]:
-    """What would come in; rows that name another case are given back.
-
-    Looked up again only when another file, or an import that ended, can have changed it.
-    """
+    """What would come in, looked up again when that may change; rows that name another case."""
     key = (*seen, len(read.rows), project.id)
     kept = st.session_state.get("exchange.foreseen")
     if kept is None or kept[0] != key:

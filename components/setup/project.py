@@ -11,17 +11,11 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.check import roster_choice
 from components.check.new_check import entry_facts
-from components.check.roster_choice import (
-    draw_offer_note,
-    draw_option_fields,
-    forget_options,
-    happens,
-    offered_protocols,
-    usual_options,
-)
 from components.measure.calibration import draw_error_rate, refit
 from components.review.review_queue import draw_review_rules, sound_categories
+from components.setup import WORDS
 from components.widgets.controls import (
     ask,
     button,
@@ -41,12 +35,7 @@ from core.schema.records import LibraryEntry, Member, PersonRole, Project, new_i
 from core.store.projects import Projects
 from core.store.sqlite import to_json
 
-STATUS = {
-    "ready": "ready",
-    "waiting": "waiting to be read",
-    "reading": "being read",
-    "refused": "refused",
-}
+STATUS: dict[str, str] = WORDS["project.status"]
 PREVIEW = 4000
 PROBLEM = "library.problem"
 
@@ -140,8 +129,8 @@ def _draw_defaults(project: Project) -> dict[str, Any]:
         roster = _draw_roster(project)
     with right:
         protocol = _draw_protocol(project, roster)
-        usual = usual_options(project, protocol)
-        options = draw_option_fields(f"project.{project.id}", protocol, usual)
+        usual = roster_choice.usual_options(project, protocol)
+        options = roster_choice.draw_option_fields(f"project.{project.id}", protocol, usual)
     return {"roster": roster, "protocol": protocol, "options": options}
 
 
@@ -165,7 +154,7 @@ def _draw_roster(project: Project) -> str:
 
 def _draw_protocol(project: Project, roster: str) -> str:
     key = f"project.{project.id}.protocol"
-    offered = offered_protocols([roster], key)
+    offered = roster_choice.offered_protocols([roster], key)
     chosen = st.selectbox(
         "Protocol of new checks",
         offered,
@@ -175,8 +164,8 @@ def _draw_protocol(project: Project, roster: str) -> str:
         help="  \n".join(map(protocol_words, offered)),
     )
     protocol = str(chosen or project.protocol)
-    st.caption(escaped(happens(protocol)))
-    draw_offer_note(offered)
+    st.caption(escaped(roster_choice.happens(protocol)))
+    roster_choice.draw_offer_note(offered)
     return protocol
 
 
@@ -223,7 +212,7 @@ def draw_record() -> None:
     key = f"project.{project.id}"
     if f"{key}.name" not in st.session_state:  # the fields are drawn anew, from this
         st.session_state[f"{key}.before"] = to_json(project)
-        forget_options(key)
+        roster_choice.forget_options(key)
     with st.container(border=True):  # no form: which options there are depends on the protocol
         typed: dict[str, Any] = {
             name: field(words, value=getattr(project, name), key=f"{key}.{name}") or ""
@@ -317,7 +306,6 @@ def _remove_member(project_id: str, person: str) -> None:
 
 
 def _write(project_id: str, change: Callable[[Projects], object]) -> bool:
-    """Change who is in the project; a refusal is shown."""
     with problem_kept("project.member.problem"):
         with state.open_store() as store, store.writing():
             state.require(store, project_id, "admin", "change who is in the project")

@@ -19,15 +19,7 @@ from components.widgets.wording import (
     escaped,
     when,
 )
-from core.llm.prompting import (
-    FIELDS,
-    LANGUAGES,
-    TITLES,
-    Prompt,
-    PromptBook,
-    check_edit,
-    shipped,
-)
+from core.llm import prompting
 from core.store.projects import RANK, PromptEdit
 
 
@@ -53,10 +45,10 @@ class PromptAtHand:
     @property
     def ours(self) -> str:
         """The text that we ship."""
-        return shipped(self.name, self.language).text
+        return prompting.shipped(self.name, self.language).text
 
     @property
-    def in_force(self) -> Prompt:
+    def in_force(self) -> prompting.Prompt:
         """The prompt that new checks use."""
         return self.after(self.newest)
 
@@ -70,18 +62,15 @@ class PromptAtHand:
         """The number of the edit from which the text in the field began."""
         return int(st.session_state.get(f"{self.key}.base") or 0)
 
-    def after(self, number: int) -> Prompt:
+    def after(self, number: int) -> prompting.Prompt:
         """The prompt as that edit left it; 0 is before the first."""
         text = next((edit.text for edit in self.edits if edit.number == number), "")
         edits = {(self.name, self.language): text} if text else {}
-        return PromptBook(edits).prompt(self.name, self.language)
+        return prompting.PromptBook(edits).prompt(self.name, self.language)
 
 
 def _restore(prompt: PromptAtHand) -> None:
-    """Fill the field before it is drawn: what was left there, else the text in force.
-
-    A text that nobody touched follows the one in force when that changes.
-    """
+    """Fill the field: what was left there, else the text in force (an untouched one follows it)."""
     text_key, base_key = f"{prompt.key}.text", f"{prompt.key}.base"
     left = st.session_state.pop(f"{prompt.key}.typed", None)
     if left is not None:  # the page was left without the field telling its text
@@ -109,7 +98,6 @@ def _keep(prompt: PromptAtHand, typing: str | None = None) -> None:
 
 
 def _forget(prompt: PromptAtHand) -> None:
-    """Let go of what was typed; the field shows the text in force again."""
     drafts.keep(prompt.key, {})
     for name in ("text", "typed"):
         st.session_state.pop(f"{prompt.key}.{name}", None)
@@ -118,7 +106,7 @@ def _forget(prompt: PromptAtHand) -> None:
 def _append(prompt: PromptAtHand, text: str) -> bool:
     """Keep a text as the newest; our own is kept as "", so that it follows our updates."""
     with problem_kept(f"{prompt.key}.problem"):
-        check_edit(prompt.name, prompt.language, text)
+        prompting.check_edit(prompt.name, prompt.language, text)
         with state.open_store() as store, store.writing():
             person = state.person(store)
             store.projects.require(prompt.project_id, person, "lead", "edit prompts")
@@ -132,7 +120,6 @@ def _append(prompt: PromptAtHand, text: str) -> bool:
 
 
 def _draw_changes(prompt: PromptAtHand, is_open: bool) -> None:
-    """The text in the field against ours, or against the one in force where that is another."""
     choices = {"ours": prompt.ours}
     if is_open and prompt.in_force.is_edited:
         choices = {"the text in force": prompt.in_force.text} | choices
@@ -147,7 +134,6 @@ def _draw_changes(prompt: PromptAtHand, is_open: bool) -> None:
 
 
 def _draw_difference(before: str, after: str, against: str) -> None:
-    """What is out of `before` and what is in `after`; nothing when they are equal."""
     gone, come = changed_lines(before, after)
     if gone or come:
         st.markdown(
@@ -158,7 +144,6 @@ def _draw_difference(before: str, after: str, against: str) -> None:
 
 
 def _draw_history(prompt: PromptAtHand) -> None:
-    """Who edited when; each earlier text can be compared and brought back."""
     if not prompt.edits:
         return
     words = {}
@@ -223,19 +208,18 @@ def draw_prompts() -> None:
 
 
 def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
-    """Which prompt, in which language."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     language = right.segmented_control(
-        "Language", LANGUAGES, default="en", required=True,
+        "Language", prompting.LANGUAGES, default="en", required=True,
         format_func=lambda code: LANGUAGE_WORDS.get(code, code),
         key="prompts.language", persist_state="session",
         help="A check uses the prompts in its text’s language, else the English ones.",
     ) or "en"  # fmt: skip
     name = left.selectbox(
-        "Prompt", list(TITLES), index=list(TITLES).index("debate"),
-        format_func=TITLES.__getitem__, key="prompts.name", persist_state="session",
+        "Prompt", list(prompting.TITLES), index=list(prompting.TITLES).index("debate"),
+        format_func=prompting.TITLES.__getitem__, key="prompts.name", persist_state="session",
     ) or "debate"  # fmt: skip
-    here = [words for known, words in TITLES.items() if (known, language) in edited]
+    here = [words for known, words in prompting.TITLES.items() if (known, language) in edited]
     if here:
         st.caption(f"Edited in this project: {', '.join(here)}.")
     with state.open_store() as store:
@@ -250,7 +234,7 @@ def _draw_fields(name: str) -> None:
     )
     rows = [
         joined([element("dt", f"${{{field}}}"), element("dd", FIELD_WORDS[field])])
-        for field in FIELDS[name]
+        for field in prompting.FIELDS[name]
     ]
     show(element("dl", joined(rows), class_="cp-fields"))
 
@@ -305,7 +289,6 @@ def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
 
 
 def _save(prompt: PromptAtHand) -> None:
-    """Make the text in the field the one in force; on a problem it stays in the field."""
     if f"{prompt.key}.text" not in st.session_state:
         return  # the second half of a double click
     if prompt.typed == prompt.in_force.text:

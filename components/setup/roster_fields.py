@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from components.setup import WORDS
 from components.widgets.controls import button
 from components.widgets.html import Html, element, joined
 from components.widgets.wording import escaped
@@ -33,24 +34,8 @@ from core.llm.prompting import LANGUAGES, PromptBook
 from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
 
 MILLION = 1_000_000
-READER_WORDS = {
-    "rules": "built-in value checker",
-    "overlap": "built-in overlap reader",
-    "entailment": "built-in entailment reader",
-    "words": "built-in span reader",
-}
-PROMPTS: dict[str, tuple[str, ...]] = {
-    "segmenter": ("segment",),
-    "tool picker": ("pick_tool",),
-    "reflector": ("reflect",),
-    "image reader": ("image_question", "image_reading"),
-    "context writer": ("context",),
-    "debater": ("debate",),
-    "judge": ("judge",),
-    "span extractor": ("spans",),
-    "span adjudicator": ("span_vote",),
-    "span panel": ("panel_spans", "panel_votes"),
-}
+READER_WORDS: dict[str, str] = WORDS["roster_fields.reader_words"]
+PROMPTS: dict[str, list[str]] = WORDS["roster_fields.prompts"]
 HEADS = ("Role", "Played by", "Address", "Temp.", "Tokens", "Price", "Prompt")
 NONE = "–"
 LINE = "1px solid var(--cp-line)"
@@ -136,33 +121,15 @@ REFUSED = "rosters.refused"
 DEBATER, PANELIST = "Debater ", "Span panel "
 BEFORE = 6  # seats before the debaters
 SILENT = ("Retriever", "Segmenter")  # they stay as they are when one model gets every role
-TEXTS = {
-    "model": ("Model", "provider/model as litellm names it, e.g. openai/gpt-4o-mini"),
-    "api_base": ("Address", "Of an OpenAI-compatible server, usually ending in /v1; else empty"),
-    "key_name": ("Name of its key", "E.g. OPENAI_API_KEY; empty for the usual one; never the key"),
-}
-NUMBER_WORDS = {
-    "max_tokens": ("Longest reply (tokens)", "A debate turn in the paper has 100"),
-    "window": ("Window (tokens)", "How much the model reads; 0: as litellm's list has it"),
-    "seconds": ("Longest silence (seconds)", "The call counts as failed after it"),
-    "temperature": ("Temperature", "0 gives much the same answer each time"),
-    "price_in": ("Price in ($ a million tokens)", "Empty: litellm's list decides; 0: free"),
-    "price_out": ("Price out ($ a million tokens)", "Empty: litellm's list decides; 0: free"),
-}
+TEXTS: dict[str, list[str]] = WORDS["roster_fields.texts"]
+NUMBER_WORDS: dict[str, list[str]] = WORDS["roster_fields.number_words"]
 PRICES = (0.0, HIGHEST_PRICE)
 BOUNDS = {**WHOLE, "temperature": TEMPERATURE, "price_in": PRICES, "price_out": PRICES}
-ABOUT = (
-    "A seat whose model is empty is built in; debaters and panel seats then say which reader sits "
-    "there. The panel's members mark words by themselves and vote on what the others mark. A "
-    "model for the retriever is one for embeddings; one for the image reader must take images."
-)
+ABOUT: str = WORDS["roster_fields.about"]
 
 
 def begin(sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
-    """Open the form on a sheet; `fixed` is the name of a kept roster that is being changed.
-
-    `seen` is the number of its version that is changed. Call it from a callback.
-    """
+    """Open the form, from a callback; `fixed` and `seen` name the kept version that is changed."""
     if DRAFT in st.session_state:
         return  # a double click; what is being written stays
     st.session_state[DRAFT] = {"fixed": fixed, "seen": seen, "prompts": sheet.prompts, "round": 0}
@@ -189,7 +156,6 @@ def _row(role: str, seat: Seat, name: str = "") -> dict[str, Any]:
 
 
 def _put(rows: list[dict[str, Any]]) -> None:
-    """Show other rows: an editor that begins from them."""
     draft = st.session_state[DRAFT]
     st.session_state[DRAFT] = draft | {"rows": rows, "typed": rows, "round": draft["round"] + 1}
     st.session_state.pop(REFUSED, None)

@@ -41,15 +41,7 @@ from components.widgets.controls import (
 )
 from components.widgets.html import Html, element, paged, show
 from components.widgets.wording import counted, escaped, roster_words, when
-from core.agents.roster_files import (
-    LONGEST,
-    MOST_BYTES,
-    SUFFIX,
-    ReadRoster,
-    check_sheet,
-    read_roster,
-    roster_file,
-)
+from core.agents import roster_files as files
 from core.agents.rosters import SHIPPED, require_filled_in, sheet_named, sheets_of
 from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
@@ -90,7 +82,6 @@ def _trial_of(name: str) -> Trial | None:
 
 
 def _draw_trial_button(sheet: RosterSheet) -> None:
-    """Start the test of the roster as it is now, or stop the one under way."""
     trial = _trial_of(sheet.name)
     if trial is not None and not trial.is_done:
         button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
@@ -140,7 +131,6 @@ def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
 
 
 def _draw_trial(sheet: RosterSheet) -> None:
-    """What the last test of this very sheet has found, as far as it is."""
     show_problem(TRIAL_PROBLEM)
     trial = _trial_of(sheet.name)
     if trial is not None and trial.sheet == sheet:
@@ -194,11 +184,10 @@ CHOICE = "rosters.choice"
 def _derived(sheet: RosterSheet, word: str) -> RosterSheet:
     """The sheet with a word behind its name, which stays no longer than names may be."""
     end = f" ({word})"
-    return replace(sheet, name=f"{sheet.name[: LONGEST['name'] - len(end)].rstrip()}{end}")
+    return replace(sheet, name=f"{sheet.name[: files.LONGEST['name'] - len(end)].rstrip()}{end}")
 
 
 def _draw_editor() -> None:
-    """The form, while a roster is being written."""
     if DRAFT not in st.session_state:
         return
     with st.container(border=True, key="rosters.editor"):
@@ -217,7 +206,7 @@ def _save() -> None:
         return  # the second half of a double click
     sheet, fixed = typed_sheet(), str(draft["fixed"])
     try:
-        check_sheet(sheet)
+        files.check_sheet(sheet)
         require_filled_in(sheet)
         with state.open_store() as store, store.writing():
             _keep(store, sheet, fixed=fixed, seen=int(draft["seen"]))
@@ -239,13 +228,7 @@ def _require_lead(store: Store) -> None:
 
 
 def _keep(store: Store, sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
-    """Append a version of a roster; call it inside `Store.writing()`.
-
-    Raises:
-        NotAllowed: the person here is neither lead nor admin of the first project.
-        InputError: the name belongs to another roster, a shipped or a kept one.
-        ConflictError: somebody else changed the roster since the version `seen`.
-    """
+    """Append a version of a roster, within `Store.writing()`, unless the name is another's."""
     _require_lead(store)
     ours = {name.casefold() for name in (*SHIPPED, roster_words(BUILT_IN, short=True))}
     if sheet.name.casefold() in ours:
@@ -271,14 +254,13 @@ UPLOADS = "rosters.uploads"  # counts them: a new number is an empty uploader
 
 
 def _draw_import() -> None:
-    """The field for a file, what is wrong with it, and the question before a new version."""
     pending: dict[str, Any] | None = st.session_state.get(PENDING)
     problem = str(st.session_state.get(IMPORT_PROBLEM) or "")
     is_open = bool(pending or problem)
     with st.expander("Import a roster", icon=":material/upload:", expanded=is_open):
         key = f"rosters.import.{st.session_state.get(UPLOADS, 0)}"
         st.file_uploader(
-            f"A file that was exported from Counterpoint, at most {MOST_BYTES // 1000} kB",
+            f"A file that was exported from Counterpoint, at most {files.MOST_BYTES // 1000} kB",
             type=["json"], key=key, on_change=_take, args=(key,),
         )  # fmt: skip
         if problem:
@@ -320,12 +302,12 @@ def _take(key: str) -> None:
             }  # fmt: skip
 
 
-def _read(store: Store, data: bytes) -> ReadRoster:
+def _read(store: Store, data: bytes) -> files.ReadRoster:
     book = PromptBook(store.prompt_edits.of_project(state.project(store).id))
-    return read_roster(data, book.digest())
+    return files.read_roster(data, book.digest())
 
 
-def _open_copy(read: ReadRoster) -> None:
+def _open_copy(read: files.ReadRoster) -> None:
     name = read.sheet.name
     if DRAFT in st.session_state:
         raise InputError(
@@ -351,7 +333,7 @@ def _confirm() -> None:
         _kept(read)
 
 
-def _kept(read: ReadRoster) -> None:
+def _kept(read: files.ReadRoster) -> None:
     st.session_state[CHOICE] = read.sheet.name
     _let_go(f"Imported “{read.sheet.name}”. {read.notice}")
 
@@ -409,7 +391,6 @@ def draw_rosters() -> None:
 
 
 def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
-    """Where the roster comes from and which prompts are in force, in Markdown."""
     first = "Comes with Counterpoint and never changes; a copy is yours to change."
     if history:
         saved = history[0]
@@ -436,11 +417,11 @@ def _draw_changes(sheet: RosterSheet, history: list[SavedRoster]) -> None:
 
 def _draw_export(sheet: RosterSheet, digest: str) -> None:
     try:
-        data = roster_file(sheet, digest)
+        data = files.roster_file(sheet, digest)
     except InputError as error:  # kept by an earlier version with other rules
         st.error(escaped(str(error)))
         return
-    file_name = re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + SUFFIX
+    file_name = re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + files.SUFFIX
     told = "The roster as a file, without any key"
     download("Export", data, file_name, "rosters.export", help=told)
 

@@ -1,8 +1,4 @@
-"""Settings: the person, the reader, the limits, API keys, web search, and what works here.
-
-A key that is typed leaves its field at once: it lives in the session's memory alone, and neither a
-field nor anything else on a page ever holds it again.
-"""
+"""Settings: the person, reader, limits, keys (which no field ever shows again), web search."""
 
 from __future__ import annotations
 
@@ -12,21 +8,14 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components.app import login, state
+from components.setup import WORDS
 from components.setup.roster_fields import table
 from components.widgets.controls import button, problem_kept, problem_shown, show_problem
 from components.widgets.html import show
 from components.widgets.wording import escaped
 from core.agents.roster_files import NAME_OF_KEY
 from core.agents.rosters import sheets_of
-from core.baseline.entailment import (
-    SHIPPED,
-    brought,
-    calibration_of,
-    choose_reader,
-    reader_card,
-    reader_folders,
-    reader_in_use,
-)
+from core.baseline import entailment as reader
 from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, key_names
 from core.pipeline.doctor import checks
 from core.review.people import change_person, rename_person
@@ -69,7 +58,6 @@ def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
 
 
 def _draw_forget(name: str, page: str) -> None:
-    """A button that lets go of a typed key, so that another can be typed in its place."""
     button(
         escaped(f"Forget {name}"),
         f"{page}.forget.{name}",
@@ -102,18 +90,11 @@ def _draw_key_field(name: str, page: str) -> None:
 
 
 IN_A_ROW = 3
-WHERE = {
-    "typed": "✓ typed in this session",
-    "secrets": "✓ .streamlit/secrets.toml",
-    "environment": "✓ environment",
-}
+WHERE: dict[str, str] = WORDS["settings.where"]
 ALIAS = "✓ environment or secrets, under another usual name"
 MISSING = "– missing"
 ONLY_IF_ASKED = "– none; needed only where the address asks for one"
-KEPT = (
-    "A key typed here stays in this browser session's memory: it is never stored, logged or shown. "
-    "To keep one, set it in the environment or in .streamlit/secrets.toml and start again."
-)
+KEPT: str = WORDS["settings.kept"]
 
 
 def draw_keys() -> None:
@@ -156,17 +137,9 @@ def draw_keys() -> None:
 
 WEB_FIELD = "settings.web"
 WEB_PROBLEM, TRIED = f"{WEB_FIELD}.problem", f"{WEB_FIELD}.tried"
-ABOUT_WEB_SEARCH = (
-    "An audit's search looks through a project's own documents. Where these hardly speak of a "
-    "statement it can ask the web too, through one provider, for all projects. It reads the "
-    "provider's snippets, or how Wikipedia's articles begin; the pages that are found are never "
-    "fetched. How many searches a run may send, and how long results are kept, stands under Limits."
-)
+ABOUT_WEB_SEARCH: str = WORDS["settings.about_web_search"]
 SENT = "Each search sends a statement's words, which may come from your documents, to {who}."
-INSIDE = (
-    "This one address may lie on this computer or in your own network; nothing else inside is ever "
-    "asked. Its settings.yml must list json under search.formats."
-)
+INSIDE: str = WORDS["settings.inside"]
 
 
 def draw_web_search() -> None:
@@ -209,7 +182,6 @@ def draw_web_search() -> None:
 
 
 def _draw_google(stored: WebChoice) -> None:
-    """The engine's cx, and a field for the key where nobody has set it."""
     st.text_input(
         "The engine's cx",
         value=stored.cx,
@@ -250,11 +222,7 @@ def _try() -> None:
 
 FIELD = "settings.reader"
 PROBLEM = f"{FIELD}.problem"
-ABOUT = (
-    "What reads a statement against the evidence, on this computer. You may bring any model that "
-    "says whether a text supports a claim, or that marks unsupported words: it is exported once. "
-    "docs/readers.md names some that are worth downloading."
-)
+ABOUT: str = WORDS["settings.about"]
 UNCALIBRATED = "This reader is not calibrated, so its probabilities may be off."
 
 
@@ -263,8 +231,8 @@ def draw_readers() -> None:
     st.subheader("Reader", anchor=False)
     st.caption(ABOUT)
     with state.open_store() as store:
-        used = reader_in_use(store)
-    names = [SHIPPED, *reader_folders(state.home())]
+        used = reader.reader_in_use(store)
+    names = [reader.SHIPPED, *reader.reader_folders(state.home())]
     if used not in names:
         st.error(
             escaped(f"The reader “{used}” is not in the home any more; choose another."),
@@ -274,7 +242,9 @@ def draw_readers() -> None:
         "Checks read with",
         names,
         index=names.index(used) if used in names else None,
-        format_func=lambda name: "the reader that ships (English)" if name == SHIPPED else name,
+        format_func=lambda name: (
+            "the reader that ships (English)" if name == reader.SHIPPED else name
+        ),
         key=f"{FIELD}.name",
         on_change=_choose,
     )
@@ -289,11 +259,11 @@ def draw_readers() -> None:
 
 
 def _draw_known(name: str) -> None:
-    folder = reader_folders(state.home()).get(name)
+    folder = reader.reader_folders(state.home()).get(name)
     if folder is None:
         return
     with problem_shown():
-        card, found = reader_card(folder), calibration_of(folder)
+        card, found = reader.reader_card(folder), reader.calibration_of(folder)
         st.caption(escaped(f"{card['architecture']} from {card['source']}"))
         if found is None:
             st.warning(escaped(UNCALIBRATED), icon=":material/tune:")
@@ -315,7 +285,7 @@ def _choose() -> None:
     with problem_kept(PROBLEM):
         with state.open_store() as store:
             _require_admin(store, "change the reader")
-            choose_reader(store, state.home(), name)
+            reader.choose_reader(store, state.home(), name)
         st.toast("New checks read with it.", icon=":material/check:")
 
 
@@ -325,7 +295,7 @@ def _import() -> None:
         with state.open_store() as store:
             _require_admin(store, "change the reader")
         with st.spinner("Exporting the model; large ones take a minute…"):
-            name = brought(state.home(), source)
+            name = reader.brought(state.home(), source)
         st.session_state[f"{FIELD}.source"] = ""
         st.toast(escaped(f"{name} is here; choose it above."), icon=":material/check:")
 
@@ -352,11 +322,6 @@ def draw_person() -> None:
 
 
 def _typed_name() -> str:
-    """What stands in the field.
-
-    Raises:
-        NotAllowed: the name comes from a login.
-    """
     if login.is_on():
         raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
     return str(st.session_state.get("settings.person") or "").strip()

@@ -12,11 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.learning.track_record import curve
 from core.review.queue_ranking import policy_of
-from core.schema.records import Member
 from core.store import open_store
 from core.store.answered import AnsweredVerdicts
 from tests.learning.answered import add_run, say
 from tests.pages.conftest import OpenApp
+from tests.pages.driving import member, press
 
 PAGE = "pages/learn/confidence.py"
 
@@ -93,15 +93,14 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(
     assert list(rates.loc["5%"])[:4] == ["60%", "75%", "25%", "0 of 60"]
     assert rates.loc["1%"]["Why none"] == "230 are needed, if none is wrong"
     at.number_input[0].set_value(5.0)
-    at.button(key="confidence.fit").click().run()
-    assert not at.exception
+    press(at, "confidence.fit")
     assert "from a confidence of 60% on" in " ".join(m.value for m in at.markdown)
     risk = json.loads(at.get("plotly_chart")[1].proto.spec)
     assert "in use" in [trace.get("name") for trace in risk["data"]]
     fill(home, 0.96, 0, 60)
     at.run()
     assert "60 verdicts more can be counted by now" in " ".join(c.value for c in at.caption)
-    at.button(key="confidence.fit").click().run()
+    press(at, "confidence.fit")
     assert "nothing is answered by itself" in " ".join(m.value for m in at.markdown)
     run = app("pages/check/run.py", run=run_id)
     assert "answers nothing by itself yet" in shown(run)
@@ -114,9 +113,8 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(
 def test_only_leads_change_what_is_answered(app: OpenApp, run_id: str, home: Path) -> None:
     project_id = fill(home, 0.97, 60, 0)
     at = app(PAGE)
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Lea", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
+    member(home, project_id, "Lea", "admin")
+    member(home, project_id, "Mira", "annotator")
     at.number_input[0].set_value(5.0)
     at.button(key="confidence.fit").click().run()  # the page is from before that
     assert any("lead" in error.value for error in at.error)
@@ -139,8 +137,7 @@ def test_the_rate_is_also_a_field_of_the_project(app: OpenApp, run_id: str, home
     project_id = fill(home, 0.97, 60, 0)
     at = app("pages/setup/project.py")
     at.number_input(key=f"project.{project_id}.error_rate").set_value(5.0)
-    at.button(key=f"project.{project_id}.save").click().run()
-    assert not at.exception
+    press(at, f"project.{project_id}.save")
     with open_store(home) as store:
         policy = policy_of(store, store.projects.get(project_id))
     assert policy is not None
@@ -153,7 +150,7 @@ def test_figures_are_kept_until_somebody_says_something(
     fill(home, 0.97, 2, 1)
     at = app(PAGE)
     counted = Mock(wraps=curve)
-    monkeypatch.setattr("components.measure.calibration.curve", counted)
+    monkeypatch.setattr("core.learning.track_record.curve", counted)
     at.run()
     assert not counted.called
     with open_store(home) as store:

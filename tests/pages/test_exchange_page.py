@@ -26,6 +26,7 @@ from core.runtime.errors import NotAllowed
 from core.schema.records import Member
 from core.store import open_store
 from tests.formats.recorded_debates import archive, debate
+from tests.pages.driving import member, press
 
 OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/exchange.py"
@@ -123,8 +124,7 @@ def test_what_leaves_the_page_comes_in_again(app: OpenApp, project_id: str, home
 def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
     project_id: str, home: Path
 ) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Ben", "annotator", 2.0))
+    member(home, project_id, "Ben", "annotator")
     ben = Asker(home, project_id, "Ben")
     for make, *what in ((_written, "csv", "all"), (_archive,), (_trajectories, "all")):
         with pytest.raises(NotAllowed, match="takes the role lead"):
@@ -161,12 +161,9 @@ def test_who_lost_the_role_since_the_file_was_shown_is_told(
     app: OpenApp, project_id: str, home: Path
 ) -> None:
     at = given(app(PAGE), "rows.jsonl", ROWS)
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Ann", "admin", 2.0))
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 2.0))
-    at.button(key="exchange.import").click().run()
-    assert not at.exception
+    member(home, project_id, "Ann", "admin")
+    member(home, project_id, "Mira", "annotator")
+    press(at, "exchange.import")
     assert "takes the role lead" in texts(at).replace("\\", "")
     with open_store(home) as store:
         assert store.cases.all(project_id) == []

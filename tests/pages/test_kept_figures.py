@@ -41,7 +41,7 @@ def test_what_there_is_to_learn_is_counted_once_and_again_after_the_next_correct
     app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Mock(wraps=overview)
-    monkeypatch.setattr("components.learn.learning_material.overview", counted)
+    monkeypatch.setattr("core.learning.training_set.overview", counted)
     at = app("pages/learn/retrain.py").run()
     assert [metric.value for metric in at.metric] == ["0", "0", "0", "0"]
     assert counted.call_count == 1

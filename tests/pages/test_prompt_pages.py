@@ -14,6 +14,7 @@ from core.review.people import first_project
 from core.schema.records import Member
 from core.store import open_store
 from core.store.projects import PromptEdit
+from tests.pages.driving import member, press, put
 
 OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/project.py"
@@ -60,8 +61,7 @@ def difference(at: AppTest) -> str:
 
 def open_at(app: OpenApp, name: str = "debate") -> AppTest:
     at = app(PAGE)
-    at.selectbox(key="prompts.name").set_value(name).run()
-    assert not at.exception
+    put(at, "prompts.name", name)
     return at
 
 
@@ -85,8 +85,7 @@ def test_each_prompt_is_shown_with_its_version_and_its_fields(
     assert at.text_area(key=f"{key_of(project_id, language='zh')}.text").value == ours.text
     assert ours.hash in said(at)
     for name in NAMES:
-        at.selectbox(key="prompts.name").set_value(name).run()
-        assert not at.exception
+        put(at, "prompts.name", name)
 
 
 def test_an_edit_is_saved_with_its_author_and_compared_with_ours(
@@ -97,8 +96,7 @@ def test_an_edit_is_saved_with_its_author_and_compared_with_ours(
     at.text_area(key=f"{key}.text").set_value(MINE).run()
     assert "&lt;b&gt;" in difference(at), "what is typed is compared before it is saved"
     assert edits(home, project_id) == []
-    at.button(key=f"{key}.save").click().run()
-    assert not at.exception
+    press(at, f"{key}.save")
     assert not at.error
     assert edits(home, project_id) == [MINE]
     with open_store(home) as store:
@@ -118,7 +116,7 @@ def test_what_cannot_be_filled_is_refused_and_nothing_typed_is_lost(
     at, key = open_at(app), key_of(project_id)
     broken = OURS.replace("${last_message}", "the last one")
     at.text_area(key=f"{key}.text").set_value(broken).run()
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     (error,) = at.error
     assert "last" in error.value
     assert "must contain" in error.value
@@ -142,7 +140,7 @@ def test_what_was_typed_outlives_other_prompts_other_pages_and_reloads(
     again = open_at(app)
     assert again.text_area(key=f"{key}.text").value == MINE
     assert "not saved" in said(again)
-    again.button(key=f"{key}.discard").click().run()
+    press(again, f"{key}.discard")
     assert again.text_area(key=f"{key}.text").value == OURS
     assert open_at(app).text_area(key=f"{key}.text").value == OURS
     assert edits(home, project_id) == []
@@ -155,13 +153,12 @@ def test_back_to_ours_asks_first_and_can_be_undone(
     at, key = open_at(app), key_of(project_id)
     assert at.text_area(key=f"{key}.text").value == THEIRS
     assert "Karl" in said(at)
-    at.button(key=f"{key}.ours").click().run()
+    press(at, f"{key}.ours")
     assert edits(home, project_id) == [THEIRS], "it asks first"
-    at.button(key=f"{key}.keep").click().run()
+    press(at, f"{key}.keep")
     assert edits(home, project_id) == [THEIRS]
-    at.button(key=f"{key}.ours").click().run()
-    at.button(key=f"{key}.sure").click().run()
-    assert not at.exception
+    press(at, f"{key}.ours")
+    press(at, f"{key}.sure")
     assert edits(home, project_id) == ["", THEIRS]
     assert at.text_area(key=f"{key}.text").value == OURS
     earlier = at.selectbox(key=f"{key}.earlier")
@@ -171,8 +168,7 @@ def test_back_to_ours_asks_first_and_can_be_undone(
         number = store.prompt_edits.history(project_id, "debate", "en")[-1].number
     earlier.set_value(number).run()
     assert "patient" in difference(at)
-    at.button(key=f"{key}.back").click().run()
-    assert not at.exception
+    press(at, f"{key}.back")
     assert edits(home, project_id) == [THEIRS, "", THEIRS]
     earlier = at.selectbox(key=f"{key}.earlier")
     assert earlier.value is None
@@ -184,9 +180,9 @@ def test_our_own_text_saved_again_is_ours(app: OpenApp, project_id: str, home: P
     saved_by(home, project_id, THEIRS)
     at, key = open_at(app), key_of(project_id)
     at.text_area(key=f"{key}.text").set_value(OURS).run()
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert edits(home, project_id) == ["", THEIRS], "so that it follows us when we improve it"
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert len(edits(home, project_id)) == 2, "nothing changed, nothing is kept"
 
 
@@ -194,13 +190,13 @@ def test_nobody_is_overwritten_unseen(app: OpenApp, project_id: str, home: Path)
     at, key = open_at(app), key_of(project_id)
     at.text_area(key=f"{key}.text").set_value(MINE).run()
     saved_by(home, project_id, THEIRS)
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert "changed by Karl" in at.error[0].value
     assert edits(home, project_id) == [THEIRS]
     assert at.text_area(key=f"{key}.text").value == MINE
     assert "Karl" in at.warning[0].value
     assert "patient" in difference(at), "theirs is what it is compared with now"
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert edits(home, project_id) == [MINE, THEIRS], "whoever has seen theirs may replace it"
     assert not at.warning
 
@@ -216,9 +212,8 @@ def test_a_text_that_nobody_touched_follows_the_one_in_force(
 
 
 def test_an_annotator_reads_but_does_not_edit(app: OpenApp, project_id: str, home: Path) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
+    member(home, project_id, "Karl", "admin")
+    member(home, project_id, "Mira", "annotator")
     at = open_at(app)
     assert OURS.strip() in [block.value.strip() for block in at.code]
     assert not [area for area in at.text_area if area.key and area.key.startswith("prompts.")]
@@ -228,10 +223,9 @@ def test_an_annotator_reads_but_does_not_edit(app: OpenApp, project_id: str, hom
 def test_a_lead_who_is_one_no_more_saves_nothing(app: OpenApp, project_id: str, home: Path) -> None:
     at, key = open_at(app), key_of(project_id)
     at.text_area(key=f"{key}.text").set_value(MINE).run()
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
-    at.button(key=f"{key}.save").click().run()
+    member(home, project_id, "Karl", "admin")
+    member(home, project_id, "Mira", "annotator")
+    press(at, f"{key}.save")
     assert "takes the role lead" in at.error[0].value
     assert edits(home, project_id) == []
 
@@ -240,7 +234,7 @@ def test_a_projects_edit_is_its_own(app: OpenApp, project_id: str, home: Path) -
     saved_by(home, project_id, THEIRS)
     at = app(PAGE)
     at.text_input(key="project.new").set_value("Towers")
-    at.button(key="project.begin").click().run()
+    press(at, "project.begin")
     at.selectbox(key="prompts.name").set_value("debate").run()
     other = at.session_state["project"]
     assert other != project_id

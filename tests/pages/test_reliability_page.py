@@ -27,6 +27,7 @@ from tests.learning.test_answer_weights import NO_EXTRA
 from tests.learning.test_learned_consensus import told
 from tests.needs import need
 from tests.pages.conftest import OpenApp
+from tests.pages.driving import press
 
 __all__ = ["own_tools"]
 PAGE = "pages/learn/reliability.py"
@@ -87,10 +88,10 @@ def test_weights_are_learned_used_and_seen_on_a_run(
     with open_store(home) as store:
         compared = store.learned.all(KIND, first_project(store, "Mira", 1.0).id)[0].body["compared"]
     assert ("has a lower log loss, which may be chance" in texts(at)) == compared["is_tie"]
-    at.button(key="reliability.use").click().run()
+    press(at, "reliability.use")
     assert "Expected a reason" in at.error[0].value
     at.text_input(key="reliability.reason").set_value("better than a majority").run()
-    at.button(key="reliability.use").click().run()
+    press(at, "reliability.use")
     assert "In use: the weights of" in texts(at)
     assert "better than a majority" in texts(at)
     assert looked.call_count == 1, "nothing was answered: nothing is counted again"
@@ -98,7 +99,7 @@ def test_weights_are_learned_used_and_seen_on_a_run(
     assert "Consensus of agents" in texts(run)
     assert "n=80" in texts(run)
     at.text_input(key="reliability.reason").set_value("look again").run()
-    at.button(key="reliability.back").click().run()
+    press(at, "reliability.back")
     assert "No weights are in use" in texts(at)
     assert "Consensus of agents" not in texts(app("pages/check/run.py", run=ids[0]))
 
@@ -147,7 +148,7 @@ def test_weights_that_were_changed_in_the_file_are_named_and_others_taken(
     assert not [own for own in at.button if own.key == "reliability.use"]
     at.button(key="reliability.learn").click().run(timeout=60)
     at.text_input(key="reliability.reason").set_value("those were damaged").run()
-    at.button(key="reliability.use").click().run()
+    press(at, "reliability.use")
     assert "checksum" not in texts(at)
     assert "In use: the weights of" in texts(at)
 

@@ -30,6 +30,7 @@ from core.store import open_store
 from core.store.queue import Rules
 from core.store.versions import Training, Version
 from tests.pages.conftest import OpenApp
+from tests.pages.driving import press, run_of
 from tests.pages.test_review_pages import say
 
 PAGE = "pages/learn/retrain.py"
@@ -103,9 +104,9 @@ def test_too_few_cases_are_said_where_wrong_labels_and_more_cases_are_asked_abou
     with open_store(home) as store:
         say(store, run_id, "Mira", "hallucinated", 1.0)
     at = app(PAGE)
-    at.button(key="retrain.doubts.look").click().run()
+    press(at, "retrain.doubts.look")
     assert any("Too few to say" in info.value for info in at.info)
-    at.button(key="retrain.curve.count").click().run()
+    press(at, "retrain.curve.count")
     assert any("Too few to say" in info.value for info in at.info)
     assert not at.exception
 
@@ -115,8 +116,7 @@ def doubted(app: OpenApp, run_id: str, home: Path) -> str:
     """The case of a run whose label looks wrong, which Karl answered in the queue."""
     with open_store(home) as store:
         enqueue(store, run_id, 9.0)
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
+        run = run_of(store, run_id)
         say(store, run_id, "Karl", "supported", 1.0)
         with store.writing():
             store.queue.take(run.case_id, "Karl", Rules(), 2.0)
@@ -134,7 +134,7 @@ def test_a_label_that_looks_wrong_goes_back_to_who_gave_it(
     at = app(PAGE)
     assert not any(button.key == "retrain.doubts.look" for button in at.button), "it is kept"
     assert "the model gives that 4% and thinks **hallucinated**" in texts(at)
-    at.button(key=f"retrain.doubts.ask.{doubted}").click().run()
+    press(at, f"retrain.doubts.ask.{doubted}")
     assert "with 1 person who answered it" in at.toast[0].value
     assert "back in the queue" in texts(at)
     with open_store(home) as store:
@@ -152,7 +152,7 @@ def test_only_a_lead_asks_people_again(app: OpenApp, doubted: str, home: Path) -
         store.projects.set_member(Member(project.id, "Karl", "admin", 1.0))
         store.projects.set_member(Member(project.id, "Mira", "annotator", 2.0))
     at = app(PAGE)
-    at.button(key=f"retrain.doubts.ask.{doubted}").click().run()
+    press(at, f"retrain.doubts.ask.{doubted}")
     assert any("takes the role lead" in info.value for info in at.info)
     with open_store(home) as store:
         assert store.queue.of(doubted, "Karl").state == "submitted"  # type: ignore[union-attr]
@@ -224,7 +224,7 @@ def test_a_version_stands_beside_the_one_before(app: OpenApp, project_id: str, h
     assert len(at.get("plotly_chart")) == 2, "an old card has neither losses nor bins"
     changed = next(t.value for t in at.dataframe if "Claim" in t.value)
     assert list(changed["Claim"]) == ["<b>x</b>"], "what it got right comes first"
-    at.button(key="retrain.activate.v1").click().run()
+    press(at, "retrain.activate.v1")
     assert any("none that can be read" in error.value for error in at.error)
 
 
@@ -260,7 +260,7 @@ def test_two_versions_are_compared_anew_on_what_is_held_out_now(
     monkeypatch.setattr("components.learn.versions.compare", compared)
     at = app(PAGE, version="v2", beside="v1")
     assert not at.get("plotly_chart"), "they were never measured beside each other"
-    at.button(key="retrain.pair.compare").click().run()
+    press(at, "retrain.pair.compare")
     table = next(t.value for t in at.dataframe if "Always hallucinated" in t.value)
     assert table.to_dict("records")[1]["v2"] == "0.25"
     assert compared.call_args.args[2:] == ("v1", "v2")
@@ -273,10 +273,10 @@ def test_a_reason_typed_just_before_the_click_counts(
     held = {"before": {"n": 4, "accuracy": 0.75}, "after": {"n": 4, "accuracy": 0.5}, "rows": []}
     add_version(home, "v1", {"holdout": held})
     at = app(PAGE)
-    at.button(key="retrain.activate.v1").click().run()
+    press(at, "retrain.activate.v1")
     assert any("takes a reason" in error.value for error in at.error)
     at.text_input(key="retrain.activate.v1.reason").set_value("It knows our terms.")
-    at.button(key="retrain.activate.v1").click().run()
+    press(at, "retrain.activate.v1")
     (error,) = at.error
     assert "takes a reason" not in error.value, "it is refused for its missing files only"
 
@@ -337,16 +337,16 @@ def test_old_runs_are_scored_again_only_once_somebody_has_agreed(
         before = store.runs.last_seq(run_id)
     found = Rescored("seed", 1, 1)
     at = app(PAGE)
-    at.button(key="retrain.rescore").click().run()
+    press(at, "retrain.rescore")
     assert "Every run's verdict is by **seed** already" in texts(at)
     with pytest.MonkeyPatch.context() as patch:
         done = Mock(return_value=found)
         patch.setattr("components.learn.learning_material.rescore", done)
         patch.setattr("components.learn.learning_material.waiting_runs", lambda *_: [run_id])
-        at.button(key="retrain.rescore").click().run()
+        press(at, "retrain.rescore")
         assert "**1 run** of all projects" in texts(at)
         assert not done.called
-        at.button(key="retrain.rescore.agree").click().run()
+        press(at, "retrain.rescore.agree")
         assert done.call_args.kwargs["by"] == "Mira"
         at.run()
         assert done.call_count == 1, "a rerun scores nothing"

@@ -17,12 +17,12 @@ from core.agents.roster_files import read_roster, roster_file
 from core.agents.rosters import SHIPPED, one_model
 from core.llm.prompting import PromptBook
 from core.review.people import first_project
-from core.schema.records import Member
 from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from core.store.projects import SavedRoster
 from tests.llm.loopback import Asked, Reply, loopback
 from tests.pages.conftest import ROOT
+from tests.pages.driving import member
 
 OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/settings.py"
@@ -380,9 +380,8 @@ def test_only_leads_and_admins_change_rosters(
     app: OpenApp, home: Path, project_id: str, role: str, may: bool
 ) -> None:
     keep(home, mine())
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", role, 1.0))  # type: ignore[arg-type]
+    member(home, project_id, "Karl", "admin")
+    member(home, project_id, "Mira", role)
     at = choose(app(PAGE), "Mine")
     at = press(at, "rosters.copy")
     assert bool([f for f in at.text_input if f.key == "rosters.edit.name"]) is may

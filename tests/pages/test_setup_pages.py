@@ -15,9 +15,9 @@ from core.agents.rosters import SHIPPED
 from core.documents.library import store_file
 from core.review.people import drafts_of, first_project, keep_draft
 from core.runtime.config import Settings
-from core.schema.records import Member
 from core.schema.rosters import RosterSheet
 from core.store import open_store
+from tests.pages.driving import member, press, put
 
 OpenApp = Callable[..., AppTest]
 
@@ -55,11 +55,10 @@ def test_the_library_reads_lists_and_deletes(app: OpenApp, project_id: str, home
     assert set(at.dataframe[0].value["State"]) == {"ready"}
     at.session_state["library.table.0"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     at.run()
-    at.button(key="library.delete").click().run()
+    press(at, "library.delete")
     at.session_state["library.table.0"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     at.run()
-    at.button(key="library.sure").click().run()
-    assert not at.exception
+    press(at, "library.sure")
     assert len(entries(home, project_id)) == 1
 
 
@@ -72,11 +71,10 @@ def test_the_project_is_renamed_and_gets_people(app: OpenApp, project_id: str, h
     at = app("pages/setup/project.py")
     key = f"project.{project_id}"
     at.text_input(key=f"{key}.name").set_value("Bridges")
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     at.text_input(key="project.member").set_value("Karl")
     at.selectbox(key="project.member.role").set_value("lead")
-    at.button(key="project.member.add").click().run()
-    assert not at.exception
+    press(at, "project.member.add")
     with open_store(home) as store:
         assert store.projects.get(project_id).name == "Bridges"  # type: ignore[union-attr]
         assert store.projects.role_of(project_id, "Karl") == "lead"
@@ -85,7 +83,7 @@ def test_the_project_is_renamed_and_gets_people(app: OpenApp, project_id: str, h
 def test_adding_whoever_is_there_changes_no_role(app: OpenApp, project_id: str, home: Path) -> None:
     at = app("pages/setup/project.py")
     at.text_input(key="project.member").set_value("Mira")
-    at.button(key="project.member.add").click().run()
+    press(at, "project.member.add")
     assert "Mira is in this project already" in at.error[0].value
     with open_store(home) as store:
         assert store.projects.role_of(project_id, "Mira") == "admin"
@@ -111,8 +109,7 @@ def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, ho
     assert "No key, network or language model" in roster.help
     assert protocol.options[0] == "Debate in turn (CEDA)"
     assert "two unlike debaters" in protocol.help
-    at.button(key=f"{key}.save").click().run()
-    assert not at.exception
+    press(at, f"{key}.save")
     with open_store(home) as store:
         project = store.projects.get(project_id)
     assert project
@@ -128,8 +125,7 @@ def test_every_roster_can_be_a_projects_own(app: OpenApp, project_id: str, home:
     assert roster.options == ["Built-in engine", *list(SHIPPED)[1:], "our-lab"]
     assert "](http" not in roster.help
     roster.set_value("our-lab")
-    at.button(key=f"{key}.save").click().run()
-    assert not at.exception
+    press(at, f"{key}.save")
     with open_store(home) as store:
         assert store.projects.get(project_id).roster == "our-lab"  # type: ignore[union-attr]
         store.rosters.remove("our-lab", "Karl", 2.0)
@@ -139,13 +135,12 @@ def test_every_roster_can_be_a_projects_own(app: OpenApp, project_id: str, home:
 
 
 def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, home: Path) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
+    member(home, project_id, "Karl", "admin")
+    member(home, project_id, "Mira", "annotator")
     at = app("pages/setup/project.py")
     key = f"project.{project_id}"
     at.text_input(key=f"{key}.name").set_value("Mine")
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert "takes the role admin" in at.error[0].value
     assert at.text_input(key="project.member"), "the rest of the page stays"
     with open_store(home) as store:
@@ -162,14 +157,14 @@ def test_what_somebody_else_saved_meanwhile_is_not_overwritten(
         assert project
         store.projects.save(replace(project, description="Towers, by Karl."))
     at.text_input(key=f"{key}.name").set_value("Mine").run()
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert "Somebody changed this project" in at.error[0].value
     with open_store(home) as store:
         assert store.projects.get(project_id).description == "Towers, by Karl."  # type: ignore[union-attr]
     at = app("pages/setup/project.py")
     for name in ("Mine", "Ours"):
         at.text_input(key=f"{key}.name").set_value(name).run()
-        at.button(key=f"{key}.save").click().run()
+        press(at, f"{key}.save")
         assert not at.error
         with open_store(home) as store:
             assert store.projects.get(project_id).name == name  # type: ignore[union-attr]
@@ -178,8 +173,7 @@ def test_what_somebody_else_saved_meanwhile_is_not_overwritten(
 def test_a_second_project_is_begun_and_chosen(app: OpenApp, project_id: str, home: Path) -> None:
     at = app("pages/setup/project.py")
     at.text_input(key="project.new").set_value("Towers")
-    at.button(key="project.begin").click().run()
-    assert not at.exception
+    press(at, "project.begin")
     with open_store(home) as store:
         assert [p.name for p in store.projects.all()] == ["First project", "Towers"]
     assert at.text_input(key=f"project.{at.session_state['project']}.name").value == "Towers"
@@ -188,8 +182,7 @@ def test_a_second_project_is_begun_and_chosen(app: OpenApp, project_id: str, hom
 def test_a_name_is_kept_with_its_role(app: OpenApp, project_id: str, home: Path) -> None:
     at = app("pages/setup/settings.py")
     at.text_input(key="settings.person").set_value("Mira Berg").run()
-    at.button(key="settings.rename").click().run()
-    assert not at.exception
+    press(at, "settings.rename")
     with open_store(home) as store:
         assert store.projects.note("person") == "Mira Berg"
         assert store.projects.role_of(project_id, "Mira Berg") == "admin"
@@ -200,8 +193,7 @@ def test_somebody_else_takes_nothing_over(app: OpenApp, project_id: str, home: P
         keep_draft(store, "Mira", "new.x", '{"response": "mine"}')
     at = app("pages/setup/settings.py")
     at.text_input(key="settings.person").set_value("Karla").run()
-    at.button(key="settings.change").click().run()
-    assert not at.exception
+    press(at, "settings.change")
     assert at.session_state["person"] == "Karla"
     with open_store(home) as store:
         assert store.projects.role_of(project_id, "Karla") == "annotator"
@@ -212,24 +204,21 @@ def test_somebody_else_takes_nothing_over(app: OpenApp, project_id: str, home: P
 
 def test_limits_are_kept(app: OpenApp, project_id: str, home: Path) -> None:
     at = app("pages/setup/settings.py")
-    at.number_input(key="settings.passages").set_value(7).run()
-    assert not at.exception
+    put(at, "settings.passages", 7)
     with open_store(home) as store:
         assert store.projects.settings().passages == 7
 
 
 def test_health_is_looked_at_on_request(app: OpenApp, project_id: str) -> None:
     at = app("pages/setup/settings.py")
-    at.button(key="settings.health").click().run()
-    assert not at.exception
+    press(at, "settings.health")
     assert any("encoder" in item.value for item in at.markdown)
     assert not at.error
 
 
 def test_a_persons_name_is_never_markdown(app: OpenApp, project_id: str, home: Path) -> None:
     name = "![x](http://evil.example/p.png)"
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, name, "lead", 1.0))
+    member(home, project_id, name, "lead")
     at = app("pages/setup/project.py")
     labels = [box.label for box in at.selectbox]
     assert any("evil" in label for label in labels)

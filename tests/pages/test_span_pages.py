@@ -17,6 +17,7 @@ from core.store.versions import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span
 from tests.learning.test_span_member import panel_run
 from tests.pages.conftest import OpenApp
+from tests.pages.driving import member, press
 
 PAGE = "pages/learn/spans.py"
 SCORES = (0.9, 0.4, 0.39, 0.38, 0.1)
@@ -45,8 +46,7 @@ def in_use(home: Path, kind: str) -> Learned | None:
 
 
 def become(home: Path, role: str) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(PROJECT.id, "Lea", role, 1.0))  # type: ignore[arg-type]
+    member(home, PROJECT.id, "Lea", role)
 
 
 def test_without_marks_the_page_says_what_to_do(app: OpenApp, home: Path) -> None:
@@ -69,12 +69,11 @@ def test_a_lead_takes_the_threshold_into_use_and_goes_back(app: OpenApp, home: P
     assert float(figures["Proposed"][0]) > 0.38
     assert "Only 12 cases" in said(at)
     assert "In use: **the shipped threshold**" in said(at)
-    at.button(key=f"{THRESHOLD}.take").click().run()
+    press(at, f"{THRESHOLD}.take")
     assert "Expected a reason" in at.error[0].value
     assert in_use(home, THRESHOLD) is None
     at.text_input(key=f"{THRESHOLD}.reason").set_value("people mark less").run()
-    at.button(key=f"{THRESHOLD}.take").click().run()
-    assert not at.exception
+    press(at, f"{THRESHOLD}.take")
     assert not at.error
     used = in_use(home, THRESHOLD)
     assert used
@@ -82,8 +81,7 @@ def test_a_lead_takes_the_threshold_into_use_and_goes_back(app: OpenApp, home: P
     assert len(used.body["corrections"]) == 12
     assert "What people's marks speak for is in use." in [s.value for s in at.success]
     at.text_input(key=f"{THRESHOLD}.back.reason").set_value("too strict").run()
-    at.button(key=f"{THRESHOLD}.back.go").click().run()
-    assert not at.exception
+    press(at, f"{THRESHOLD}.back.go")
     assert in_use(home, THRESHOLD) is None
     with open_store(home) as store:
         reasons = [c.reason for c in store.learned.choices(THRESHOLD, PROJECT.id)]
@@ -105,18 +103,17 @@ def test_examples_are_shown_marked_and_a_person_removes_one(app: OpenApp, home: 
     assert "<b>bravo</b>" not in drawn
     assert "The built-in span reader reads no examples" in said(at)
     at.text_input(key=f"{EXAMPLES}.reason").set_value("clear ones").run()
-    at.button(key=f"{EXAMPLES}.take").click().run()
+    press(at, f"{EXAMPLES}.take")
     used = in_use(home, EXAMPLES)
     assert used
     names = {one.case_id: one.id[:16] for one in examples_from(used.body)}
     assert "hostile" in names
-    at.button(key=f"spans.example.remove.{names['hostile']}").click().run()
-    assert not at.exception
+    press(at, f"spans.example.remove.{names['hostile']}")
     used = in_use(home, EXAMPLES)
     assert used
     assert "hostile" not in {one.case_id for one in examples_from(used.body)}
-    at.button(key=f"spans.example.allow.{names['hostile']}").click().run()
-    at.button(key=f"spans.example.pin.{names['hostile']}").click().run()
+    press(at, f"spans.example.allow.{names['hostile']}")
+    press(at, f"spans.example.pin.{names['hostile']}")
     used = in_use(home, EXAMPLES)
     assert used
     assert examples_from(used.body)[0].case_id == "hostile"
@@ -129,7 +126,7 @@ def test_annotators_see_and_leads_decide(app: OpenApp, home: Path) -> None:
     at = app(PAGE)
     for kind in (THRESHOLD, EXAMPLES):
         at.text_input(key=f"{kind}.reason").set_value("I want it").run()
-        at.button(key=f"{kind}.take").click().run()
+        press(at, f"{kind}.take")
         assert "takes the role lead" in at.error[0].value
         assert in_use(home, kind) is None
 
@@ -144,8 +141,7 @@ def test_what_was_tampered_with_is_named_and_gone_back_from(app: OpenApp, home: 
     at = app(PAGE)
     assert "checksum differs" in at.error[0].value
     at.text_input(key=f"{THRESHOLD}.back.reason").set_value("broken").run()
-    at.button(key=f"{THRESHOLD}.back.go").click().run()
-    assert not at.exception
+    press(at, f"{THRESHOLD}.back.go")
     assert not at.error
     assert in_use(home, THRESHOLD) is None
 
@@ -154,7 +150,7 @@ def test_what_was_tampered_with_is_named_and_gone_back_from(app: OpenApp, home: 
 def test_an_example_whose_answer_has_changed_says_so(app: OpenApp, home: Path) -> None:
     at = app(PAGE)
     at.text_input(key=f"{EXAMPLES}.reason").set_value("clear ones").run()
-    at.button(key=f"{EXAMPLES}.take").click().run()
+    press(at, f"{EXAMPLES}.take")
     assert "would not be chosen so any more" not in said(at)
     with open_store(home) as store:
         case = store.cases.get("hostile")
@@ -177,12 +173,11 @@ def test_members_of_a_panel_are_held_against_the_vote_and_taken_into_use(
     assert "In use: **the vote of all**" in said(at)
     assert "good decides alone" in said(at)
     at.text_input(key=f"{MEMBER}.reason").set_value("it is right").run()
-    at.button(key=f"{MEMBER}.take").click().run()
-    assert not at.exception
+    press(at, f"{MEMBER}.take")
     used = in_use(home, MEMBER)
     assert used
     assert used.body["alone"] == {"en": "good"}
     at.selectbox(key=f"{MEMBER}.back").set_value(0)
     at.text_input(key=f"{MEMBER}.back.reason").set_value("not so sure").run()
-    at.button(key=f"{MEMBER}.back.go").click().run()
+    press(at, f"{MEMBER}.back.go")
     assert in_use(home, MEMBER) is None
