@@ -6,7 +6,9 @@ Pages without a sign are not in the menu and are reached by links.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal
 
 import streamlit as st
@@ -24,36 +26,10 @@ def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
     component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
 
 
-MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "Check": (
-        ("pages/check/new.py", "New check", "add"),
-        ("pages/check/history.py", "History", "history"),
-        ("pages/check/many.py", "Batch check", "table_rows"),
-        ("pages/check/compare.py", "Compare", "compare"),
-        ("pages/check/table.py", "Checked table", ""),
-        ("pages/check/run.py", "Run", ""),
-        ("pages/check/replay.py", "Replay", ""),
-    ),
-    "Review": (
-        ("pages/review/pending.py", "Review", "checklist"),
-        ("pages/review/label.py", "Label", ""),
-        ("pages/review/curate.py", "Adjudicate", "gavel"),
-        ("pages/review/settle.py", "Adjudicate a case", ""),
-        ("pages/review/agreement.py", "Agreement", "handshake"),
-    ),
-    "Learn": (
-        ("pages/learn/retrain.py", "Retrain", "model_training"),
-        ("pages/learn/confidence.py", "Calibration", "speed"),
-        ("pages/learn/spans.py", "Span tuning", "border_color"),
-        ("pages/learn/reliability.py", "Reliability", "balance"),
-    ),
-    "Set up": (
-        ("pages/setup/project.py", "Project", "group"),
-        ("pages/setup/library.py", "Library", "folder"),
-        ("pages/setup/exchange.py", "Import / export", "swap_vert"),
-        ("pages/setup/settings.py", "Settings", "settings"),
-    ),
-}
+# By section: a page's script, its title, its sign.
+MENU: dict[str, list[tuple[str, str, str]]] = json.loads(
+    Path(__file__).with_name("menu.json").read_text(encoding="utf-8")
+)
 FIRST = "pages/check/new.py"
 
 

@@ -40,13 +40,7 @@ WHAT = (
 
 @st.cache_resource(show_spinner=False)
 def configured() -> people.Login | None:
-    """The login that the operator asks for, as it was when the server started; None for none.
-
-    Kept, so that no later accident with the file opens the door.
-
-    Raises:
-        ConfigError: the section, or the file in which it may stand, is of no use.
-    """
+    """The login asked for as the server started (None: none), kept; a bad section: ConfigError."""
     try:
         section = st.secrets.get(people.SECTION)
     except FileNotFoundError:  # also what Streamlit says of a file that it cannot read
@@ -67,13 +61,7 @@ def is_outside() -> bool:
 
 
 def require_inside() -> None:
-    """Let nobody at anything before they have logged in.
-
-    A thread of ours, such as the one that makes a download, was begun by somebody who had.
-
-    Raises:
-        NotAllowed: login is on, and this visitor is not logged in.
-    """
+    """Raise NotAllowed for a visitor not logged in; threads of ours were begun by who had been."""
     if get_script_run_ctx() is not None and is_outside():
         raise NotAllowed("You are not logged in any more; reload the page and log in.")
 

@@ -38,11 +38,7 @@ def home() -> Path:
 
 
 def open_store() -> Store:
-    """A store for this script run; use it in a `with` block.
-
-    Raises:
-        NotAllowed: login is on and nobody is logged in: nothing is read, written or made then.
-    """
+    """A store for this script run, for a `with` block; NotAllowed where one must log in first."""
     login.require_inside()
     return open_store_in(home())
 
@@ -145,11 +141,7 @@ def is_admitted() -> bool:
 
 
 def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> str:
-    """Who is here, once their role there permits it; call it in the transaction that writes.
-
-    Raises:
-        NotAllowed: they have no role there, or a lesser one.
-    """
+    """Who is here, once their role permits it, else NotAllowed; call it where it is written."""
     name = person(store)
     store.projects.require(project_id, name, at_least, what)
     return name

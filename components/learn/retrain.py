@@ -1,9 +1,11 @@
-"""Retrain: start and watch a training, find labels that look wrong, count what more cases add."""
+"""Retrain: what there is to learn from, what looks wrong, what more would add, and training."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -11,7 +13,6 @@ import streamlit as st
 from components.app import state
 from components.app.state import KeptResult, keep_result, kept_result
 from components.learn import WORDS
-from components.learn.learning_material import material
 from components.learn.versions import choose_newest
 from components.review.review_queue import rules_of
 from components.widgets.charts import curve_figure, loss_figure
@@ -25,30 +26,141 @@ from components.widgets.wording import (
     seconds,
     when,
 )
+from core.learning import training_set as training
 from core.learning.data_quality import Curve, Doubt, Doubts, advice, doubts, learning_curve
 from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
-from core.learning.training_set import Taught, taught
 from core.llm.encoder import load_encoder
 from core.review.adjudication import ask_again
 from core.review.queue_ranking import enqueue
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import NotEnoughLabels, ReviewError
+from core.schema.records import Label
+from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import Training
+
+ORIGIN_WORDS: dict[training.Origin, str] = WORDS["retrain.origin_words"]
+REASON_WORDS: dict[training.Reason, str] = WORDS["retrain.reason_words"]
+ELSEWHERE = "people of other projects"
+LOPSIDED = 0.2
+SETTLE_LIST = "pages/review/curate.py"
+
+
+def material() -> training.Overview:
+    """The numbers as of now."""
+    with state.open_store() as store:
+        changes = store.changes
+        mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
+    return _overview(str(state.home()), mark)
+
+
+@st.cache_resource(max_entries=1, show_spinner="Counting the corrections")
+def _overview(home: str, mark: Mark) -> training.Overview:
+    with open_store(Path(home)) as store:
+        return training.overview(store)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _conflicts(home: str, project_id: str, mark: Mark) -> int:
+    with open_store(Path(home)) as store:
+        return training.conflicts(store, project_id, time.time())
+
+
+def draw_material() -> None:
+    """How many corrections there are of each label, and what is missing."""
+    st.subheader("What there is to learn from", anchor=False)
+    data = material()
+    columns = st.columns(4)
+    for column, (label, count) in zip(columns, data.labels.items(), strict=False):
+        need = data.missing.get(label, 0)
+        column.metric(
+            f"Corrected as {LABEL_WORDS[label].lower()}",  # type: ignore[index]
+            count,
+            f"{need} more needed" if need else "enough",
+            delta_color="off",
+            delta_arrow="off",
+        )
+    told = "A quarter of the cases is never trained on: on them versions are compared."
+    columns[2].metric("Held out", data.held, help=told)
+    told = "Why is said under Where they come from."
+    columns[3].metric("Not usable", sum(data.unusable.values()), help=told)
+    if words := _needed(data):
+        st.info(words, icon=":material/info:")
+    with state.open_store() as store:
+        project_id, mark = state.project(store).id, store.changes.of_corrections()
+    differing = _conflicts(str(state.home()), project_id, mark)
+    if differing:
+        left, right = st.columns([4, 1], vertical_alignment="center")
+        left.markdown(
+            f":material/warning: People differ on **{counted(differing, 'case')}** of this "
+            "project; until a lead settles one, the newest answer on each of its runs is learned."
+        )
+        right.page_link(SETTLE_LIST, label="Adjudicate them", icon=":material/gavel:")
+    if any(data.labels.values()) or data.unusable:
+        with st.expander("Where they come from", icon=":material/group:"):
+            _draw_origins(data)
+
+
+def _needed(data: training.Overview) -> str:
+    if data.missing:
+        return (
+            f"{advice(data.missing, None)} It takes {training.FEWEST_PER_LABEL} of each label: "
+            "open runs under History and agree or disagree with them."
+        )
+    rare = min(training.LABELS, key=lambda label: data.labels[label])
+    share = data.labels[rare] / (sum(data.labels.values()) or 1)
+    if share >= LOPSIDED:
+        return ""
+    return (
+        f"Only {share:.0%} are {rare}: more {rare} cases would teach more than others. "
+        f"Filter History by {LABEL_WORDS[rare].lower()} to find some."
+    )
+
+
+def _draw_origins(data: training.Overview) -> None:
+    by_origin = {ORIGIN_WORDS[name]: own for name, own in data.counts.by_origin.items()}
+    tables: tuple[tuple[str, str, Mapping[str, Mapping[Label, int]]], ...] = (
+        ("Person", "people", _named(data.counts.by_person)),
+        ("Language", "languages", data.counts.by_language),
+        ("Source", "origins", by_origin),
+    )
+    for column, (name, key, counts) in zip(st.columns([6, 6, 7]), tables, strict=True):
+        rows: list[dict[str, Any]] = [
+            {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in training.LABELS}
+            for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
+        ]
+        if rows:
+            with column:
+                table(rows, f"retrain.{key}", height="content" if len(rows) < 12 else 420)
+    st.caption(WORDS["retrain.draw_origins"])
+    for reason, count in data.unusable.items():
+        st.markdown(f"- Not usable: {counted(count, 'answer')} {REASON_WORDS[reason]}.")
+
+
+def _named(by_person: Mapping[tuple[str, str], Mapping[Label, int]]) -> dict[str, Counter[Label]]:
+    with state.open_store() as store:
+        projects = {project_id for project_id, _ in by_person}
+        seen = {one for one in projects if state.may_see(store, one)}
+    found: dict[str, Counter[Label]] = {}
+    for (project_id, name), own in by_person.items():
+        shown = name if project_id in seen else ELSEWHERE
+        found.setdefault(shown, Counter()).update(own)
+    return found
+
 
 PROBLEM = "retrain.problem"
 CURVE = "learning curve"
 DOUBTS = "label doubts"
 MOST_DOUBTS = 10
 Progress = Callable[[int, int], None]
-Counting = Callable[[Sequence[Taught], Progress], Any]
+Counting = Callable[[Sequence[training.Taught], Progress], Any]
 
 
 def draw_gain(mark: Mark) -> None:
     """The button, and the curve counted last; `mark` is that of the present answers."""
 
-    def curve(material: Sequence[Taught], progress: Progress) -> Curve:
+    def curve(material: Sequence[training.Taught], progress: Progress) -> Curve:
         rows = [one.row for one in material]
         return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
 
@@ -93,7 +205,7 @@ def _count(name: str, count: Counting, mark: Mark) -> None:
 
     try:
         with state.open_store() as store:
-            material = taught(store)
+            material = training.taught(store)
         keep_result(name, count(material, progress), mark, time.time())
     except NotEnoughLabels as error:
         st.session_state[f"retrain.problem.{name}"] = str(error)
@@ -110,7 +222,7 @@ def draw_doubts(mark: Mark) -> None:
             _draw_found(last.value, last.at)
 
 
-def _doubts(material: Sequence[Taught], progress: Progress) -> Doubts:
+def _doubts(material: Sequence[training.Taught], progress: Progress) -> Doubts:
     return doubts(material, load_encoder(ENCODER_DIR), state.home(), progress)
 
 
@@ -146,10 +258,7 @@ def _draw_doubt(doubt: Doubt, found_at: float) -> None:
             if is_open:
                 st.badge("back in the queue", icon=":material/check:", color="green")
             else:
-                told = (
-                    "Gives the case back to the review queue, first to who answered it. What they "
-                    "said stands until they answer anew."
-                )
+                told = WORDS["retrain.draw_doubt"]
                 key = f"retrain.doubts.ask.{one.case_id}"
                 button("Ask again", key, _ask_again, doubt, icon="undo", help=told)
 
@@ -256,7 +365,10 @@ def draw_training() -> None:
         "Retrain", "retrain.start", _start, options,
         icon="model_training", type="primary", disabled=bool(material().missing),
     )  # fmt: skip
-    st.caption(f"{_duration(trainings)} You may leave this page meanwhile; checks go on.")
+    took = "With the usual options it takes about a minute on two cores."
+    if ended := [one for one in trainings if one.status == "finished" and one.finished_at]:
+        took = f"The last one took {seconds((ended[0].finished_at or 0.0) - ended[0].started_at)}."
+    st.caption(f"{took} You may leave this page meanwhile; checks go on.")
     show_problem(PROBLEM)
     if len(trainings) > 1:
         _draw_past(trainings)
@@ -287,13 +399,6 @@ def _draw_options() -> dict[str, Any]:
     return chosen
 
 
-def _duration(trainings: list[Training]) -> str:
-    ended = [t for t in trainings if t.status == "finished" and t.finished_at]
-    if not ended:
-        return "With the usual options it takes about a minute on two cores."
-    return f"The last one took {seconds((ended[0].finished_at or 0.0) - ended[0].started_at)}."
-
-
 def _start(options: dict[str, Any]) -> None:
     with problem_kept(PROBLEM), state.open_store() as store:
         start_training(store, state.home(), state.person(store), options_of(options))
@@ -306,10 +411,7 @@ def _draw_ended(training: Training, tried: set[str]) -> None:
     elif training.status == "cancelled":
         st.info(f"{at}: {escaped(training.message) or 'The last training was cancelled.'}")
     elif training.status == "interrupted":
-        st.warning(
-            "The last training's process went away, with the computer or killed; the active "
-            "version stays as it is. Start it again."
-        )
+        st.warning(WORDS["retrain.draw_ended"])
     elif training.version_id and training.version_id not in tried:
         st.success(
             f"{at}: {escaped(training.version_id)} is trained. Compare it below; "

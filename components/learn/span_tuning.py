@@ -126,11 +126,7 @@ def draw_marked(found: Material) -> None:
     st.subheader("What people marked", anchor=False)
     show_problem(PROBLEM)
     if not found.rows:
-        st.info(
-            "Nobody has marked wrong words yet, or said that none is wrong. Mark them on Review or "
-            "on a run; right answers that come in with a file count too.",
-            icon=":material/info:",
-        )
+        st.info(WORDS["span_tuning.draw_marked_2"], icon=":material/info:")
         return
     table(found.rows, "spans.cases")
     st.caption(WORDS["span_tuning.draw_marked"])
@@ -246,7 +242,6 @@ def _learned_words(current: Learned | None, otherwise: str) -> str:
 FEW = 30
 KIND_WORDS: dict[Kind, str] = WORDS["span_tuning.kind_words"]
 KIND_HELP: dict[Kind, str] = WORDS["span_tuning.kind_help"]
-IOU_HELP: str = WORDS["span_tuning.iou_help"]
 THRESHOLD_RULE: str = WORDS["span_tuning.threshold_rule"].format(
     PRIOR_CASES=PRIOR_CASES, FEWEST_CASES=FEWEST_CASES
 )
@@ -254,7 +249,7 @@ THRESHOLD_RULE: str = WORDS["span_tuning.threshold_rule"].format(
 
 def draw_threshold(found: Material) -> None:
     """Every kind of scores with its threshold; what is proposed can be taken into use."""
-    st.subheader("Threshold", anchor=False, help=IOU_HELP)
+    st.subheader("Threshold", anchor=False, help=WORDS["span_tuning.iou_help"])
     current = _used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
     used = threshold_from(current.number, current.body) if current else SpanThreshold()
     st.markdown(f"In use: **{_learned_words(current, 'the shipped threshold')}.")
@@ -324,10 +319,7 @@ def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
     figure = threshold_figure([float(x) for x in GRID], picked.curve, levels)
     st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
     table([_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
-    st.caption(
-        "In brackets: between which values a figure lies in 95 of 100 resamples of the cases. "
-        "“Mark all” and “mark nothing” are what a machine without any judgement would reach."
-    )
+    st.caption(WORDS["span_tuning.draw_kind"])
 
 
 def trivial_words(fit: Fit, reached: Figure) -> str:
@@ -379,11 +371,7 @@ def draw_examples(found: Material) -> None:
     proposed = tuning.body_of(tuning.chosen(found.examples, pinned, removed), before)
     fresh = [one for one in proposed["examples"] if one["id"] not in removed]
     if not fresh:
-        st.info(
-            "No corrected case is fit to be an example yet. It takes words that people marked in a "
-            "response that the machine called hallucinated and marked otherwise.",
-            icon=":material/info:",
-        )
+        st.info(WORDS["span_tuning.draw_examples_2"], icon=":material/info:")
     elif _ids(proposed) != _ids(before):
         _draw_proposed(fresh, before)
         _draw_take(EXAMPLES, found.project_id, proposed)
@@ -423,10 +411,7 @@ def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
             decisions: tuple[tuning.Decision, ...] = ("unpin" if is_pinned else "pin", "remove")
             with _draw_example(one, is_pinned=is_pinned):
                 if now.get(one["id"]) != one["said"]:
-                    st.caption(
-                        ":material/warning: It would not be chosen so any more: its answer, its "
-                        "newest check or its side of the hold-out has changed."
-                    )
+                    st.caption(WORDS["span_tuning.draw_in_use"])
                 with st.container(horizontal=True):
                     for decision in decisions:
                         _button(decision, one, current.project_id)
@@ -457,7 +442,11 @@ def _decide(project_id: str, example_id: str, decision: tuning.Decision) -> None
 def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> DeltaGenerator:
     sign = ":material/keep: " if is_pinned else ""
     title = f"{sign}**{escaped(str(one['question']))}**" if one["question"] else sign
-    marks = [TextMark(span["start"], span["end"], title=_title(span)) for span in one["spans"]]
+    marks = []
+    for span in one["spans"]:
+        instead = f"; instead: {span['instead']}" if span.get("instead") else ""
+        words = category_words(str(span["category"])) + instead
+        marks.append(TextMark(span["start"], span["end"], title=words))
     around = st.container(border=True)
     with around:
         if title:
@@ -466,8 +455,3 @@ def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> DeltaGener
         language = _language_words(base_of(str(one["language"])))
         st.caption(f"{escaped(language)} · {escaped(str(one['why']))}")
     return around
-
-
-def _title(span: Mapping[str, Any]) -> str:
-    words = category_words(str(span["category"]))
-    return f"{words}; instead: {span['instead']}" if span.get("instead") else words

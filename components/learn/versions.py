@@ -1,4 +1,4 @@
-"""Retrain: classifier versions, their activation, and any two of them side by side."""
+"""Retrain: classifier versions, activation, old runs scored again, two versions side by side."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import streamlit as st
 from components.app import login, state
 from components.app.state import KeptResult, keep_result, kept_result
 from components.learn import WORDS
-from components.learn.learning_material import draw_rescore
 from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
 from components.widgets.controls import (
+    ask,
     button,
     choice_table,
     download,
@@ -26,7 +26,7 @@ from components.widgets.controls import (
 )
 from components.widgets.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
 from core.learning.metrics import compare
-from core.learning.retrain import activate, is_worse
+from core.learning.retrain import activate, is_worse, rescore, waiting_runs
 from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, Version
@@ -81,8 +81,7 @@ def _draw_changes(held: Figures, before: str, after: str) -> None:
         height="content" if len(rows) < 12 else 420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
-    st.caption("p is the probability of being hallucinated; from 0.5 on it says so. A click opens "
-               "the run.")  # fmt: skip
+    st.caption(WORDS["versions.draw_changes"])  # fmt: skip
     if chosen is not None:
         open_run(str(by[side][chosen]["run_id"]))
 
@@ -101,7 +100,6 @@ def _seen(rows: list[Figures]) -> list[Figures]:
 
 FEW = 30
 RATES: dict[str, Any] = WORDS["versions.rates"]
-MEANINGS: str = WORDS["versions.meanings"]
 
 
 def _draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
@@ -113,7 +111,7 @@ def _draw_figures(held: Figures, before: str, after: str, losses: list[list[floa
     st.markdown(_in_words(held, n))
     table(metric_rows(old, new, before, after), "retrain.metrics")
     with st.popover("What these figures mean", icon=":material/help:"):
-        st.markdown(MEANINGS)
+        st.markdown(WORDS["versions.meanings"])
     if words := ece_words(new):
         st.caption(words)
     bins = held.get("reliability") or {}
@@ -229,13 +227,6 @@ CARD_WORDS: dict[str, str] = WORDS["versions.card_words"]
 TRAINED_WORDS: dict[str, str] = WORDS["versions.trained_words"]
 
 
-def _draw_details(version_id: str, card: dict[str, Any]) -> None:
-    with st.expander(f"What {escaped(version_id)} was made of", icon=":material/badge:"):
-        st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
-        data = json.dumps(card, indent=1, ensure_ascii=False)
-        download("Model card (JSON)", data, f"{version_id}.card.json", "retrain.card")
-
-
 def detail_lines(card: dict[str, Any]) -> list[str]:
     """A line of Markdown for each part of the card that is there."""
     trained = card.get("trained_on", {})
@@ -296,7 +287,10 @@ def _draw_pair(versions: Sequence[Version], active: str) -> None:
         _draw_figures(card["holdout"], before, after, card.get("losses", []))
     _draw_compare(before, after, today)
     if card:
-        _draw_details(after, card)
+        with st.expander(f"What {escaped(after)} was made of", icon=":material/badge:"):
+            st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
+            data = json.dumps(card, indent=1, ensure_ascii=False)
+            download("Model card (JSON)", data, f"{after}.card.json", "retrain.card")
 
 
 def _chosen(name: str, words: str, names: list[str], usual: str) -> str:
@@ -368,7 +362,7 @@ def draw_versions() -> None:
         st.markdown(f"**{SEED_VERSION}**{_mark(active == SEED_VERSION)}  \n{told}")
         if active != SEED_VERSION:
             _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
-    draw_rescore(active)
+    _draw_rescore(active)
     if activations:
         with st.expander("Who activated what", icon=":material/history:"):
             for item in activations:
@@ -416,3 +410,59 @@ def _activate(version_id: str) -> None:
             person = state.person(store)
             activate(store, state.home(), version_id, by=person, reason=reason)
         st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")
+
+
+AGREED, OUTCOME = "retrain.rescore.go", "retrain.rescore.done"
+RESCORE_PROBLEM = "retrain.rescore.problem"
+A_SECOND = 100  # runs, roughly
+
+
+def _draw_rescore(active: str) -> None:
+    """The button, the work itself once somebody has agreed, and what came of it."""
+    if st.session_state.pop(AGREED, "") == active:
+        _score(active)
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    left.caption(WORDS["versions.draw_rescore"])
+    if right.button(
+        "Score old runs again", key="retrain.rescore", icon=":material/replay:", width="stretch"
+    ):
+        _ask(active)
+    show_problem(RESCORE_PROBLEM)
+    if outcome := st.session_state.pop(OUTCOME, ""):
+        st.success(outcome, icon=":material/check:")
+
+
+@st.dialog("Score old runs again")
+def _ask(active: str) -> None:
+    if st.session_state.get(AGREED):
+        st.rerun()  # a click in a dialog draws the dialog alone: close it, and begin
+    with state.open_store() as store:
+        waiting = len(waiting_runs(store, active))
+    if not waiting:
+        st.markdown(f"Every run's verdict is by **{escaped(active)}** already.")
+        return
+    runs = counted(waiting, "run")
+    st.markdown(
+        f"**{runs}** of all projects would get a verdict by "
+        f"**{escaped(active)}**, in about {max(1, round(waiting / A_SECOND))} s. History and the "
+        "runs then show the new one, with who asked for it; on Calibration they count for it and "
+        "no longer for the version before."
+    )
+    button(f"Score {runs}", "retrain.rescore.agree", ask, AGREED, active, type="primary")
+
+
+def _score(active: str) -> None:
+    """Score them; whoever leaves the page meanwhile finds the rest still waiting."""
+    bar = st.progress(0.0, text="Looking for runs")
+
+    def told(done: int, all_: int) -> None:
+        bar.progress(done / all_, f"Run {done:,} of {all_:,}")
+
+    with problem_kept(RESCORE_PROBLEM):
+        with state.open_store() as store:
+            found = rescore(store, state.home(), active, by=state.person(store), done=told)
+        st.session_state[OUTCOME] = (
+            f"{counted(found.runs, 'run')} scored again by {escaped(active)}; "
+            f"{found.changed:,} got another label."
+        )
+    bar.empty()

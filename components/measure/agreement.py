@@ -76,7 +76,11 @@ def _tables(
         return None
     lengths = {case_id: len(case.response) for case_id, case in cases.items() if case is not None}
     people = sorted({c.author for c in said})[:MOST_PEOPLE]
-    answers, marks = answers_of(said), marks_of(said)
+    answers: dict[str, dict[str, str]] = defaultdict(dict)  # by case and person
+    marks: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
+    for one in said:
+        answers[one.case_id][one.author] = one.label
+        marks[one.case_id][one.author] = [(span.start, span.end) for span in one.spans]
     judged = [c for c in said if c.machine_label is not None]
     return (
         _together(answers, marks, lengths),
@@ -87,22 +91,6 @@ def _tables(
         len(judged),
         sum(c.label != c.machine_label for c in judged),
     )
-
-
-def answers_of(said: Sequence[Correction]) -> dict[str, dict[str, str]]:
-    """Labels by case and person."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for correction in said:
-        found[correction.case_id][correction.author] = correction.label
-    return found
-
-
-def marks_of(said: Sequence[Correction]) -> dict[str, dict[str, list[tuple[int, int]]]]:
-    """Marked stretches by case and person; none where a person marked nothing."""
-    found: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
-    for c in said:
-        found[c.case_id][c.author] = [(span.start, span.end) for span in c.spans]
-    return found
 
 
 def _together(answers: stats.Answers, marks: stats.Marks, lengths: dict[str, int]) -> Rows:

@@ -20,15 +20,7 @@ from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, percent, roster_words, when
 from core.learning import track_record as past
-from core.review.queue_ranking import (
-    HIGHEST,
-    KIND,
-    LOWEST,
-    Limit,
-    Policy,
-    policy_of,
-    require_rate,
-)
+from core.review.queue_ranking import HIGHEST, KIND, LOWEST, Limit, Policy, policy_of, require_rate
 from core.schema.progress import Progress
 from core.schema.records import Project, Run, Verdict
 from core.store import Store, open_store
@@ -232,16 +224,13 @@ def _people_words(policy: Policy | None, version: str, roster: str, confidence: 
     )
 
 
-HELP: str = WORDS["calibration.help"]
-
-
 def draw_error_rate(project: Project, key: str) -> float | None:
     """The field, in percent; its value as a share, None where it is empty."""
     percent = st.number_input(
         "Wanted error rate (%)",
         100 * LOWEST, 100 * HIGHEST,
         None if project.error_rate is None else round(100 * project.error_rate, 2),
-        step=0.5, format="%.1f", key=key, placeholder="none", help=HELP,
+        step=0.5, format="%.1f", key=key, placeholder="none", help=WORDS["calibration.help"],
     )  # fmt: skip
     return None if percent is None else round(percent / 100.0, 6)
 
@@ -250,20 +239,6 @@ def refit(store: Store, project: Project) -> None:
     """Fit the project's limit anew; call it outside of a transaction."""
     known = None if project.error_rate is None else _record_of(store, project.id)
     past.fit(store, project, state.person(store), time.time(), known)
-
-
-def _draw_control(project: Project, *, is_lead: bool) -> None:
-    key = f"confidence.{project.id}.rate"
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    with left:
-        draw_error_rate(project, key)
-    with right:
-        button(
-            "Save and fit the limit", "confidence.fit", _save, project.id, key,
-            icon="tune", type="primary", disabled=not is_lead,
-            help=None if is_lead else "Only leads of this project may do that.",
-        )  # fmt: skip
-    show_problem("confidence.problem")
 
 
 def _save(project_id: str, key: str) -> None:
@@ -291,7 +266,17 @@ def _draw_rates(
     project: Project, policy: Policy | None, limits: Sequence[tuple[float, Limit]], *, is_lead: bool
 ) -> None:
     st.subheader("What this project answers by itself", anchor=False)
-    _draw_control(project, is_lead=is_lead)
+    key = f"confidence.{project.id}.rate"
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    with left:
+        draw_error_rate(project, key)
+    with right:
+        button(
+            "Save and fit the limit", "confidence.fit", _save, project.id, key,
+            icon="tune", type="primary", disabled=not is_lead,
+            help=None if is_lead else "Only leads of this project may do that.",
+        )  # fmt: skip
+    show_problem("confidence.problem")
     if policy is not None and policy.problem:
         st.error(escaped(policy.problem), icon=":material/error:")
     if not limits:
@@ -332,10 +317,7 @@ def _why_words(rate: float, limit: Limit) -> str:
 def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
     """The limit that counts, and whether more is known by now; `n` could be fitted on today."""
     if limit is None:
-        st.markdown(
-            "**In use: nothing is answered by itself**: no limit was fitted yet at this rate for "
-            "these verdicts. Save and fit it."
-        )
+        st.markdown(WORDS["calibration.draw_in_use"])
         return
     fitted = f"fitted {escaped(since)} on {counted(limit.n, 'verdict')} looked at"
     if limit.threshold is None:
@@ -381,10 +363,7 @@ def draw_confidence() -> None:
         chosen = store.learned.choices(KIND, project.id) if policy and policy.limits else []
         active = store.versions.active()
     if record is None or not record.groups:
-        st.info(
-            "Nobody has answered a verdict with a probability yet: what people save on Review and "
-            "on runs counts here."
-        )
+        st.info(WORDS["calibration.draw_confidence"])
         _draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
         return
     group = _draw_choice(record, (active, project.roster))
@@ -414,8 +393,7 @@ def _draw_choice(record: past.Record, usual: tuple[str, str]) -> tuple[str, str]
             f"({counted(len(record.groups[group]), 'verdict')})"
         ),
         key="confidence.group",
-        help="A probability by another classifier, or over another roster's debates, is worth "
-        "something else.",
+        help=WORDS["calibration.draw_choice"],
     )
 
 

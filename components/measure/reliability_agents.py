@@ -132,7 +132,6 @@ def _shown_names(agents: Sequence[Agent]) -> dict[str, str]:
 
 
 METHOD_WORDS: dict[str, str] = WORDS["reliability_agents.method_words"]
-METHOD_HELP: str = WORDS["reliability_agents.method_help"]
 FIGURES: dict[str, str] = WORDS["reliability_agents.figures"]
 WITH_ANSWERS = ("weights", "compared", "mean_weights")
 
@@ -151,8 +150,7 @@ def _draw_learning(
         key="reliability.learn",
         icon=":material/balance:",
         disabled=not is_lead,
-        help="Compares the weightings on five folds of cases and keeps the one that is proposed. "
-        "Takes some seconds, with a policy about a minute. Leads only.",
+        help=WORDS["reliability_agents.draw_learning"],
     )
     with_policy = row.checkbox(
         "Train a policy too", key="reliability.policy", disabled=bool(words) or not is_lead
@@ -163,8 +161,7 @@ def _draw_learning(
         key="reliability.adapt",
         icon=":material/update:",
         disabled=bool(words) or not is_lead,
-        help="The newest policy learns from what was answered since, in small steps, and is kept "
-        "where it does better on these answers beyond chance.",
+        help=WORDS["reliability_agents.draw_learning_2"],
     )
     if words:
         st.caption(words)  # our own
@@ -194,7 +191,9 @@ def _draw_answers(learned: Learned) -> None:
     table(
         [_method_row(method, compared) for method in METHOD_WORDS if method in compared["figures"]],
         "reliability.answers",
-        column_config={"Weights": st.column_config.Column(help=METHOD_HELP)},
+        column_config={
+            "Weights": st.column_config.Column(help=WORDS["reliability_agents.method_help"])
+        },
     )
     st.caption(
         f"On the same five folds, n={compared['n']:,} debates over {compared['groups']:,} cases, "
@@ -252,7 +251,6 @@ def _method_row(method: str, compared: dict[str, Any]) -> dict[str, str]:
 
 
 SYSTEM_WORDS: dict[str, str] = WORDS["reliability_agents.system_words"]
-SYSTEM_HELP: str = WORDS["reliability_agents.system_help"]
 CONSENSUS_COLUMNS: dict[str, list[str]] = WORDS["reliability_agents.consensus_columns"]  # fmt: skip
 COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
 PROPOSED_WORDS: dict[str, str] = WORDS["reliability_agents.proposed_words"]
@@ -261,10 +259,7 @@ PROPOSED_WORDS: dict[str, str] = WORDS["reliability_agents.proposed_words"]
 def draw_consensus(project_id: str, found: Figures) -> None:
     """What was learned last, how it compares, what is in use."""
     st.subheader("Consensus of agents", anchor=False)
-    st.caption(
-        "What the agents of a run come to together, as one probability. Where weights are in use, "
-        "it stands under the verdict of each run; the verdict stays as it is."
-    )
+    st.caption(WORDS["reliability_agents.draw_consensus"])
     with state.open_store() as store:
         is_lead = store.projects.role_of(project_id, state.person(store)) in ("lead", "admin")
         before = _intact(store.learned.newest, project_id, is_told=False)
@@ -325,7 +320,7 @@ def _draw_learned(learned: Learned) -> None:
         column_config={
             words: st.column_config.Column(help=told) for words, told in CONSENSUS_COLUMNS.values()
         }
-        | {"Consensus": st.column_config.Column(help=SYSTEM_HELP)},
+        | {"Consensus": st.column_config.Column(help=WORDS["reliability_agents.system_help"])},
     )
     st.caption(
         f"All on the same five folds, n={compared['n']:,} runs over {compared['groups']:,} cases; "
@@ -342,10 +337,7 @@ def _draw_learned(learned: Learned) -> None:
             [row["supported"] for row in own],
         )
         st.plotly_chart(figure, key="reliability.counts", width="stretch")
-        st.caption(
-            "In log-odds, the mean over kinds of cases: +0.7 doubles the odds of hallucinated, "
-            "-0.7 halves them. Agents that err together share what they count."
-        )
+        st.caption(WORDS["reliability_agents.draw_learned"])
 
 
 def _system_row(system: str, compared: dict[str, Any], names: dict[str, str]) -> dict[str, str]:

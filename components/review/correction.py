@@ -26,12 +26,7 @@ from core.store import Store
 
 
 def take_back(correction: Correction, asked_id: str) -> None:
-    """Withdraw one's own answer: another entry.
-
-    The form opens with it when the case is shown, unless something is being typed there: that
-    stays. Where nothing else that they said stands, an item of the queue comes back into their
-    hands.
-    """
+    """Withdraw one's own answer by another entry; the queue's item comes back to hand."""
     key = form.key_of(asked_id)
     with problem_kept(f"{key}.problem"):
         with state.open_store() as store, store.writing():

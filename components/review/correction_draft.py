@@ -164,11 +164,6 @@ def evidence_of(key: str) -> tuple[EvidenceMark, ...]:
     return tuple(sorted(marks, key=lambda mark: (mark.source_id, mark.start, mark.end)))
 
 
-def evidence_to(kept: Kept) -> Any:
-    """As a draft keeps it."""
-    return to_plain([mark for marks in kept.values() for mark in marks])
-
-
 def evidence_from(draft: object) -> Kept:
     """What a draft kept, where it can still be read."""
     try:
@@ -179,10 +174,7 @@ def evidence_from(draft: object) -> Kept:
 
 
 def _parts_of(source: Source) -> list[tuple[str, int, int]]:
-    """The parts of a source that are shown one at a time: what each is called, and its offsets.
-
-    Pages where it has some; longer ones, and texts without pages, are cut where a line ends.
-    """
+    """Pages of a source, or pieces that end with a line: what each is called, and its offsets."""
     whole = [(f"p. {page.number}", page.start, page.end) for page in source.pages]
     found: list[tuple[str, int, int]] = []
     for name, start, end in whole or [("", 0, len(source.text))]:
@@ -312,10 +304,7 @@ def suggested(spans: Sequence[Span]) -> tuple[Mark, ...]:
 
 
 def with_offered(marked: Marked, offered: Sequence[Span]) -> Marked:
-    """The marks beside what is offered now: new suggestions come, those that are gone go.
-
-    What a person accepted stays theirs.
-    """
+    """The marks beside what is offered now; what a person accepted stays theirs."""
     now = {mark.id: mark for mark in suggested(offered)}
     kept = {
         mark.id: mark
@@ -433,7 +422,8 @@ def keep(asked_id: str, left: str = "") -> None:
     values: dict[str, Any] = {name: st.session_state.get(f"{key}.{name}") for name in FIELDS}
     marked = st.session_state.get(f"{key}.marked")
     values["marked"] = None if marked is None else to_plain(marked)
-    values["evidence"] = evidence_to(evidence_kept(key)) or None
+    evidence = [mark for marks in evidence_kept(key).values() for mark in marks]
+    values["evidence"] = to_plain(evidence) or None
     values["boxes"] = boxes_to(boxes_kept(key)) or None
     drafts.keep(key, {name: v for name, v in (values | typed).items() if v is not None})
 

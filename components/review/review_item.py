@@ -193,7 +193,16 @@ def _draw_open(item: Item, case: Case, project: Project) -> None:
         _draw_ways(run)
     if mine is not None:
         _draw_answer(Asked(run, case, progress, is_blind, is_alone=True), own, mine, project)
-    _draw_behind(run, case, progress, is_blind)
+    tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
+    # Which passages were quoted, and which statement is wrong, would say it too.
+    shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
+    with tabs[0]:
+        draw_evidence(shown, f"review.{case.id}.evidence")
+        if run is None:
+            st.caption("Nobody has checked it here: mark words of its sources under “More”.")
+    if len(tabs) > 1:
+        with tabs[1]:
+            draw_debate(progress, f"review.{case.id}.debate")
 
 
 def _draw_ways(run: Run) -> None:
@@ -225,19 +234,6 @@ def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project:
     _draw_history(entries)
     if is_lead:
         link(SETTLE_PAGE, "Adjudicate it", "gavel", case=asked.case.id)
-
-
-def _draw_behind(run: Run | None, case: Case, progress: Progress, is_blind: bool) -> None:
-    tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
-    # Which passages were quoted, and which statement is wrong, would say it too.
-    shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
-    with tabs[0]:
-        draw_evidence(shown, f"review.{case.id}.evidence")
-        if run is None:
-            st.caption("Nobody has checked it here: mark words of its sources under “More”.")
-    if len(tabs) > 1:
-        with tabs[1]:
-            draw_debate(progress, f"review.{case.id}.debate")
 
 
 def _taken(case_id: str) -> Assignment | None:
@@ -333,10 +329,7 @@ def _draw_version(asked: Asked, version: Version, place: int) -> None:
 
 
 def _take(asked: Asked, version: Version) -> None:
-    """Put a version's label, spans and right answer into the form; other spans wait as offered.
-
-    The reason is the lead's own: what they typed stays.
-    """
+    """Put a version into the form, others' spans as offered; the lead's own reason stays."""
     key = key_of(asked.id)
     reason, answer = (
         str(st.session_state.get(f"{key}.{name}") or "") for name in ("reason", "answer")

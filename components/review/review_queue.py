@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
+from components.review import WORDS
 from components.widgets.controls import choice_table, problem_shown
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -25,13 +26,7 @@ from core.review.people import drafts_of
 from core.review.queue_ranking import fill
 from core.runtime.errors import InputError
 from core.schema.records import CATEGORY_WORDS, Project
-from core.schema.reviews import (
-    Assignment,
-    AssignmentState,
-    Item,
-    ItemState,
-    category_words,
-)
+from core.schema.reviews import AssignmentState, Item, ItemState, category_words
 from core.store import Store
 from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from core.store.sqlite import Mark
@@ -137,8 +132,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
     share = right.number_input(
         "Share of items drawn at random (%)",
         0, 100, round(100 * project.random_share), key=f"{key}.share",
-        help="The others are those that would teach most. Without a random share, what people "
-        "find says little about all the rest.",
+        help=WORDS["review_queue.draw_review_rules"],
     )  # fmt: skip
     is_blind = st.toggle(
         "Hide the machine's verdict until a person has answered",
@@ -165,11 +159,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
 
 
 def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
-    """The categories as they can be kept, each once; the words of a default one are that one.
-
-    Raises:
-        InputError: none is left, or one is too long.
-    """
+    """The categories as kept, each once, in default words; InputError: none, or one too long."""
     ids: dict[str, str] = {words: name for name, words in CATEGORY_WORDS.items()}
     flat = (" ".join(name.split()) for name in categories if name.strip())
     found = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
@@ -253,30 +243,24 @@ def why_shown(why: str, is_blind: bool) -> str:
 
 
 def go_on(wanted: ItemFilter) -> None:
-    """To the next item that fits; says so where none is left."""
+    """To what the person has in hand, else to what they claim next; says so where none fits."""
+    now = time.time()
     with problem_shown():
         with state.open_store() as store:
-            found = _next_item(store, wanted)
-        if found is None:
-            st.success(
-                "Nothing more waits for you that fits these filters.", icon=":material/check:"
-            )
-            return
-        st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
-
-
-def _next_item(store: Store, wanted: ItemFilter) -> Assignment | None:
-    """What the person has in hand, else what they claim next; every so often at random."""
-    now = time.time()
-    project, person = state.project(store), state.person(store)
-    rules = rules_of(project)
-    state.reordering().ask(store, project.id, project.people_each)  # for whoever comes next
-    with store.writing():
-        store.projects.require(project.id, person, "annotator", "review")
-        mine = store.queue.counts_of(project.id, person)
-        done = sum(mine.values())
-        is_random = int((done + 1) * rules.random_share) > int(done * rules.random_share)
-        return store.queue.claim(project.id, person, rules, now, wanted, is_random=is_random)
+            project, person = state.project(store), state.person(store)
+            rules = rules_of(project)
+            state.reordering().ask(store, project.id, project.people_each)  # for whoever is next
+            with store.writing():
+                store.projects.require(project.id, person, "annotator", "review")
+                done = sum(store.queue.counts_of(project.id, person).values())
+                # Every so often at random.
+                is_random = int((done + 1) * rules.random_share) > int(done * rules.random_share)
+                found = store.queue.claim(
+                    project.id, person, rules, now, wanted, is_random=is_random
+                )
+        if found is not None:
+            st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
+        st.success("Nothing more waits for you that fits these filters.", icon=":material/check:")
 
 
 def draw_list(wanted: ItemFilter) -> None:

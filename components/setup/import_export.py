@@ -11,7 +11,6 @@ import io
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -66,7 +65,6 @@ def draw_trace_import() -> None:
 
 
 LOGGER = logging.getLogger(__name__)
-MOST_KEPT = 20
 UNEXPECTED = "The import broke off: an unexpected error, of which the server’s log has the details."
 
 
@@ -82,14 +80,12 @@ class Import:
     problem: str = ""
 
 
-@st.cache_resource
-def imports() -> dict[str, Import]:
-    """The imports of this server process, the newest last."""
-    return {}
+RUNNING = "exchange.running"  # the import that this session has started last
+POLL_SECONDS = 0.5
 
 
 def _start(work: Callable[[Import], None]) -> None:
-    name, one, known = uuid.uuid4().hex, Import(), imports()
+    one = st.session_state[RUNNING] = Import()
 
     def carry_out() -> None:
         try:
@@ -101,24 +97,12 @@ def _start(work: Callable[[Import], None]) -> None:
             one.problem = UNEXPECTED
         one.is_over = True
 
-    known[name] = one
-    for old in list(known)[:-MOST_KEPT]:
-        del known[old]
     threading.Thread(target=carry_out, daemon=True, name="import").start()
-    st.session_state[RUNNING] = name
-
-
-def _current() -> Import | None:
-    return imports().get(str(st.session_state.get(RUNNING, "")))
-
-
-RUNNING = "exchange.running"
-POLL_SECONDS = 0.5
 
 
 @st.fragment(run_every=POLL_SECONDS)
 def _poll() -> None:
-    one = _current()
+    one: Import | None = st.session_state.get(RUNNING)
     if one is None or one.is_over:
         st.rerun()
     else:
@@ -127,10 +111,7 @@ def _poll() -> None:
 
 
 def _draw_last(last: Import | None, is_over: bool) -> None:
-    """The import that this session has started last, as it was when the page began to be drawn.
-
-    One that ends while the page is drawn is told by the next drawing, with the counts it changed.
-    """
+    """The import started last, as it was when the page began: its counts come with the next."""
     if last is None:
         return
     if not is_over:
@@ -155,12 +136,7 @@ class Asker:
     person: str
 
     def project(self, store: Store) -> Project:
-        """The project as it is now.
-
-        Raises:
-            NotAllowed: they have no role there, or a lesser one than lead.
-            InputError: it is not there any more.
-        """
+        """The project as it is now, for a lead."""
         store.projects.require(self.project_id, self.person, "lead", "export the answers of all")
         project = store.projects.get(self.project_id)
         if project is None:
@@ -175,49 +151,34 @@ def draw_export() -> None:
         asker = Asker(state.home(), state.project(store).id, state.person(store))
         categories = asker.project(store).categories
     which = st.segmented_control(
-        "Which cases",
-        list(WHICH),
-        default="all",
-        format_func=lambda name: WHICH[name],
+        "Which cases", list(WHICH), default="all", format_func=WHICH.__getitem__,
         key="exchange.which",
-    )
-    chosen = which or "all"
+    ) or "all"  # fmt: skip
+    files = [(name, FORMATS[name].words, f"{name}.{FORMATS[name].ending}") for name in WRITTEN]
+    files.append(("trajectories", "Trajectories (ReAct)", "trajectories.zip"))
+    files.append(("archive", "Whole project (archive)", "project.zip"))
     with st.container(horizontal=True):
-        for name in WRITTEN:
-            how, key = FORMATS[name], f"exchange.out.{name}"
-            download(
-                how.words, partial(_written, asker, name, chosen),
-                f"counterpoint-{name}.{how.ending}", key,
-            )  # fmt: skip
-        for label, make, name, icon in (
-            ("Trajectories (ReAct)", partial(_trajectories, asker, chosen), "trajectories",
-             "download"),
-            ("Whole project (archive)", partial(_archive, asker), "project", "archive"),
-        ):  # fmt: skip
-            key = f"exchange.out.{'archive' if name == 'project' else name}"
-            download(label, make, f"counterpoint-{name}.zip", key, icon)
+        for name, words, file_name in files:
+            make, icon = partial(_file_of, asker, name, which), "download"
+            if name == "archive":
+                icon = name
+            download(words, make, f"counterpoint-{file_name}", f"exchange.out.{name}", icon)
     st.caption(WORDS["import_export.draw_export"])
     with st.expander("The labelling configuration for Label Studio"):
         st.code(config_of(categories), language="xml")
 
 
-def _written(asker: Asker, name: str, which: str) -> bytes:
+def _file_of(asker: Asker, name: str, which: str) -> bytes:
+    with open_store_in(asker.home) as store:
+        project = asker.project(store)
+        if name == "trajectories":
+            return zipped(sorted_out(store, project, which, balance=False))
+        if name == "archive":
+            give(store, asker.home, project, stream := io.BytesIO())
+            return stream.getvalue()
+        rows = rows_of(store, asker.home, project, which)
     write = FORMATS[name].write
-    with open_store_in(asker.home) as store:
-        rows = rows_of(store, asker.home, asker.project(store), which)
     return write(rows) if write else b""
-
-
-def _trajectories(asker: Asker, which: str) -> bytes:
-    with open_store_in(asker.home) as store:
-        return zipped(sorted_out(store, asker.project(store), which, balance=False))
-
-
-def _archive(asker: Asker) -> bytes:
-    stream = io.BytesIO()
-    with open_store_in(asker.home) as store:
-        give(store, asker.home, asker.project(store), stream)
-    return stream.getvalue()
 
 
 PREVIEWED = 5
@@ -231,14 +192,12 @@ def draw_import() -> None:
     """The upload, what is in it, and the button."""
     st.subheader("In", anchor=False)
     upload = st.file_uploader(
-        "JSONL, CSV, Label Studio, Argilla, Mu-SHROOM, RAGTruth, FaithBench, HaluQuestQA, XSum, "
-        "recorded debates (MAD), or an archive",
+        WORDS["import_export.draw_import"],
         key="exchange.file",
         max_upload_size=MOST_MEGABYTES,
-        help="Plain or gzipped. Nothing is stored before you say so; the same file again changes "
-        "nothing.",
+        help=WORDS["import_export.draw_import_2"],
     )
-    last = _current()
+    last: Import | None = st.session_state.get(RUNNING)
     is_over = last is not None and last.is_over
     if upload is None:
         _draw_last(last, is_over)
@@ -296,11 +255,7 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
         st.caption(f"The first {PREVIEWED} of them.")
     _draw_problems([*read.problems, *problems], read.unit)
     what = st.segmented_control(
-        "Import as",
-        list(WHAT),
-        default="gold",
-        format_func=lambda name: WHAT[name],
-        key="exchange.as",
+        "Import as", list(WHAT), default="gold", format_func=WHAT.__getitem__, key="exchange.as"
     )
     agent = ""
     if what == "suggestions":
@@ -356,12 +311,8 @@ def _draw_problems(problems: list[Problem], unit: str) -> None:
     if not problems:
         return
     with st.expander(f"{len(problems)} left out, with the reasons", expanded=True):
-        table(
-            [
-                {unit.capitalize(): one.place, "Why": one.reason}
-                for one in sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
-            ]
-        )
+        first = sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
+        table([{unit.capitalize(): one.place, "Why": one.reason} for one in first])
         if len(problems) > MOST_PROBLEMS:
             st.caption(f"The first {MOST_PROBLEMS} of them.")
 

@@ -122,18 +122,6 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
         st.toast(f"{what} being read again.", icon=":material/refresh:")
 
 
-def _draw_defaults(project: Project) -> dict[str, Any]:
-    """The fields; their values by the names that `Project` gives them."""
-    left, right = st.columns(2)
-    with left:
-        roster = _draw_roster(project)
-    with right:
-        protocol = _draw_protocol(project, roster)
-        usual = roster_choice.usual_options(project, protocol)
-        options = roster_choice.draw_option_fields(f"project.{project.id}", protocol, usual)
-    return {"roster": roster, "protocol": protocol, "options": options}
-
-
 def _draw_roster(project: Project) -> str:
     with state.open_store() as store:
         words = {sheet.name: sheet.words for sheet in sheets_of(store)}
@@ -224,7 +212,14 @@ def draw_record() -> None:
             )
         }
         typed["name"] = typed["name"].strip()
-        typed |= _draw_defaults(project) | draw_review_rules(project)
+        left, right = st.columns(2)
+        with left:
+            typed["roster"] = _draw_roster(project)
+        with right:
+            typed["protocol"] = protocol = _draw_protocol(project, typed["roster"])
+            usual = roster_choice.usual_options(project, protocol)
+            typed["options"] = roster_choice.draw_option_fields(key, protocol, usual)
+        typed |= draw_review_rules(project)
         typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
         st.caption(f"Begun {when(project.created_at)}.")
         if st.button("Save", key=f"{key}.save"):

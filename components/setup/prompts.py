@@ -9,16 +9,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components.app import state
+from components.setup import WORDS
 from components.widgets import drafts
 from components.widgets.controls import ask, button, draw_question, problem_kept, show_problem
 from components.widgets.html import changed_lines, difference_html, element, joined, show
-from components.widgets.wording import (
-    FIELD_WORDS,
-    LANGUAGE_WORDS,
-    counted,
-    escaped,
-    when,
-)
+from components.widgets.wording import FIELD_WORDS, LANGUAGE_WORDS, counted, escaped, when
 from core.llm import prompting
 from core.store.projects import RANK, PromptEdit
 
@@ -183,10 +178,7 @@ FIELD_HEIGHT = 420
 def draw_prompts() -> None:
     """The prompts of the project at hand; leads and admins may edit them."""
     st.subheader("Prompts", anchor=False)
-    st.caption(
-        "What language models are told. An edit holds for this project’s new checks. Checks that "
-        "were made keep the prompt they used: it stands with each role on their Run page."
-    )
+    st.caption(WORDS["prompts.draw_prompts"])
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
         role = store.projects.role_of(project.id, person)
@@ -228,10 +220,7 @@ def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
 
 
 def _draw_fields(name: str) -> None:
-    st.caption(
-        "A comment at the top is not sent. Each of these fields must stand in it, and no other; "
-        r"a dollar sign itself is \$\$."
-    )
+    st.caption(WORDS["prompts.draw_fields"])
     rows = [
         joined([element("dt", f"${{{field}}}"), element("dd", FIELD_WORDS[field])])
         for field in prompting.FIELDS[name]

@@ -12,22 +12,8 @@ from components.setup import WORDS
 from components.widgets.controls import button
 from components.widgets.html import Html, element, joined
 from components.widgets.wording import escaped
-from core.agents.roster_files import (
-    DEBATERS,
-    HIGHEST_PRICE,
-    LONGEST,
-    PANELISTS,
-    TEMPERATURE,
-    WHOLE,
-)
-from core.agents.rosters import (
-    COOL,
-    ROSTER_WORDS,
-    TURN_TOKENS,
-    WARM,
-    WRITING_TOKENS,
-    one_model,
-)
+from core.agents.roster_files import DEBATERS, HIGHEST_PRICE, LONGEST, PANELISTS, TEMPERATURE, WHOLE
+from core.agents.rosters import COOL, ROSTER_WORDS, TURN_TOKENS, WARM, WRITING_TOKENS, one_model
 from core.llm.call import shown_address
 from core.llm.limits import price_of
 from core.llm.prompting import LANGUAGES, PromptBook
@@ -125,7 +111,6 @@ TEXTS: dict[str, list[str]] = WORDS["roster_fields.texts"]
 NUMBER_WORDS: dict[str, list[str]] = WORDS["roster_fields.number_words"]
 PRICES = (0.0, HIGHEST_PRICE)
 BOUNDS = {**WHOLE, "temperature": TEMPERATURE, "price_in": PRICES, "price_out": PRICES}
-ABOUT: str = WORDS["roster_fields.about"]
 
 
 def begin(sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
@@ -272,7 +257,7 @@ def _draw_seats() -> None:
         column_order=list(columns),
         column_config=columns,
     )
-    st.caption(ABOUT)
+    st.caption(WORDS["roster_fields.about"])
     draft["typed"] = _typed_rows()
 
 

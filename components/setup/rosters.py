@@ -153,11 +153,14 @@ def _follow(name: str) -> None:
 def _draw_found(trial: Trial) -> None:
     found = {probe.role: probe for probe in list(trial.found)}
     waits = "not asked" if trial.is_done else "asking …"
-    rows = [
-        [capital(role), _found_cell(found[role]) if role in found else waits]
-        for role, seat in trial.sheet.seats()
-        if not seat.is_built_in
-    ]
+    rows: list[list[str | Html]] = []
+    for role in (role for role, seat in trial.sheet.seats() if not seat.is_built_in):
+        cell: str | Html = waits
+        if one := found.get(role):
+            sign = element("strong", "✓ works" if one.works else "✗ does not work")
+            took = element("span", f" · {one.seconds:.1f} s · ", style=QUIET)
+            cell = element("span", sign, took, one.words, dir="auto")
+        rows.append([capital(role), cell])
     show(table(("Role", "Test"), rows))
     if trial.problem:
         st.error(escaped(trial.problem))
@@ -170,12 +173,6 @@ def _draw_found(trial: Trial) -> None:
                 f"{cost_words(total_cost(calls)) if calls else 'no cost'}."
             )
         )
-
-
-def _found_cell(probe: Probe) -> Html:
-    sign = "✓ works" if probe.works else "✗ does not work"
-    took = element("span", f" · {probe.seconds:.1f} s · ", style=QUIET)
-    return element("span", element("strong", sign), took, probe.words, dir="auto")
 
 
 CHOICE = "rosters.choice"

@@ -94,7 +94,6 @@ WHERE: dict[str, str] = WORDS["settings.where"]
 ALIAS = "✓ environment or secrets, under another usual name"
 MISSING = "– missing"
 ONLY_IF_ASKED = "– none; needed only where the address asks for one"
-KEPT: str = WORDS["settings.kept"]
 
 
 def draw_keys() -> None:
@@ -132,20 +131,18 @@ def draw_keys() -> None:
     with st.container(horizontal=True):
         for name in state.typed_keys():
             _draw_forget(name, "settings")
-    st.caption(KEPT)
+    st.caption(WORDS["settings.kept"])
 
 
 WEB_FIELD = "settings.web"
 WEB_PROBLEM, TRIED = f"{WEB_FIELD}.problem", f"{WEB_FIELD}.tried"
-ABOUT_WEB_SEARCH: str = WORDS["settings.about_web_search"]
 SENT = "Each search sends a statement's words, which may come from your documents, to {who}."
-INSIDE: str = WORDS["settings.inside"]
 
 
 def draw_web_search() -> None:
     """The choice as it stands, fields for another, and a button that tries it."""
     st.subheader("Web search", anchor=False)
-    st.caption(ABOUT_WEB_SEARCH)
+    st.caption(WORDS["settings.about_web_search"])
     stored = WebChoice()
     with problem_shown(), state.open_store() as store:
         stored = web_choice(store)
@@ -165,7 +162,7 @@ def draw_web_search() -> None:
             value=stored.address,
             key=f"{WEB_FIELD}.address",
             placeholder="https://search.example.org",
-            help=INSIDE,
+            help=WORDS["settings.inside"],
         )
     if provider:
         who = WHO_IS_TOLD[provider]
@@ -222,14 +219,13 @@ def _try() -> None:
 
 FIELD = "settings.reader"
 PROBLEM = f"{FIELD}.problem"
-ABOUT: str = WORDS["settings.about"]
 UNCALIBRATED = "This reader is not calibrated, so its probabilities may be off."
 
 
 def draw_readers() -> None:
     """The reader in use, what is known of it, and a field for another."""
     st.subheader("Reader", anchor=False)
-    st.caption(ABOUT)
+    st.caption(WORDS["settings.about"])
     with state.open_store() as store:
         used = reader.reader_in_use(store)
     names = [reader.SHIPPED, *reader.reader_folders(state.home())]

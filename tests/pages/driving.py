@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,15 @@ from streamlit.testing.v1 import AppTest
 
 from core.schema.records import Case, Member, PersonRole, Project, Run
 from core.store import Store, open_store
+
+
+@dataclass(frozen=True)
+class Site:
+    """The app, opened on a page with query parameters, and its home."""
+
+    open: Callable[..., AppTest]
+    home: Path
+
 
 FIELDS = (
     "text_input text_area number_input selectbox multiselect segmented_control slider checkbox "

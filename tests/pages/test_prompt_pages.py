@@ -14,7 +14,7 @@ from core.review.people import first_project
 from core.schema.records import Member
 from core.store import open_store
 from core.store.projects import PromptEdit
-from tests.pages.driving import member, press, put
+from tests.pages.driving import Site, member, press, put
 
 OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/project.py"
@@ -59,10 +59,12 @@ def difference(at: AppTest) -> str:
     )
 
 
+def typed(at: AppTest, key: str) -> str | None:
+    return at.text_area(key=f"{key}.text").value
+
+
 def open_at(app: OpenApp, name: str = "debate") -> AppTest:
-    at = app(PAGE)
-    put(at, "prompts.name", name)
-    return at
+    return put(app(PAGE), "prompts.name", name)
 
 
 def test_every_field_has_words() -> None:
@@ -89,150 +91,146 @@ def test_each_prompt_is_shown_with_its_version_and_its_fields(
 
 
 def test_an_edit_is_saved_with_its_author_and_compared_with_ours(
-    app: OpenApp, project_id: str, home: Path
+    site: Site, project_id: str
 ) -> None:
-    at, key = open_at(app), key_of(project_id)
+    at, key = open_at(site.open), key_of(project_id)
     assert difference(at) == ""
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    put(at, f"{key}.text", MINE)
     assert "&lt;b&gt;" in difference(at), "what is typed is compared before it is saved"
-    assert edits(home, project_id) == []
+    assert edits(site.home, project_id) == []
     press(at, f"{key}.save")
     assert not at.error
-    assert edits(home, project_id) == [MINE]
-    with open_store(home) as store:
+    assert edits(site.home, project_id) == [MINE]
+    with open_store(site.home) as store:
         (edit,) = store.prompt_edits.history(project_id, "debate", "en")
     assert edit.author == "Mira"
     shown = difference(at)
     assert "cp-diff-removed" in shown
     assert "cp-diff-added" in shown
     assert "<b>" not in shown
-    assert at.text_area(key=f"{key}.text").value == MINE
+    assert typed(at, key) == MINE
     assert "Edited in this project: Debater’s turn." in said(at)
 
 
 def test_what_cannot_be_filled_is_refused_and_nothing_typed_is_lost(
-    app: OpenApp, project_id: str, home: Path
+    site: Site, project_id: str
 ) -> None:
-    at, key = open_at(app), key_of(project_id)
+    at, key = open_at(site.open), key_of(project_id)
     broken = OURS.replace("${last_message}", "the last one")
-    at.text_area(key=f"{key}.text").set_value(broken).run()
+    put(at, f"{key}.text", broken)
     press(at, f"{key}.save")
     (error,) = at.error
     assert "last" in error.value
     assert "must contain" in error.value
-    assert at.text_area(key=f"{key}.text").value == broken
-    assert edits(home, project_id) == []
+    assert typed(at, key) == broken
+    assert edits(site.home, project_id) == []
 
 
 def test_what_was_typed_outlives_other_prompts_other_pages_and_reloads(
-    app: OpenApp, project_id: str, home: Path
+    site: Site, project_id: str
 ) -> None:
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", MINE)
     at.selectbox(key="prompts.name").set_value("judge").run()
     assert at.text_area(key=f"{key_of(project_id, 'judge')}.text").value != MINE
     at.selectbox(key="prompts.name").set_value("debate").run()
-    assert at.text_area(key=f"{key}.text").value == MINE
+    assert typed(at, key) == MINE
     at.switch_page("pages/setup/settings.py").run()
     at.switch_page(PAGE).run()
     assert at.selectbox(key="prompts.name").value == "debate"
-    assert at.text_area(key=f"{key}.text").value == MINE
-    again = open_at(app)
-    assert again.text_area(key=f"{key}.text").value == MINE
+    assert typed(at, key) == MINE
+    again = open_at(site.open)
+    assert typed(again, key) == MINE
     assert "not saved" in said(again)
     press(again, f"{key}.discard")
-    assert again.text_area(key=f"{key}.text").value == OURS
-    assert open_at(app).text_area(key=f"{key}.text").value == OURS
-    assert edits(home, project_id) == []
+    assert typed(again, key) == OURS
+    assert open_at(site.open).text_area(key=f"{key}.text").value == OURS
+    assert edits(site.home, project_id) == []
 
 
-def test_back_to_ours_asks_first_and_can_be_undone(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    saved_by(home, project_id, THEIRS)
-    at, key = open_at(app), key_of(project_id)
-    assert at.text_area(key=f"{key}.text").value == THEIRS
+def test_back_to_ours_asks_first_and_can_be_undone(site: Site, project_id: str) -> None:
+    saved_by(site.home, project_id, THEIRS)
+    at, key = open_at(site.open), key_of(project_id)
+    assert typed(at, key) == THEIRS
     assert "Karl" in said(at)
     press(at, f"{key}.ours")
-    assert edits(home, project_id) == [THEIRS], "it asks first"
+    assert edits(site.home, project_id) == [THEIRS], "it asks first"
     press(at, f"{key}.keep")
-    assert edits(home, project_id) == [THEIRS]
+    assert edits(site.home, project_id) == [THEIRS]
     press(at, f"{key}.ours")
     press(at, f"{key}.sure")
-    assert edits(home, project_id) == ["", THEIRS]
-    assert at.text_area(key=f"{key}.text").value == OURS
+    assert edits(site.home, project_id) == ["", THEIRS]
+    assert typed(at, key) == OURS
     earlier = at.selectbox(key=f"{key}.earlier")
     assert len(earlier.options) == 2
     assert any("Karl" in option for option in earlier.options)
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         number = store.prompt_edits.history(project_id, "debate", "en")[-1].number
     earlier.set_value(number).run()
     assert "patient" in difference(at)
     press(at, f"{key}.back")
-    assert edits(home, project_id) == [THEIRS, "", THEIRS]
+    assert edits(site.home, project_id) == [THEIRS, "", THEIRS]
     earlier = at.selectbox(key=f"{key}.earlier")
     assert earlier.value is None
     assert len(set(earlier.options)) == 3, "no two read alike"
-    assert at.text_area(key=f"{key}.text").value == THEIRS
+    assert typed(at, key) == THEIRS
 
 
-def test_our_own_text_saved_again_is_ours(app: OpenApp, project_id: str, home: Path) -> None:
-    saved_by(home, project_id, THEIRS)
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(OURS).run()
+def test_our_own_text_saved_again_is_ours(site: Site, project_id: str) -> None:
+    saved_by(site.home, project_id, THEIRS)
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", OURS)
     press(at, f"{key}.save")
-    assert edits(home, project_id) == ["", THEIRS], "so that it follows us when we improve it"
+    assert edits(site.home, project_id) == ["", THEIRS], "so that it follows us when we improve it"
     press(at, f"{key}.save")
-    assert len(edits(home, project_id)) == 2, "nothing changed, nothing is kept"
+    assert len(edits(site.home, project_id)) == 2, "nothing changed, nothing is kept"
 
 
-def test_nobody_is_overwritten_unseen(app: OpenApp, project_id: str, home: Path) -> None:
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
-    saved_by(home, project_id, THEIRS)
+def test_nobody_is_overwritten_unseen(site: Site, project_id: str) -> None:
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", MINE)
+    saved_by(site.home, project_id, THEIRS)
     press(at, f"{key}.save")
     assert "changed by Karl" in at.error[0].value
-    assert edits(home, project_id) == [THEIRS]
-    assert at.text_area(key=f"{key}.text").value == MINE
+    assert edits(site.home, project_id) == [THEIRS]
+    assert typed(at, key) == MINE
     assert "Karl" in at.warning[0].value
     assert "patient" in difference(at), "theirs is what it is compared with now"
     press(at, f"{key}.save")
-    assert edits(home, project_id) == [MINE, THEIRS], "whoever has seen theirs may replace it"
+    assert edits(site.home, project_id) == [MINE, THEIRS], "whoever has seen theirs may replace it"
     assert not at.warning
 
 
-def test_a_text_that_nobody_touched_follows_the_one_in_force(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    at, key = open_at(app), key_of(project_id)
-    saved_by(home, project_id, THEIRS)
+def test_a_text_that_nobody_touched_follows_the_one_in_force(site: Site, project_id: str) -> None:
+    at, key = open_at(site.open), key_of(project_id)
+    saved_by(site.home, project_id, THEIRS)
     at.run()
-    assert at.text_area(key=f"{key}.text").value == THEIRS
+    assert typed(at, key) == THEIRS
     assert not at.warning
 
 
-def test_an_annotator_reads_but_does_not_edit(app: OpenApp, project_id: str, home: Path) -> None:
-    member(home, project_id, "Karl", "admin")
-    member(home, project_id, "Mira", "annotator")
-    at = open_at(app)
+def test_an_annotator_reads_but_does_not_edit(site: Site, project_id: str) -> None:
+    member(site.home, project_id, "Karl", "admin")
+    member(site.home, project_id, "Mira", "annotator")
+    at = open_at(site.open)
     assert OURS.strip() in [block.value.strip() for block in at.code]
     assert not [area for area in at.text_area if area.key and area.key.startswith("prompts.")]
     assert "Leads and admins" in said(at)
 
 
-def test_a_lead_who_is_one_no_more_saves_nothing(app: OpenApp, project_id: str, home: Path) -> None:
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
-    member(home, project_id, "Karl", "admin")
-    member(home, project_id, "Mira", "annotator")
+def test_a_lead_who_is_one_no_more_saves_nothing(site: Site, project_id: str) -> None:
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", MINE)
+    member(site.home, project_id, "Karl", "admin")
+    member(site.home, project_id, "Mira", "annotator")
     press(at, f"{key}.save")
     assert "takes the role lead" in at.error[0].value
-    assert edits(home, project_id) == []
+    assert edits(site.home, project_id) == []
 
 
-def test_a_projects_edit_is_its_own(app: OpenApp, project_id: str, home: Path) -> None:
-    saved_by(home, project_id, THEIRS)
-    at = app(PAGE)
+def test_a_projects_edit_is_its_own(site: Site, project_id: str) -> None:
+    saved_by(site.home, project_id, THEIRS)
+    at = site.open(PAGE)
     at.text_input(key="project.new").set_value("Towers")
     press(at, "project.begin")
     at.selectbox(key="prompts.name").set_value("debate").run()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.measure.reliability_theory import finding
+from components.measure.reliability import information_words
 from core.learning.debate_worth import Information
 from core.learning.metrics import Figure
 from core.store import open_store
@@ -49,4 +49,4 @@ def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
 )
 def test_the_finding_follows_the_interval(low: float, high: float, words: str) -> None:
     one = Figure((low + high) / 2, low, high)
-    assert words in finding(Information("", 50, 9, one, one, one, one, 0.5))
+    assert words in information_words(Information("", 50, 9, one, one, one, one, 0.5))
