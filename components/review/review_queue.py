@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -83,28 +84,30 @@ def _draw_filters() -> ItemFilter:
 PAGE_SIZE = 25
 
 
-def _first_of(page: str) -> int:
-    """How many items lie before the page that is open; `page` is the key of its switch."""
-    return (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
-
-
-def _draw_items(
-    rows: Sequence[dict[str, Any]], case_ids: Sequence[str], total: int, *,
-    key: str, page: str, opens: str,
+def _draw_page(
+    wanted: ItemFilter, states: Sequence[ItemState], cells: Callable[[Store, Item], dict[str, Any]],
+    *, key: str, page: str, opens: str,
 ) -> None:  # fmt: skip
-    if total and not rows:  # others have answered what stood here
+    """The items of the page that `page` chose, as `cells`; `opens` is the script that shows one."""
+    first = (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
+    with state.open_store() as store:
+        items, total = store.queue.page(
+            state.project(store).id, wanted, states,
+            limit=PAGE_SIZE, offset=first, now=time.time(),
+        )  # fmt: skip
+        rows = [cells(store, item) for item in items]
+    if not total:
+        st.caption("Nothing here fits these filters.")
+        return
+    if not rows:  # others have answered what stood here
         st.session_state[page] = 1
         st.rerun()
-    chosen = choice_table(
-        rows,
-        f"{key}.{_first_of(page)}",
-        column_config={"Claim": st.column_config.TextColumn(width=300)},
-    )
-    pages = -(-total // PAGE_SIZE)
-    if pages > 1:
+    claim = {"Claim": st.column_config.TextColumn(width=300)}
+    chosen = choice_table(rows, f"{key}.{first}", column_config=claim)
+    if (pages := -(-total // PAGE_SIZE)) > 1:
         st.pagination(pages, key=page)
     if chosen is not None:
-        st.switch_page(opens, query_params={"case": case_ids[chosen]})
+        st.switch_page(opens, query_params={"case": items[chosen].case_id})
 
 
 MOST_PEOPLE = 20
@@ -268,25 +271,13 @@ def draw_list(wanted: ItemFilter) -> None:
     shown = st.segmented_control(
         "Show", list(STATES), default="pending", key="review.states", persist_state="session"
     )
-    page = "review.page"
     chosen = shown or "pending"
     with state.open_store() as store:
         project = state.project(store)
-        items, total = store.queue.page(
-            project.id,
-            _of_mine(store, chosen, wanted, project),
-            STATES[chosen],
-            limit=PAGE_SIZE,
-            offset=_first_of(page),
-            now=time.time(),
-        )
-        rows = [_cells(store, item, project) for item in items]
-    if not total:
-        st.caption("Nothing here fits these filters.")
-        return
-    _draw_items(
-        rows, [item.case_id for item in items], total,
-        key=f"review.table.{shown}", page=page, opens=LABEL_PAGE,
+        mine = _of_mine(store, chosen, wanted, project)
+    _draw_page(
+        mine, STATES[chosen], partial(_cells, project),
+        key=f"review.table.{shown}", page="review.page", opens=LABEL_PAGE,
     )  # fmt: skip
 
 
@@ -303,7 +294,7 @@ def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) ->
     return wanted
 
 
-def _cells(store: Store, item: Item, project: Project) -> dict[str, Any]:
+def _cells(project: Project, store: Store, item: Item) -> dict[str, Any]:
     case, is_blind = store.cases.get(item.case_id), project.is_blind
     cells: dict[str, Any] = {"Claim": clipped(case.response if case else "", 200)}
     if not is_blind:
@@ -356,16 +347,9 @@ def draw_settling() -> None:
     if not counts[name]:
         st.info("Nothing is here. Cases come when two people have answered, or one has flagged it.")
         return
-    page = f"settling.{name}.page"
-    wanted, states = VIEWS[name]
-    with state.open_store() as store:
-        items, total = store.queue.page(
-            project.id, wanted, states, limit=PAGE_SIZE, offset=_first_of(page), now=now
-        )
-        rows = [_settling_cells(store, item) for item in items]
-    _draw_items(
-        rows, [item.case_id for item in items], total,
-        key=f"settling.table.{name}", page=page, opens=SETTLE_PAGE,
+    _draw_page(
+        *VIEWS[name], _settling_cells,
+        key=f"settling.table.{name}", page=f"settling.{name}.page", opens=SETTLE_PAGE,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from tests.pages.conftest import ROOT, TIMEOUT, WRONG
 from tests.pages.driving import member, press, put, told
 from tests.test_login import GOOD
 
-OpenApp = Callable[..., AppTest]
+OpenApp = Door = Callable[..., AppTest]
 PAGES = [
     f"pages/{name}.py"
     for name in "check/new check/history check/many check/run check/table check/replay "
@@ -40,7 +40,7 @@ HERS, HIS = "anna@example.org", "bo@example.org"
 
 
 @pytest.fixture
-def door() -> Callable[..., AppTest]:
+def door() -> Door:
     """Opens the app of a server with login, as somebody or as nobody."""
 
     def open_app(
@@ -98,9 +98,7 @@ def stopped_run(home: Path, project_id: str, author: str = HERS) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_nobody_sees_or_writes_anything_before_login(
-    door: Callable[..., AppTest], page: str, home: Path
-) -> None:
+def test_nobody_sees_or_writes_anything_before_login(door: Door, page: str, home: Path) -> None:
     at = door(None, page, run="a" * 32, batch="b" * 32)
     assert [title.value for title in at.title] == ["Counterpoint"]
     assert [button.label for button in at.button] == ["Log in"]
@@ -112,9 +110,7 @@ def test_nobody_sees_or_writes_anything_before_login(
 @pytest.mark.parametrize(
     "user", [{"is_logged_in": False} | {"email": HERS}, {"email": HERS}, {"is_logged_in": "yes"}]
 )
-def test_claims_without_a_login_are_nothing(
-    door: Callable[..., AppTest], user: dict[str, Any], home: Path
-) -> None:
+def test_claims_without_a_login_are_nothing(door: Door, user: dict[str, Any], home: Path) -> None:
     begun(home)
     at = door(user)
     assert [button.label for button in at.button] == ["Log in"]
@@ -129,7 +125,7 @@ def test_claims_without_a_login_are_nothing(
     ],
 )
 def test_an_incomplete_section_lets_nobody_in(
-    door: Callable[..., AppTest], change: dict[str, str], words: str, home: Path
+    door: Door, change: dict[str, str], words: str, home: Path
 ) -> None:
     for user in (None, ANNA):
         at = door(user, auth=GOOD | change)
@@ -139,22 +135,20 @@ def test_an_incomplete_section_lets_nobody_in(
     assert not home.exists()
 
 
-def test_a_provider_that_does_not_answer_is_said_where_one_clicked(
-    door: Callable[..., AppTest],
-) -> None:
+def test_a_provider_that_does_not_answer_is_said_where_one_clicked(door: Door) -> None:
     nowhere = GOOD | {"server_metadata_url": "http://127.0.0.1:9/x"}
     at = door(None, auth=nowhere)
     press(at, "login.default")
     assert "Expected the identity provider at 127" in told(at)
 
 
-def test_every_provider_has_its_button(door: Callable[..., AppTest]) -> None:
+def test_every_provider_has_its_button(door: Door) -> None:
     keys = ("client_id", "client_secret", "server_metadata_url")
     at = door(None, auth=GOOD | {"google": {key: GOOD[key] for key in keys}})
     assert [button.label for button in at.button] == ["Log in", "Log in with google"]
 
 
-def test_who_stands_at_another_address_is_told_the_right_one(door: Callable[..., AppTest]) -> None:
+def test_who_stands_at_another_address_is_told_the_right_one(door: Door) -> None:
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT)
     at.secrets = {"auth": GOOD}
     at.context = {"url": "http://localhost:8501/history"}
@@ -166,7 +160,7 @@ def test_who_stands_at_another_address_is_told_the_right_one(door: Callable[...,
     assert [button.label for button in at.button] == ["Log in"]
 
 
-def test_whom_the_provider_does_not_name_can_go_out_again(door: Callable[..., AppTest]) -> None:
+def test_whom_the_provider_does_not_name_can_go_out_again(door: Door) -> None:
     at = door({"is_logged_in": True, "email": HERS, "email_verified": True})
     assert "“iss” and “sub”" in told(at)
     assert [button.label for button in at.button] == ["Log out"]
@@ -175,9 +169,7 @@ def test_whom_the_provider_does_not_name_can_go_out_again(door: Callable[..., Ap
 # Inside
 
 
-def test_the_first_to_come_is_admin_under_the_name_of_the_identity(
-    door: Callable[..., AppTest], home: Path
-) -> None:
+def test_the_first_to_come_is_admin_under_the_name_of_the_identity(door: Door, home: Path) -> None:
     at = door(ANNA)
     assert "First project · anna@example.org" in told(at)
     assert [b.label for b in at.sidebar.button] == ["Log out"]
@@ -186,7 +178,7 @@ def test_the_first_to_come_is_admin_under_the_name_of_the_identity(
         assert store.projects.role_of(project.id, HERS) == "admin"
 
 
-def test_who_has_no_role_is_told_whom_to_ask(door: Callable[..., AppTest], home: Path) -> None:
+def test_who_has_no_role_is_told_whom_to_ask(door: Door, home: Path) -> None:
     begun(home)
     for page in PAGES:
         at = door(BO, page)
@@ -197,7 +189,7 @@ def test_who_has_no_role_is_told_whom_to_ask(door: Callable[..., AppTest], home:
         assert [button.label for button in at.button] == ["Log out"]
 
 
-def test_who_is_added_by_name_comes_in(door: Callable[..., AppTest], home: Path) -> None:
+def test_who_is_added_by_name_comes_in(door: Door, home: Path) -> None:
     project = begun(home)
     at = door(ANNA, "pages/setup/project.py")
     at.text_input(key="project.member").set_value(" Bo@Example.org ")
@@ -208,7 +200,7 @@ def test_who_is_added_by_name_comes_in(door: Callable[..., AppTest], home: Path)
     assert f"Bridges of ours · {HIS}" in told(door(BO))
 
 
-def test_who_is_taken_out_sees_nothing_any_more(door: Callable[..., AppTest], home: Path) -> None:
+def test_who_is_taken_out_sees_nothing_any_more(door: Door, home: Path) -> None:
     project = begun(home)
     member(home, project, HIS, "annotator")
     his = door(BO)
@@ -226,7 +218,7 @@ def test_who_is_taken_out_sees_nothing_any_more(door: Callable[..., AppTest], ho
         assert [row["n"] for row in store.db.query("SELECT count(*) AS n FROM cases")] == [0]
 
 
-def test_an_annotator_takes_nobody_out(door: Callable[..., AppTest], home: Path) -> None:
+def test_an_annotator_takes_nobody_out(door: Door, home: Path) -> None:
     project = begun(home)
     member(home, project, HIS, "lead")
     at = door(BO, "pages/setup/project.py")
@@ -234,7 +226,7 @@ def test_an_annotator_takes_nobody_out(door: Callable[..., AppTest], home: Path)
     assert "To change who is in the project takes the role admin" in at.error[0].value
 
 
-def test_nobody_poses_as_another(door: Callable[..., AppTest], home: Path) -> None:
+def test_nobody_poses_as_another(door: Door, home: Path) -> None:
     project = begun(home)
     member(home, project, HIS, "annotator")
     with open_store(home) as store:
@@ -265,9 +257,7 @@ def test_a_typed_name_is_refused_even_where_no_field_was_drawn(
     assert "person" not in kept
 
 
-def test_the_same_address_of_another_identity_is_another_person(
-    door: Callable[..., AppTest], home: Path
-) -> None:
+def test_the_same_address_of_another_identity_is_another_person(door: Door, home: Path) -> None:
     begun(home)
     assert f"· {HERS}" in told(door(ANNA))
     heir = door(ANNA | {"sub": "77"})
@@ -275,7 +265,7 @@ def test_the_same_address_of_another_identity_is_another_person(
     assert "Bridges" not in told(heir)
 
 
-def test_logging_out_leaves_the_door(door: Callable[..., AppTest], home: Path) -> None:
+def test_logging_out_leaves_the_door(door: Door, home: Path) -> None:
     begun(home)
     at = door(ANNA)
     press(at, "login.out")
@@ -286,9 +276,7 @@ def test_logging_out_leaves_the_door(door: Callable[..., AppTest], home: Path) -
 # Other people's projects
 
 
-def test_links_into_a_project_of_others_lead_nowhere(
-    door: Callable[..., AppTest], home: Path
-) -> None:
+def test_links_into_a_project_of_others_lead_nowhere(door: Door, home: Path) -> None:
     theirs = begun(home)
     run_id = stopped_run(home, theirs)
     towers(home)
@@ -310,9 +298,7 @@ def test_links_into_a_project_of_others_lead_nowhere(
     assert not [b for b in at.button if str(b.key).startswith("run.arrow")]
 
 
-def test_an_imported_trace_opens_no_source_of_others(
-    door: Callable[..., AppTest], home: Path, run_id: str
-) -> None:
+def test_an_imported_trace_opens_no_source_of_others(door: Door, home: Path, run_id: str) -> None:
     """A trace names a source by the hash of its content, which somebody may know."""
     with open_store(home) as store:
         trace = export_trace(store, run_id, time.time(), 6)
@@ -331,9 +317,7 @@ def test_an_imported_trace_opens_no_source_of_others(
         assert any("is not in the library" in i.value for i in at.info) is not may
 
 
-def test_only_ones_own_projects_are_offered_and_taken(
-    door: Callable[..., AppTest], home: Path
-) -> None:
+def test_only_ones_own_projects_are_offered_and_taken(door: Door, home: Path) -> None:
     theirs = begun(home)
     towers(home)
     at = door(BO, "pages/setup/project.py")
@@ -345,7 +329,7 @@ def test_only_ones_own_projects_are_offered_and_taken(
 
 
 def test_what_holds_for_all_projects_is_not_for_the_admin_of_a_later_one(
-    door: Callable[..., AppTest], home: Path
+    door: Door, home: Path
 ) -> None:
     begun(home)
     towers(home)
@@ -363,7 +347,7 @@ def test_what_holds_for_all_projects_is_not_for_the_admin_of_a_later_one(
         assert len(store.projects.all()) == 2
 
 
-def test_held_out_claims_of_others_are_not_shown(door: Callable[..., AppTest], home: Path) -> None:
+def test_held_out_claims_of_others_are_not_shown(door: Door, home: Path) -> None:
     theirs = begun(home)
     run_id = stopped_run(home, theirs)
     towers(home)
