@@ -66,6 +66,14 @@ def app() -> Callable[..., AppTest]:
 
 
 @pytest.fixture
+def project_id(home: Path) -> str:
+    """A project whose admin is Mira."""
+    with open_store(home) as store:
+        store.projects.save_note("person", "Mira")
+        return first_project(store, "Mira", 1.0).id
+
+
+@pytest.fixture
 def site(app: OpenApp, home: Path) -> Site:
     """The app and its home together."""
     return Site(app, home)

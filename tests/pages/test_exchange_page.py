@@ -6,7 +6,6 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,22 +18,13 @@ from core.runtime.errors import NotAllowed
 from core.schema.records import Member
 from core.store import open_store
 from tests.formats.recorded_debates import archive, debate
-from tests.pages.driving import Site, member, press
+from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, member, press, told
 
-OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/exchange.py"
 SPAN = {"start": 4, "end": 9, "text": "tower", "category": "reasoning"}
 GOOD = {"id": "a", "response": "The tower.", "label": "hallucinated", "spans": [SPAN]}
 ROWS = b"\n".join([json.dumps(GOOD).encode(), b"broken", b'{"id": "b", "response": "Two."}'])
-
-
-@pytest.fixture
-def project_id(home: Path) -> str:
-    """A project whose admin is Mira."""
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
-    return project.id
 
 
 def given(at: AppTest, name: str, data: bytes) -> AppTest:
@@ -54,13 +44,9 @@ def imported(at: AppTest, key: str = "exchange.import") -> AppTest:
     return at
 
 
-def texts(at: AppTest) -> str:
-    return " ".join(one.value for one in (*at.markdown, *at.success, *at.error, *at.info))
-
-
 def test_a_file_is_shown_and_then_stored(site: Site, project_id: str) -> None:
     at = given(site.open(PAGE), "rows.jsonl", ROWS)
-    assert "**3 rows**: 2 new, 0 known, 1 cannot be read." in texts(at)
+    assert "**3 rows**: 2 new, 0 known, 1 cannot be read." in told(at)
     assert list(at.dataframe[0].value["Id"]) == ["a", "b"]
     assert list(at.dataframe[0].value["Marked"]) == ["tower", ""]
     (why,) = at.dataframe[1].value["Why"]
@@ -68,8 +54,8 @@ def test_a_file_is_shown_and_then_stored(site: Site, project_id: str) -> None:
     with open_store(site.home) as store:
         assert store.cases.all(project_id) == [], "nothing is stored before one says so"
     imported(at)
-    assert "2 new cases" in texts(at)
-    assert "0 new, 2 known" in texts(at)
+    assert "2 new cases" in told(at)
+    assert "0 new, 2 known" in told(at)
     with open_store(site.home) as store:
         assert [case.id for case in store.cases.all(project_id)] == ["a", "b"]
         gold = store.golds.that_counts("a")
@@ -130,11 +116,11 @@ def test_an_archive_brings_a_project(site: Site, project_id: str, tmp_path: Path
         give(store, other, first_project(store, "Kim", 1.0), stream)
     at = given(site.open(PAGE), "project.zip", stream.getvalue())
     imported(at, "exchange.import.archive")
-    assert "is here with 0 cases" in texts(at)
+    assert "is here with 0 cases" in told(at)
     with open_store(site.home) as store:
         assert sorted(one.name for one in store.projects.all())[1].endswith("(2)")
     imported(at, "exchange.import.archive")
-    assert "was here before, so nothing was stored" in texts(at)
+    assert "was here before, so nothing was stored" in told(at)
 
 
 def test_who_may_not_begin_a_project_is_told_so_beside_an_archive(
@@ -144,7 +130,7 @@ def test_who_may_not_begin_a_project_is_told_so_beside_an_archive(
         store.projects.set_member(Member(project_id, "Lea", "lead", 2.0))
         store.projects.save_note("person", "Lea")
     at = given(site.open(PAGE), "project.zip", b"PK\x03\x04")
-    assert "begin a project takes the role admin" in texts(at).replace("\\", "")
+    assert "begin a project takes the role admin" in told(at).replace("\\", "")
     assert not [b for b in at.button if b.key == "exchange.import.archive"]
 
 
@@ -153,7 +139,7 @@ def test_who_lost_the_role_since_the_file_was_shown_is_told(site: Site, project_
     member(site.home, project_id, "Ann", "admin")
     member(site.home, project_id, "Mira", "annotator")
     press(at, "exchange.import")
-    assert "takes the role lead" in texts(at).replace("\\", "")
+    assert "takes the role lead" in told(at).replace("\\", "")
     with open_store(site.home) as store:
         assert store.cases.all(project_id) == []
 
@@ -170,9 +156,9 @@ def test_an_annotator_neither_imports_nor_exports(site: Site, project_id: str) -
 def test_recorded_debates_come_in_as_runs(site: Site, project_id: str) -> None:
     debates = archive({"1.json": debate(), "2.json": debate(source="另一句。")})
     at = given(site.open(PAGE), "debates.tar.gz", debates)
-    assert "**2 rows**: 2 new, 0 known." in texts(at)
+    assert "**2 rows**: 2 new, 0 known." in told(at)
     imported(at)
-    assert "2 recorded debates" in texts(at)
+    assert "2 recorded debates" in told(at)
     with open_store(site.home) as store:
         runs = [run for case in store.cases.all(project_id)
                 for run in store.runs.of_case(case.id, 1.0, 6)]  # fmt: skip

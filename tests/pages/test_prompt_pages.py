@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,9 @@ from core.review.people import first_project
 from core.schema.records import Member
 from core.store import open_store
 from core.store.projects import PromptEdit
-from tests.pages.driving import Site, member, press, put
+from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, member, press, put, told
 
-OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/project.py"
 OURS = shipped("debate", "en").text
 MINE = OURS.replace("You are an expert debater.", "You are an <b>engineer</b> who debates.")
@@ -48,11 +47,6 @@ def saved_by(home: Path, project_id: str, text: str, author: str = "Karl", at: f
         store.prompt_edits.save(PromptEdit(0, project_id, "debate", "en", text, at, author))
 
 
-def said(at: AppTest) -> str:
-    """All that the page says in words."""
-    return "\n".join(str(item.value) for item in (*at.markdown, *at.caption, *at.warning))
-
-
 def difference(at: AppTest) -> str:
     return "\n".join(
         item.proto.body for item in at.get("html") if 'class="cp-diff"' in item.proto.body
@@ -77,7 +71,7 @@ def test_each_prompt_is_shown_with_its_version_and_its_fields(
     at = open_at(app)
     assert "Debater’s turn" in at.selectbox(key="prompts.name").options
     assert at.text_area(key=f"{key_of(project_id)}.text").value == OURS
-    assert shipped("debate", "en").hash in said(at)
+    assert shipped("debate", "en").hash in told(at)
     fields = "\n".join(
         item.proto.body for item in at.get("html") if 'class="cp-fields"' in item.proto.body
     )
@@ -85,7 +79,7 @@ def test_each_prompt_is_shown_with_its_version_and_its_fields(
     at.segmented_control(key="prompts.language").set_value("zh").run()
     ours = shipped("debate", "zh")
     assert at.text_area(key=f"{key_of(project_id, language='zh')}.text").value == ours.text
-    assert ours.hash in said(at)
+    assert ours.hash in told(at)
     for name in NAMES:
         put(at, "prompts.name", name)
 
@@ -109,7 +103,7 @@ def test_an_edit_is_saved_with_its_author_and_compared_with_ours(
     assert "cp-diff-added" in shown
     assert "<b>" not in shown
     assert typed(at, key) == MINE
-    assert "Edited in this project: Debater’s turn." in said(at)
+    assert "Edited in this project: Debater’s turn." in told(at)
 
 
 def test_what_cannot_be_filled_is_refused_and_nothing_typed_is_lost(
@@ -141,7 +135,7 @@ def test_what_was_typed_outlives_other_prompts_other_pages_and_reloads(
     assert typed(at, key) == MINE
     again = open_at(site.open)
     assert typed(again, key) == MINE
-    assert "not saved" in said(again)
+    assert "not saved" in told(again)
     press(again, f"{key}.discard")
     assert typed(again, key) == OURS
     assert open_at(site.open).text_area(key=f"{key}.text").value == OURS
@@ -152,7 +146,7 @@ def test_back_to_ours_asks_first_and_can_be_undone(site: Site, project_id: str) 
     saved_by(site.home, project_id, THEIRS)
     at, key = open_at(site.open), key_of(project_id)
     assert typed(at, key) == THEIRS
-    assert "Karl" in said(at)
+    assert "Karl" in told(at)
     press(at, f"{key}.ours")
     assert edits(site.home, project_id) == [THEIRS], "it asks first"
     press(at, f"{key}.keep")
@@ -215,7 +209,7 @@ def test_an_annotator_reads_but_does_not_edit(site: Site, project_id: str) -> No
     at = open_at(site.open)
     assert OURS.strip() in [block.value.strip() for block in at.code]
     assert not [area for area in at.text_area if area.key and area.key.startswith("prompts.")]
-    assert "Leads and admins" in said(at)
+    assert "Leads and admins" in told(at)
 
 
 def test_a_lead_who_is_one_no_more_saves_nothing(site: Site, project_id: str) -> None:

@@ -64,14 +64,6 @@ RICH = CARD | {
 }
 
 
-@pytest.fixture
-def project_id(home: Path) -> str:
-    """A project whose admin is Mira."""
-    with open_store(home) as store:
-        store.projects.save_note("person", "Mira")
-        return first_project(store, "Mira", 1.0).id
-
-
 def add_version(home: Path, name: str, card: dict[str, Any], at: float = 1.0) -> None:
     with open_store(home) as store:
         store.versions.add(Version(name, at, "Mira", card))

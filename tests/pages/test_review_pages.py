@@ -29,14 +29,6 @@ from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, case_of, keys, press, project_of, put, run_of, told
 
 
-@pytest.fixture
-def project_id(home: Path) -> str:
-    """A project whose admin is Mira."""
-    with open_store(home) as store:
-        store.projects.save_note("person", "Mira")
-        return first_project(store, "Mira", 1.0).id
-
-
 class Form:
     """The form of a correction on a page: `do` presses its buttons, `write` fills its fields."""
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +22,9 @@ from core.schema.rosters import RosterSheet, Seat
 from core.store import open_store
 from core.store.projects import SavedRoster
 from tests.llm.loopback import Asked, Reply, loopback
-from tests.pages.conftest import ROOT
+from tests.pages.conftest import ROOT, OpenApp
 from tests.pages.driving import Site, member, press, put
 
-OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/settings.py"
 SECRET = "sk-typed-5e7c1f-never-shown"
 

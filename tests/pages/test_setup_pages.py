@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from core.agents.rosters import SHIPPED
@@ -18,9 +16,8 @@ from core.runtime.config import Settings
 from core.schema.records import LibraryEntry
 from core.schema.rosters import RosterSheet
 from core.store import open_store
+from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, member, press, project_of, put
-
-OpenApp = Callable[..., AppTest]
 
 
 def until_read(home: Path, project_id: str) -> None:

@@ -16,7 +16,7 @@ from core.store import open_store
 from core.store.versions import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span
 from tests.learning.test_span_member import panel_run
-from tests.pages.driving import Site, member, press, put
+from tests.pages.driving import Site, member, press, put, told
 
 PAGE = "pages/learn/spans.py"
 SCORES = (0.9, 0.4, 0.39, 0.38, 0.1)
@@ -33,10 +33,6 @@ def lead(home: Path) -> None:
         say(store, case, span(0, case.response), sure=0.9)
         store.projects.save_note("person", "Lea")
         store.projects.set_member(Member(PROJECT.id, "Lea", "lead", 1.0))
-
-
-def said(at: AppTest) -> str:
-    return "\n".join(item.value for item in (*at.markdown, *at.info, *at.caption, *at.error))
 
 
 def in_use(home: Path, kind: str) -> Learned | None:
@@ -62,9 +58,9 @@ def go_back(at: AppTest, kind: str, reason: str) -> AppTest:
 
 def test_without_marks_the_page_says_what_to_do(site: Site) -> None:
     at = site.open(PAGE)
-    assert "Nobody has marked wrong words yet" in said(at)
-    assert "10 cases more needed" in said(at)
-    assert "No corrected case is fit to be an example yet" in said(at)
+    assert "Nobody has marked wrong words yet" in told(at)
+    assert "10 cases more needed" in told(at)
+    assert "No corrected case is fit to be an example yet" in told(at)
     assert [b for b in at.button if "take" in str(b.key)] == []
 
 
@@ -78,8 +74,8 @@ def test_a_lead_takes_the_threshold_into_use_and_goes_back(site: Site) -> None:
     assert list(figures["Cases"]) == [12, 12]
     assert figures["In use"][0] == "0.38"
     assert float(figures["Proposed"][0]) > 0.38
-    assert "Only 12 cases" in said(at)
-    assert "In use: **the shipped threshold**" in said(at)
+    assert "Only 12 cases" in told(at)
+    assert "In use: **the shipped threshold**" in told(at)
     press(at, f"{THRESHOLD}.take")
     assert "Expected a reason" in at.error[0].value
     assert in_use(site.home, THRESHOLD) is None
@@ -109,7 +105,7 @@ def test_examples_are_shown_marked_and_a_person_removes_one(site: Site) -> None:
     drawn = "\n".join(item.proto.body for item in at.get("html"))
     assert "cp-mark" in drawn
     assert "<b>bravo</b>" not in drawn
-    assert "The built-in span reader reads no examples" in said(at)
+    assert "The built-in span reader reads no examples" in told(at)
     take(at, EXAMPLES, "clear ones")
     now = used(site.home, EXAMPLES)
     names = {one.case_id: one.id[:16] for one in examples_from(now.body)}
@@ -152,12 +148,12 @@ def test_what_was_tampered_with_is_named_and_gone_back_from(site: Site) -> None:
 def test_an_example_whose_answer_has_changed_says_so(site: Site) -> None:
     at = site.open(PAGE)
     take(at, EXAMPLES, "clear ones")
-    assert "would not be chosen so any more" not in said(at)
+    assert "would not be chosen so any more" not in told(at)
     with open_store(site.home) as store:
         case = store.cases.get("hostile")
         assert case
         say(store, case, span(1, case.response), author="Karl")
-    assert "would not be chosen so any more" in said(at.run())
+    assert "would not be chosen so any more" in told(at.run())
 
 
 def test_members_of_a_panel_are_held_against_the_vote_and_taken_into_use(site: Site) -> None:
@@ -169,8 +165,8 @@ def test_members_of_a_panel_are_held_against_the_vote_and_taken_into_use(site: S
         store.projects.save_note("person", "Lea")
         store.projects.set_member(Member(PROJECT.id, "Lea", "lead", 1.0))
     at = site.open(PAGE)
-    assert "In use: **the vote of all**" in said(at)
-    assert "good decides alone" in said(at)
+    assert "In use: **the vote of all**" in told(at)
+    assert "good decides alone" in told(at)
     take(at, MEMBER, "it is right")
     now = used(site.home, MEMBER)
     assert now.body["alone"] == {"en": "good"}

@@ -14,7 +14,7 @@ from core.store import open_store
 from tests.learning.runs_told import tell
 from tests.learning.test_debate_worth import debates
 from tests.pages.conftest import OpenApp
-from tests.pages.test_reliability_page import texts
+from tests.pages.driving import told
 
 PAGE = "pages/learn/reliability.py"
 
@@ -22,11 +22,11 @@ PAGE = "pages/learn/reliability.py"
 def test_without_answers_the_equations_can_be_tried_out(app: OpenApp) -> None:
     at = app(PAGE)
     at.toggle(key="theory.shown").set_value(True).run()
-    assert "Nothing is measured yet" in texts(at)
-    assert "Too few cases to say" in texts(at)
+    assert "Nothing is measured yet" in told(at)
+    assert "Too few cases to say" in told(at)
     for correlation, worth in ((0.0, "5.0"), (1.0, "1.0")):
         at.slider(key="theory.correlation").set_value(correlation).run()
-        assert f"5 such agents are worth {worth} independent ones" in texts(at)
+        assert f"5 such agents are worth {worth} independent ones" in told(at)
     assert len(at.get("plotly_chart")) == 2
 
 
@@ -35,10 +35,10 @@ def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
         tell(store, debates(80, 0.9))
     at = app(PAGE)
     at.toggle(key="theory.shown").set_value(True).run()
-    assert "Measured over 80 decided cases" in texts(at)
+    assert "Measured over 80 decided cases" in told(at)
     assert 0.5 < float(str(at.slider(key="theory.accuracy").value)) < 0.7
-    assert "**added information**" in texts(at)
-    assert "n=80" in texts(at)
+    assert "**added information**" in told(at)
+    assert "n=80" in told(at)
     figures = [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
     assert "majorities of your agents" in [figure["data"][-1].get("name") for figure in figures]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,10 @@ from core.review.people import first_project
 from core.schema.records import Member
 from core.store import open_store
 from core.tools.web_search import WebChoice, web_choice
+from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site
 from tests.tools.web.server import as_json, serving
 
-OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/settings.py"
 RESULT = {"title": "Wikipedia", "url": "https://a.org/", "content": "An encyclopedia."}
 
