@@ -25,7 +25,8 @@ from tests.pages.conftest import ROOT, TIMEOUT, WRONG
 from tests.pages.driving import member, press, put, told
 from tests.test_login import GOOD
 
-OpenApp = Door = Callable[..., AppTest]
+OpenApp = Callable[..., AppTest]
+Door = Callable[..., AppTest]
 PAGES = [
     f"pages/{name}.py"
     for name in "check/new check/history check/many check/run check/table check/replay "
