@@ -6,7 +6,9 @@ Pages without a sign are not in the menu and are reached by links.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal
 
 import streamlit as st
@@ -20,43 +22,14 @@ from core.runtime.errors import NotAllowed, ReviewError
 
 
 def draw_keys(keys: Mapping[str, str], key: str, place: str) -> None:
-    """The button and the list behind it; `keys` are keys to what they do.
-
-    When `place` changes, the page is another thing and is shown from its top.
-    """
+    """The list of keys behind its button; at another `place` the page is shown from its top."""
     component("keys")(key=key, data={"keys": list(keys.items()), "place": place})
 
 
-MENU: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "Check": (
-        ("pages/check/new.py", "New check", "add"),
-        ("pages/check/history.py", "History", "history"),
-        ("pages/check/many.py", "Batch check", "table_rows"),
-        ("pages/check/compare.py", "Compare", "compare"),
-        ("pages/check/table.py", "Checked table", ""),
-        ("pages/check/run.py", "Run", ""),
-        ("pages/check/replay.py", "Replay", ""),
-    ),
-    "Review": (
-        ("pages/review/pending.py", "Review", "checklist"),
-        ("pages/review/label.py", "Label", ""),
-        ("pages/review/curate.py", "Adjudicate", "gavel"),
-        ("pages/review/settle.py", "Adjudicate a case", ""),
-        ("pages/review/agreement.py", "Agreement", "handshake"),
-    ),
-    "Learn": (
-        ("pages/learn/retrain.py", "Retrain", "model_training"),
-        ("pages/learn/confidence.py", "Calibration", "speed"),
-        ("pages/learn/spans.py", "Span tuning", "border_color"),
-        ("pages/learn/reliability.py", "Reliability", "balance"),
-    ),
-    "Set up": (
-        ("pages/setup/project.py", "Project", "group"),
-        ("pages/setup/library.py", "Library", "folder"),
-        ("pages/setup/exchange.py", "Import / export", "swap_vert"),
-        ("pages/setup/settings.py", "Settings", "settings"),
-    ),
-}
+# By section: a page's script, its title, its sign.
+MENU: dict[str, list[tuple[str, str, str]]] = json.loads(
+    Path(__file__).with_name("menu.json").read_text(encoding="utf-8")
+)
 FIRST = "pages/check/new.py"
 
 
@@ -84,10 +57,7 @@ def menu() -> Literal["sidebar", "hidden"]:
 
 @contextlib.contextmanager
 def frame() -> Iterator[None]:
-    """Draw the styles and the sidebar's foot, run the page, show what a person can mend.
-
-    Whoever is not logged in, or has no role, sees neither the page nor any project's name.
-    """
+    """Draw what surrounds the page; nothing of it for whoever is not logged in or has no role."""
     st.html(ASSETS / "app.css")
     st.logo(ASSETS / "logo.svg", size="large", icon_image=ASSETS / "icon.png")
     if not _came_in():
@@ -97,7 +67,6 @@ def frame() -> Iterator[None]:
 
 
 def _came_in() -> bool:
-    """Draw who is here in the sidebar; else say what is in the way."""
     try:
         if login.is_outside():
             login.draw_door()

@@ -1,7 +1,4 @@
-"""Login: who is here, the way in and out, and the name that this browser remembers.
-
-Without login a name is enough, and nothing more is taken from the cookie than a name.
-"""
+"""Login: who is here, the way in and out, and the name that this browser remembers."""
 
 from __future__ import annotations
 
@@ -14,16 +11,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from components.widgets.controls import button, component, problem_kept, show_problem
 from components.widgets.wording import escaped
-from core.review.people import (
-    DEFAULT,
-    SECTION,
-    Identity,
-    Login,
-    identity_from,
-    login_from,
-    require_reachable,
-    unreadable,
-)
+from core.review import people
 from core.runtime.errors import ConfigError, NotAllowed
 
 COOKIE = "counterpoint_person"
@@ -51,21 +39,15 @@ WHAT = (
 
 
 @st.cache_resource(show_spinner=False)
-def configured() -> Login | None:
-    """The login that the operator asks for, as it was when the server started; None for none.
-
-    Kept, so that no later accident with the file opens the door.
-
-    Raises:
-        ConfigError: the section, or the file in which it may stand, is of no use.
-    """
+def configured() -> people.Login | None:
+    """The login asked for as the server started (None: none), kept; a bad section: ConfigError."""
     try:
-        section = st.secrets.get(SECTION)
+        section = st.secrets.get(people.SECTION)
     except FileNotFoundError:  # also what Streamlit says of a file that it cannot read
         if any(Path(path).exists() for path in st.get_option("secrets.files")):
-            raise unreadable() from None
+            raise people.unreadable() from None
         return None
-    return None if section is None else login_from(section)
+    return None if section is None else people.login_from(section)
 
 
 def is_on() -> bool:
@@ -79,18 +61,12 @@ def is_outside() -> bool:
 
 
 def require_inside() -> None:
-    """Let nobody at anything before they have logged in.
-
-    A thread of ours, such as the one that makes a download, was begun by somebody who had.
-
-    Raises:
-        NotAllowed: login is on, and this visitor is not logged in.
-    """
+    """Raise NotAllowed for a visitor not logged in; threads of ours were begun by who had been."""
     if get_script_run_ctx() is not None and is_outside():
         raise NotAllowed("You are not logged in any more; reload the page and log in.")
 
 
-def identity() -> Identity | None:
+def identity() -> people.Identity | None:
     """Who is logged in; None where there is no login.
 
     Raises:
@@ -101,7 +77,7 @@ def identity() -> Identity | None:
         return None
     if is_outside():
         raise NotAllowed("You are not logged in any more; reload the page and log in.")
-    return identity_from(st.user.to_dict())
+    return people.identity_from(st.user.to_dict())
 
 
 def draw_door() -> None:
@@ -119,26 +95,19 @@ def draw_door() -> None:
         st.link_button("Go there", found.origin)
         return
     for name in found.providers:
-        button(
-            "Log in" if name == DEFAULT else f"Log in with {escaped(name)}",
-            f"login.{name}",
-            _log_in,
-            name,
-            icon="login",
-            type="primary",
-        )
+        label = "Log in" if name == people.DEFAULT else f"Log in with {escaped(name)}"
+        button(label, f"login.{name}", _log_in, name, icon="login", type="primary")
     show_problem(PROBLEM)
 
 
 def _log_in(name: str) -> None:
-    """Send the browser to the provider, unless nobody answers there."""
     found = configured()
     with problem_kept(PROBLEM):
         if found is None:
             return
-        require_reachable(found.providers[name])
+        people.require_reachable(found.providers[name])
         try:
-            st.login(None if name == DEFAULT else name)
+            st.login(None if name == people.DEFAULT else name)
         except StreamlitAPIException as error:
             raise ConfigError(
                 f"Expected a login with {name}, found: {' '.join(str(error).split())}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -27,18 +28,7 @@ from core.store import open_store as open_store_in
 from core.store.sqlite import Mark
 
 KEY_FIELD = "keys.typed."
-HEAVY = (
-    "litellm",
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "onnxruntime",
-    "tokenizers",
-    "plotly",
-    "PIL",
-    "rapidfuzz",
-    "mapie",
-)
+HEAVY = "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
 WARM_AFTER_SECONDS = 0.5
 
 
@@ -48,11 +38,7 @@ def home() -> Path:
 
 
 def open_store() -> Store:
-    """A store for this script run; use it in a `with` block.
-
-    Raises:
-        NotAllowed: login is on and nobody is logged in: nothing is read, written or made then.
-    """
+    """A store for this script run, for a `with` block; NotAllowed where one must log in first."""
     login.require_inside()
     return open_store_in(home())
 
@@ -65,13 +51,8 @@ def jobs() -> Jobs:
 
 def typed_keys() -> dict[str, str]:
     """Keys typed in this session, by name; they are kept nowhere else."""
-    fields = st.session_state.items()
-    named = {str(name): str(value or "") for name, value in fields}
-    return {
-        name.removeprefix(KEY_FIELD): value.strip()
-        for name, value in named.items()
-        if name.startswith(KEY_FIELD) and value.strip()
-    }
+    typed = {str(name): str(value or "").strip() for name, value in st.session_state.items()}
+    return {n.removeprefix(KEY_FIELD): v for n, v in typed.items() if n.startswith(KEY_FIELD) and v}
 
 
 def keys() -> Keys:
@@ -92,10 +73,10 @@ def reordering() -> Reordering:
 
 
 def person(store: Store) -> str:
-    """Who is here: whoever logged in, whatever the session says; without login, a name is enough.
+    """Who is here: whoever logged in, whatever the session says.
 
-    That is then the name given in this session, else in this browser, else the last one, else the
-    system's.
+    Without login a name is enough: that given in this session, else in this browser, else the last
+    one, else the system's.
     """
     identity = login.identity()
     if identity is not None:
@@ -143,9 +124,8 @@ def may_see_source(store: Store, source_id: str) -> bool:
 
     A trace file names sources by their content alone, and may name those of others.
     """
-    if not login.is_on():
-        return True
-    return any(store.library.get(mine.id, source_id) for mine in projects(store))
+    mine = projects(store)
+    return not login.is_on() or any(store.library.get(one.id, source_id) for one in mine)
 
 
 def is_admitted() -> bool:
@@ -161,11 +141,7 @@ def is_admitted() -> bool:
 
 
 def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> str:
-    """Who is here, once their role there permits it; call it in the transaction that writes.
-
-    Raises:
-        NotAllowed: they have no role there, or a lesser one.
-    """
+    """Who is here, once their role permits it, else NotAllowed; call it where it is written."""
     name = person(store)
     store.projects.require(project_id, name, at_least, what)
     return name
@@ -178,10 +154,8 @@ def _warm_up() -> None:
 
     def load() -> None:
         time.sleep(WARM_AFTER_SECONDS)
-        try:
+        with contextlib.suppress(ReviewError):  # the first check says it where it can be seen
             warm_up(folder)
-        except ReviewError:
-            return  # the first check says it, in words and where it can be seen
 
     threading.Thread(target=load, daemon=True, name="warm-up").start()
 
@@ -196,11 +170,7 @@ def warm_models() -> None:
 
 @st.cache_resource
 def _freeze(stage: tuple[str, ...]) -> None:
-    """Take what is loaded out of the collector's sight, once for each set of heavy imports.
-
-    Streamlit collects after every script run; with heavy libraries loaded that holds the GIL for
-    half a second each time, frozen for a millisecond.
-    """
+    """Take what is loaded out of the collector's sight: each collection held the GIL for 0.5 s."""
     gc.collect()
     gc.freeze()
 
@@ -231,9 +201,9 @@ def _shelf() -> dict[tuple[str, str], KeptResult]:
 
 def keep_result(name: str, value: Any, mark: Mark, at: float) -> None:
     """Keep a result under its name; what was there before is gone, and at last the oldest."""
-    shelf = _shelf()
-    shelf.pop((str(home()), name), None)
-    shelf[str(home()), name] = KeptResult(value, mark, at)
+    shelf, key = _shelf(), (str(home()), name)
+    shelf.pop(key, None)
+    shelf[key] = KeptResult(value, mark, at)
     while len(shelf) > MOST_RESULTS:
         shelf.pop(next(iter(shelf)), None)
 

@@ -1,20 +1,22 @@
-"""Retrain: start and watch a training, find labels that look wrong, count what more cases add."""
+"""Retrain: what there is to learn from, what looks wrong, what more would add, and training."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from components.app import login, state
+from components.app import state
 from components.app.state import KeptResult, keep_result, kept_result
-from components.learn.learning_material import material
+from components.learn import WORDS
 from components.learn.versions import choose_newest
 from components.review.review_queue import rules_of
 from components.widgets.charts import curve_figure, loss_figure
-from components.widgets.controls import button, link, problem_kept, show_problem
+from components.widgets.controls import button, link, problem_kept, show_problem, table
 from components.widgets.wording import (
     LABEL_WORDS,
     clipped,
@@ -24,47 +26,169 @@ from components.widgets.wording import (
     seconds,
     when,
 )
+from core.learning import training_set as training
 from core.learning.data_quality import Curve, Doubt, Doubts, advice, doubts, learning_curve
 from core.learning.options import BOUNDS, EMBEDDED, Options, options_of
 from core.learning.retrain import TRAINING_LEASE_SECONDS, cancel_training, start_training
-from core.learning.training_set import Taught, taught
 from core.llm.encoder import load_encoder
 from core.review.adjudication import ask_again
 from core.review.queue_ranking import enqueue
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import NotEnoughLabels, ReviewError
+from core.schema.records import Label
+from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import Training
+
+ORIGIN_WORDS: dict[training.Origin, str] = WORDS["retrain.origin_words"]
+REASON_WORDS: dict[training.Reason, str] = WORDS["retrain.reason_words"]
+ELSEWHERE = "people of other projects"
+LOPSIDED = 0.2
+SETTLE_LIST = "pages/review/curate.py"
+
+
+def material() -> training.Overview:
+    """The numbers as of now."""
+    with state.open_store() as store:
+        changes = store.changes
+        mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
+    return _overview(str(state.home()), mark)
+
+
+@st.cache_resource(max_entries=1, show_spinner="Counting the corrections")
+def _overview(home: str, mark: Mark) -> training.Overview:
+    with open_store(Path(home)) as store:
+        return training.overview(store)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _conflicts(home: str, project_id: str, mark: Mark) -> int:
+    with open_store(Path(home)) as store:
+        return training.conflicts(store, project_id, time.time())
+
+
+def draw_material() -> None:
+    """How many corrections there are of each label, and what is missing."""
+    st.subheader("What there is to learn from", anchor=False)
+    data = material()
+    columns = st.columns(4)
+    for column, (label, count) in zip(columns, data.labels.items(), strict=False):
+        need = data.missing.get(label, 0)
+        column.metric(
+            f"Corrected as {LABEL_WORDS[label].lower()}",  # type: ignore[index]
+            count,
+            f"{need} more needed" if need else "enough",
+            delta_color="off",
+            delta_arrow="off",
+        )
+    told = "A quarter of the cases is never trained on: on them versions are compared."
+    columns[2].metric("Held out", data.held, help=told)
+    told = "Why is said under Where they come from."
+    columns[3].metric("Not usable", sum(data.unusable.values()), help=told)
+    if words := _needed(data):
+        st.info(words, icon=":material/info:")
+    with state.open_store() as store:
+        project_id, mark = state.project(store).id, store.changes.of_corrections()
+    differing = _conflicts(str(state.home()), project_id, mark)
+    if differing:
+        left, right = st.columns([4, 1], vertical_alignment="center")
+        left.markdown(
+            f":material/warning: People differ on **{counted(differing, 'case')}** of this "
+            "project; until a lead settles one, the newest answer on each of its runs is learned."
+        )
+        right.page_link(SETTLE_LIST, label="Adjudicate them", icon=":material/gavel:")
+    if any(data.labels.values()) or data.unusable:
+        with st.expander("Where they come from", icon=":material/group:"):
+            _draw_origins(data)
+
+
+def _needed(data: training.Overview) -> str:
+    if data.missing:
+        return (
+            f"{advice(data.missing, None)} It takes {training.FEWEST_PER_LABEL} of each label: "
+            "open runs under History and agree or disagree with them."
+        )
+    rare = min(training.LABELS, key=lambda label: data.labels[label])
+    share = data.labels[rare] / (sum(data.labels.values()) or 1)
+    if share >= LOPSIDED:
+        return ""
+    return (
+        f"Only {share:.0%} are {rare}: more {rare} cases would teach more than others. "
+        f"Filter History by {LABEL_WORDS[rare].lower()} to find some."
+    )
+
+
+def _draw_origins(data: training.Overview) -> None:
+    by_origin = {ORIGIN_WORDS[name]: own for name, own in data.counts.by_origin.items()}
+    tables: tuple[tuple[str, str, Mapping[str, Mapping[Label, int]]], ...] = (
+        ("Person", "people", _named(data.counts.by_person)),
+        ("Language", "languages", data.counts.by_language),
+        ("Source", "origins", by_origin),
+    )
+    for column, (name, key, counts) in zip(st.columns([6, 6, 7]), tables, strict=True):
+        rows: list[dict[str, Any]] = [
+            {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in training.LABELS}
+            for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
+        ]
+        if rows:
+            with column:
+                table(rows, f"retrain.{key}", height="content" if len(rows) < 12 else 420)
+    st.caption(WORDS["retrain.draw_origins"])
+    for reason, count in data.unusable.items():
+        st.markdown(f"- Not usable: {counted(count, 'answer')} {REASON_WORDS[reason]}.")
+
+
+def _named(by_person: Mapping[tuple[str, str], Mapping[Label, int]]) -> dict[str, Counter[Label]]:
+    with state.open_store() as store:
+        projects = {project_id for project_id, _ in by_person}
+        seen = {one for one in projects if state.may_see(store, one)}
+    found: dict[str, Counter[Label]] = {}
+    for (project_id, name), own in by_person.items():
+        shown = name if project_id in seen else ELSEWHERE
+        found.setdefault(shown, Counter()).update(own)
+    return found
+
 
 PROBLEM = "retrain.problem"
 CURVE = "learning curve"
 DOUBTS = "label doubts"
 MOST_DOUBTS = 10
 Progress = Callable[[int, int], None]
-Counting = Callable[[Sequence[Taught], Progress], Any]
+Counting = Callable[[Sequence[training.Taught], Progress], Any]
 
 
 def draw_gain(mark: Mark) -> None:
     """The button, and the curve counted last; `mark` is that of the present answers."""
 
-    def curve(material: Sequence[Taught], progress: Progress) -> Curve:
+    def curve(material: Sequence[training.Taught], progress: Progress) -> Curve:
         rows = [one.row for one in material]
         return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
 
     with st.expander("What more cases would add", icon=":material/show_chart:"):
-        last = _draw_button(CURVE, "Count it", "Count again", "retrain.curve.count", curve, mark)
-        if last is not None:
-            _draw(last.value, last.at)
+        words = ("Count it", "Count again")
+        last = _draw_button(CURVE, words, "retrain.curve.count", curve, mark)
+        if last is None:
+            return
+        found: Curve = last.value
+        st.markdown(f"**{advice(material().missing, found)}**")
+        st.plotly_chart(curve_figure(found), key="retrain.curve.figure", width="stretch")
+        st.caption(
+            f"Counted on {when(last.at)} from {found.cases} cases: a quick stand-in for the "
+            "classifier learns from more and more of them and is asked about others, five times "
+            "over. Bars hold 95 of 100 resamples of the cases. Balanced accuracy is the mean share "
+            "of each label that is recognised; AUROC is how often a hallucinated case gets the "
+            "higher probability. Both are 0.5 for one that always says the same."
+        )
 
 
 def _draw_button(
-    name: str, first: str, again: str, key: str, count: Counting, mark: Mark
+    name: str, words: tuple[str, str], key: str, count: Counting, mark: Mark
 ) -> KeptResult | None:
-    """The result kept under a name, below a button where there is none or answers came since."""
     last = kept_result(name)
+    first, again = words
     is_old = last is not None and last.mark != mark
-    words = f"{again}: answers came since" if is_old else first
-    if (last is None or is_old) and st.button(words, key=key, icon=":material/calculate:"):
+    label = f"{again}: answers came since" if is_old else first
+    if (last is None or is_old) and st.button(label, key=key, icon=":material/calculate:"):
         _count(name, count, mark)
         st.rerun()
     if problem := st.session_state.pop(f"retrain.problem.{name}", ""):
@@ -81,50 +205,30 @@ def _count(name: str, count: Counting, mark: Mark) -> None:
 
     try:
         with state.open_store() as store:
-            material = taught(store)
+            material = training.taught(store)
         keep_result(name, count(material, progress), mark, time.time())
     except NotEnoughLabels as error:
         st.session_state[f"retrain.problem.{name}"] = str(error)
 
 
-def _draw(curve: Curve, at: float) -> None:
-    st.markdown(f"**{advice(material().missing, curve)}**")
-    st.plotly_chart(curve_figure(curve), key="retrain.curve.figure", width="stretch")
-    st.caption(
-        f"Counted on {when(at)} from {curve.cases} cases: a quick stand-in for the classifier "
-        "learns from more and more of them and is asked about others, five times over. Bars hold "
-        "95 of 100 resamples of the cases. Balanced accuracy is the mean share of each label that "
-        "is recognised; AUROC is how often a hallucinated case gets the higher probability. Both "
-        "are 0.5 for one that always says the same."
-    )
-
-
 def draw_doubts(mark: Mark) -> None:
     """The button, and what was found last; `mark` is that of the present answers."""
     with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
-        st.caption(
-            "A quick model learns from all other cases and says where it would never have given a "
-            "person's label (cleanlab's confident learning). It is a hint where to look again: "
-            "some of these labels are right, and the model is wrong."
-        )
+        st.caption(WORDS["retrain.draw_doubts"])
         last = _draw_button(
-            DOUBTS, "Look for them", "Look again", "retrain.doubts.look", _doubts, mark
+            DOUBTS, ("Look for them", "Look again"), "retrain.doubts.look", _doubts, mark
         )
         if last is not None:
             _draw_found(last.value, last.at)
 
 
-def _doubts(material: Sequence[Taught], progress: Progress) -> Doubts:
+def _doubts(material: Sequence[training.Taught], progress: Progress) -> Doubts:
     return doubts(material, load_encoder(ENCODER_DIR), state.home(), progress)
 
 
 def _draw_found(found: Doubts, at: float) -> None:
     with state.open_store() as store:
-        mine = [
-            doubt
-            for doubt in found.found
-            if not login.is_on() or state.may_see(store, doubt.taught.project_id)
-        ]
+        mine = [one for one in found.found if state.may_see(store, one.taught.project_id)]
     looked = f"{counted(found.looked_at, 'answer')} looked at on {when(at)}"
     if found.looked_at < found.all:
         looked += f", the newest of {found.all:,}"
@@ -140,11 +244,8 @@ def _draw_found(found: Doubts, at: float) -> None:
 def _draw_doubt(doubt: Doubt, found_at: float) -> None:
     one = doubt.taught
     with state.open_store() as store:
-        opened = [
-            entry
-            for entry in store.handlings.of_case(one.case_id)
-            if entry.did == "opened" and entry.at >= found_at
-        ]
+        handled = store.handlings.of_case(one.case_id)
+    is_open = any(entry.did == "opened" and entry.at >= found_at for entry in handled)
     with st.container(border=True):
         left, right = st.columns([5, 3], vertical_alignment="center")
         left.markdown(
@@ -154,18 +255,12 @@ def _draw_doubt(doubt: Doubt, found_at: float) -> None:
         )
         with right.container(horizontal=True, horizontal_alignment="right"):
             link("pages/check/run.py", "Open the run", "open_in_new", run=one.row.run_id)
-            if opened:
+            if is_open:
                 st.badge("back in the queue", icon=":material/check:", color="green")
             else:
-                button(
-                    "Ask again",
-                    f"retrain.doubts.ask.{one.case_id}",
-                    _ask_again,
-                    doubt,
-                    icon="undo",
-                    help="Gives the case back to the review queue, first to who answered it. "
-                    "What they said stands until they answer anew.",
-                )
+                told = WORDS["retrain.draw_doubt"]
+                key = f"retrain.doubts.ask.{one.case_id}"
+                button("Ask again", key, _ask_again, doubt, icon="undo", help=told)
 
 
 def _ask_again(doubt: Doubt) -> None:
@@ -174,7 +269,8 @@ def _ask_again(doubt: Doubt) -> None:
     with problem_kept(f"retrain.problem.{DOUBTS}"):
         with state.open_store() as store:
             project = store.projects.get(one.project_id)
-            if project is None or not _is_queued(one.case_id, one.row.run_id, now):
+            is_queued = store.queue.get(one.case_id) or enqueue(store, one.row.run_id, now)
+            if project is None or not is_queued:
                 raise ReviewError("This case cannot be asked about: it is not there any more.")
             with store.writing():
                 by = state.require(store, project.id, "lead", "ask people again")
@@ -183,12 +279,6 @@ def _ask_again(doubt: Doubt) -> None:
             f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
         )
         st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
-
-
-def _is_queued(case_id: str, run_id: str, now: float) -> bool:
-    """Whether the case is an item of the queue; one that never was becomes one."""
-    with state.open_store() as store:
-        return store.queue.get(case_id) is not None or enqueue(store, run_id, now)
 
 
 POLL_SECONDS = 1.0
@@ -208,7 +298,12 @@ def draw_progress() -> None:
     elapsed = time.time() - running.started_at
     progress = running.progress
     st.progress(share_of(progress), text=progress_words(progress, elapsed))
-    _draw_cancel(running.id, elapsed)
+    if elapsed < WORTH_ASKING:
+        button("Cancel", "retrain.cancel", _cancel, running.id, icon="close")
+    else:
+        with st.popover("Cancel", icon=":material/close:"):
+            st.markdown(f"{seconds(elapsed)} of work would be lost; the active version stays.")
+            button("Cancel the training", "retrain.cancel", _cancel, running.id, icon="close")
     losses = progress.get("losses") or []
     if len(losses) > 1:
         figure = loss_figure(losses, int(progress.get("steps") or 0))
@@ -241,20 +336,6 @@ def progress_words(progress: dict[str, Any], elapsed: float) -> str:
     return " · ".join(parts)
 
 
-def _draw_cancel(training_id: str, elapsed: float) -> None:
-    """At once while little is lost; later it asks first."""
-    if elapsed < WORTH_ASKING:
-        _button("Cancel", training_id)
-        return
-    with st.popover("Cancel", icon=":material/close:"):
-        st.markdown(f"{seconds(elapsed)} of work would be lost; the active version stays.")
-        _button("Cancel the training", training_id)
-
-
-def _button(words: str, training_id: str) -> None:
-    button(words, "retrain.cancel", _cancel, training_id, icon="close")
-
-
 def _cancel(training_id: str) -> None:
     with problem_kept(PROBLEM), state.open_store() as store:
         cancel_training(store, training_id, state.person(store))
@@ -262,28 +343,10 @@ def _cancel(training_id: str) -> None:
 
 PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
 OTHER = "another"
-ENCODERS = {
-    EMBEDDED: "MiniLM, which is here (quick, English)",
-    PAPERS: "paraphrase-mpnet-base-v2, as in the paper (420 MB, several times slower)",
-    OTHER: "another one",
-}
-NUMBERS = {  # what it is called, and what it does
-    "pairs": (
-        "Pairs for each text",
-        "How often each text is paired with one of the same label and one of the other.",
-    ),
-    "steps": ("Steps at most", "Training ends here, whatever pairs are left. 40 take a minute."),
-    "epochs": ("Epochs", "How often all pairs are gone through."),
-    "seed": ("Seed", "The same seed, corrections and options give the same pairs."),
-}
+ENCODERS = dict(zip((EMBEDDED, PAPERS, OTHER), WORDS["retrain.encoders"], strict=True))
+NUMBERS: dict[str, list[str]] = WORDS["retrain.numbers"]
 KEY = "retrain.options"
-ENDED_WORDS = {
-    "finished": "finished",
-    "failed": "failed",
-    "cancelled": "cancelled",
-    "interrupted": "interrupted",
-    "running": "under way",
-}
+ENDED_WORDS: dict[str, str] = WORDS["retrain.ended_words"]
 
 
 def draw_training() -> None:
@@ -299,32 +362,26 @@ def draw_training() -> None:
         _draw_ended(trainings[0], tried)
     options = _draw_options()
     button(
-        "Retrain",
-        "retrain.start",
-        _start,
-        options,
-        icon="model_training",
-        type="primary",
-        disabled=bool(material().missing),
-    )
-    st.caption(f"{_duration(trainings)} You may leave this page meanwhile; checks go on.")
+        "Retrain", "retrain.start", _start, options,
+        icon="model_training", type="primary", disabled=bool(material().missing),
+    )  # fmt: skip
+    took = "With the usual options it takes about a minute on two cores."
+    if ended := [one for one in trainings if one.status == "finished" and one.finished_at]:
+        took = f"The last one took {seconds((ended[0].finished_at or 0.0) - ended[0].started_at)}."
+    st.caption(f"{took} You may leave this page meanwhile; checks go on.")
     show_problem(PROBLEM)
     if len(trainings) > 1:
         _draw_past(trainings)
 
 
 def _draw_options() -> dict[str, Any]:
-    """What was chosen, by the names that a training knows."""
     usual = Options().as_dict()
     with st.expander("Options", icon=":material/tune:"):
         encoder = st.selectbox(
-            "Sentence encoder",
-            list(ENCODERS),
-            format_func=lambda name: ENCODERS[name],
-            key=f"{KEY}.encoder",
-            persist_state="session",
+            "Sentence encoder", list(ENCODERS), format_func=ENCODERS.__getitem__,
+            key=f"{KEY}.encoder", persist_state="session",
             help="What turns a verdict's text into numbers; it is tuned on pairs of texts.",
-        )
+        )  # fmt: skip
         if encoder == OTHER:
             encoder = st.text_input(
                 "Its folder on the server, or its name on the Hugging Face Hub",
@@ -336,24 +393,10 @@ def _draw_options() -> dict[str, Any]:
         for column, (name, (words, meaning)) in zip(st.columns(4), NUMBERS.items(), strict=True):
             least, most = (int(bound) for bound in BOUNDS[name])
             chosen[name] = column.number_input(
-                words,
-                least,
-                most,
-                int(usual[name]),
-                key=f"{KEY}.{name}",
-                persist_state="session",
-                help=meaning,
-            )
+                words, least, most, int(usual[name]),
+                key=f"{KEY}.{name}", persist_state="session", help=meaning,
+            )  # fmt: skip
     return chosen
-
-
-def _duration(trainings: list[Training]) -> str:
-    """How long it takes, by the last one that came to its end."""
-    last = next((t for t in trainings if t.status == "finished" and t.finished_at), None)
-    if last is None or last.finished_at is None:
-        return "With the usual options it takes about a minute on two cores."
-    took = seconds(last.finished_at - last.started_at)
-    return f"The last one took {took}."
 
 
 def _start(options: dict[str, Any]) -> None:
@@ -362,17 +405,13 @@ def _start(options: dict[str, Any]) -> None:
 
 
 def _draw_ended(training: Training, tried: set[str]) -> None:
-    """What became of the last one, and what to do about it."""
     at = when(training.finished_at or training.started_at)
     if training.status == "failed":
         st.error(f"The last training failed: {escaped(training.message)}", icon=":material/error:")
     elif training.status == "cancelled":
         st.info(f"{at}: {escaped(training.message) or 'The last training was cancelled.'}")
     elif training.status == "interrupted":
-        st.warning(
-            "The last training's process went away, with the computer or killed; the active "
-            "version stays as it is. Start it again."
-        )
+        st.warning(WORDS["retrain.draw_ended"])
     elif training.version_id and training.version_id not in tried:
         st.success(
             f"{at}: {escaped(training.version_id)} is trained. Compare it below; "
@@ -382,21 +421,16 @@ def _draw_ended(training: Training, tried: set[str]) -> None:
 
 
 def _draw_past(trainings: list[Training]) -> None:
+    rows = [
+        {
+            "Started": when(training.started_at),
+            "By": training.author,
+            "Outcome": ENDED_WORDS[training.status],
+            "Took": seconds((training.finished_at or training.started_at) - training.started_at),
+            "Version": training.version_id or "",
+            "Message": training.message,
+        }
+        for training in trainings
+    ]
     with st.expander("Earlier trainings", icon=":material/history:"):
-        st.dataframe(
-            [
-                {
-                    "Started": when(training.started_at),
-                    "By": training.author,
-                    "Outcome": ENDED_WORDS[training.status],
-                    "Took": seconds((training.finished_at or training.started_at)
-                                    - training.started_at),
-                    "Version": training.version_id or "",
-                    "Message": training.message,
-                }
-                for training in trainings
-            ],
-            key="retrain.past",
-            hide_index=True,
-            height="content" if len(trainings) < 12 else 420,
-        )  # fmt: skip
+        table(rows, "retrain.past", height="content" if len(rows) < 12 else 420)

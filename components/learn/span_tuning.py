@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
+from components.learn import WORDS
+from components.measure.agreement import between
 from components.widgets.charts import threshold_figure
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.html import Mark as TextMark
 from components.widgets.html import marked_text, show
 from components.widgets.wording import counted, escaped, when
+from core.learning import span_tuning as tuning
 from core.learning.metrics import Figure
 from core.learning.span_threshold import (
     FEWEST_CASES,
@@ -25,26 +29,6 @@ from core.learning.span_threshold import (
     Kind,
     Proposal,
     proposal,
-)
-from core.learning.span_tuning import (
-    BestMember,
-    Candidate,
-    Decision,
-    SpanAnswer,
-    best_members,
-    body_of,
-    candidates,
-    chosen,
-    decide,
-    decided,
-    go_back,
-    marked_by_panels,
-    member_body,
-    scored_cases,
-    shipped_thresholds,
-    span_answers,
-    take_into_use,
-    threshold_body,
 )
 from core.runtime.errors import ConfigError
 from core.schema.records import (
@@ -79,12 +63,11 @@ class Material:
     project_id: str
     rows: list[dict[str, Any]]
     scored: Mapping[Kind, int]
-    shipped: Mapping[Kind, float]
     proposals: Mapping[Kind, Proposal]
     threshold: dict[str, Any]
-    candidates: list[Candidate]
+    examples: list[tuning.Candidate]
     panel_cases: int
-    members: list[BestMember]
+    members: list[tuning.BestMember]
     member: dict[str, Any]
 
 
@@ -101,49 +84,40 @@ def material() -> Material:
     max_entries=MOST_KEPT, show_spinner="Comparing people's marks with the machine's"
 )
 def _material(home: str, project_id: str, mark: Mark) -> Material:
-    """Kept until somebody marks, a run ends, or cases are held out."""
     with open_store(Path(home)) as store:
-        answers = span_answers(store, project_id)
-    scored = scored_cases(answers)
-    shipped = shipped_thresholds()
+        answers = tuning.span_answers(store, project_id)
+    scored, shipped = tuning.scored_cases(answers), tuning.shipped_thresholds()
     found = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
     proposals = {kind: one for kind, one in found.items() if one is not None}
-    by_panels = marked_by_panels(answers)
-    members = best_members(by_panels)
+    by_panels = tuning.marked_by_panels(answers)
+    members = tuning.best_members(by_panels)
     usable = {case.id for cases in scored.values() for case in cases}
-    return Material(
-        project_id,
-        _rows(answers, usable),
-        {kind: len(cases) for kind, cases in scored.items()},
-        shipped,
-        proposals,
-        threshold_body(proposals, answers),
-        candidates(answers),
-        len(by_panels),
-        members,
-        member_body(members, by_panels, answers),
-    )
-
-
-def _rows(answers: list[SpanAnswer], usable: set[str]) -> list[dict[str, Any]]:
-    names = sorted({base_of(answer.case.language) for answer in answers})
     rows = []
-    for name in names:
+    for name in sorted({base_of(answer.case.language) for answer in answers}):
         own = [answer for answer in answers if base_of(answer.case.language) == name]
         rows.append(
             {
-                "Language": language_words(name),
+                "Language": _language_words(name),
                 "Cases": len(own),
                 "Words marked": sum(bool(answer.spans) for answer in own),
                 "Nothing wrong": sum(not answer.spans for answer in own),
                 "Count for the threshold": sum(answer.case.id in usable for answer in own),
             }
         )
-    return rows
+    return Material(
+        project_id,
+        rows,
+        {kind: len(cases) for kind, cases in scored.items()},
+        proposals,
+        tuning.threshold_body(proposals, answers),
+        tuning.candidates(answers),
+        len(by_panels),
+        members,
+        tuning.member_body(members, by_panels, answers),
+    )
 
 
-def language_words(name: str) -> str:
-    """A language's code; what it is where none was told."""
+def _language_words(name: str) -> str:
     return {"": "all together", "und": "not known"}.get(name, name)
 
 
@@ -152,22 +126,13 @@ def draw_marked(found: Material) -> None:
     st.subheader("What people marked", anchor=False)
     show_problem(PROBLEM)
     if not found.rows:
-        st.info(
-            "Nobody has marked wrong words yet, or said that none is wrong. Mark them on Review or "
-            "on a run; right answers that come in with a file count too.",
-            icon=":material/info:",
-        )
+        st.info(WORDS["span_tuning.draw_marked_2"], icon=":material/info:")
         return
     table(found.rows, "spans.cases")
-    st.caption(
-        "A settled answer counts before single ones; of several people's, the words that at least "
-        "half of them marked. Cases held out for the classifier are left out. For the threshold a "
-        "case counts if the machine called it hallucinated: elsewhere it marks nothing at any "
-        "threshold. Whoever saw the machine's marks before marking leans towards them."
-    )
+    st.caption(WORDS["span_tuning.draw_marked"])
 
 
-def used_now(
+def _used_now(
     kind: str, project_id: str, read: Callable[[dict[str, Any]], object]
 ) -> Learned | None:
     """What is in use; one that `read` cannot read, or that was changed, is named and not used."""
@@ -182,78 +147,59 @@ def used_now(
         return None
 
 
-def draw_choices(kind: str, project_id: str) -> None:
-    """Back to an earlier one or to what ships, and who chose what."""
+def _draw_choices(kind: str, project_id: str) -> None:
     with state.open_store() as store:
         choices = store.learned.choices(kind, project_id)
     if not choices:
         return
     with st.expander("Go back, and who chose what", icon=":material/history:"):
-        numbers = list(dict.fromkeys([NONE, *(c.number for c in choices)]))
-        others = [number for number in numbers if number != choices[0].number]
-        if others:
+        numbers = dict.fromkeys([NONE, *(choice.number for choice in choices)])
+        if others := [number for number in numbers if number != choices[0].number]:
             left, right = st.columns(2)
             left.selectbox("Use again", others, key=f"{kind}.back", format_func=_number_words)
             right.text_input("Reason", key=f"{kind}.back.reason")
             button("Go back to it", f"{kind}.back.go", _back, kind, project_id, icon="undo")
         for choice in choices:
-            st.markdown(
-                f"{when(choice.at)} · {escaped(choice.by)} · {_number_words(choice.number)}: "
-                f"{escaped(choice.reason)}"
-            )
+            what = f"{_number_words(choice.number)}: {escaped(choice.reason)}"
+            st.markdown(f"{when(choice.at)} · {escaped(choice.by)} · {what}")
 
 
 def _number_words(number: int) -> str:
     return "what ships" if number == NONE else f"no. {number}"
 
 
-def draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
-    """Take a proposal into use; a lead says why."""
+def _draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
     st.text_input("Reason", key=f"{kind}.reason", placeholder="Why it is taken into use")
     button(
-        "Take into use",
-        f"{kind}.take",
-        _take,
-        kind,
-        project_id,
-        body,
-        icon="check_circle",
-        type="primary",
-    )
+        "Take into use", f"{kind}.take", _take, kind, project_id, body,
+        icon="check_circle", type="primary",
+    )  # fmt: skip
     st.caption("Only new checks go by it; runs that are there stay as they are. Leads decide.")
 
 
 def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
-    reason = str(st.session_state.get(f"{kind}.reason") or "")
+    field = f"{kind}.reason"
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "take what was learned into use")
-            take_into_use(store, Learned(kind, project_id, time.time(), by, body), reason)
-        st.session_state[f"{kind}.reason"] = ""
+            learned = Learned(kind, project_id, time.time(), by, body)
+            tuning.take_into_use(store, learned, str(st.session_state.get(field) or ""))
+        st.session_state[field] = ""
         st.toast("In use: new checks go by it.", icon=":material/check:")
 
 
 def _back(kind: str, project_id: str) -> None:
-    reason = str(st.session_state.get(f"{kind}.back.reason") or "")
-    number = int(st.session_state.get(f"{kind}.back") or NONE)
+    field, number = f"{kind}.back.reason", int(st.session_state.get(f"{kind}.back") or NONE)
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "go back to what was in use")
-            go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
-        st.session_state[f"{kind}.back.reason"] = ""
+            reason = str(st.session_state.get(field) or "")
+            tuning.go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
+        st.session_state[field] = ""
         st.toast(f"In use: {_number_words(number)}.", icon=":material/undo:")
 
 
-def needs_more(count: int, least: int) -> str:
-    """How many more cases it takes; empty where there are enough."""
-    return "" if count >= least else f"{counted(least - count, 'case')} more needed"
-
-
-RULE = (
-    "Each member's run alone is its own marks, as the others voted on them. It decides alone in a "
-    "language only where it is clearly closer to people than the vote of all: chosen on four "
-    "fifths of the cases, it gains on the other fifth, with an interval above 0."
-)
+RULE: str = WORDS["span_tuning.rule"]
 
 
 def draw_members(found: Material) -> None:
@@ -261,86 +207,52 @@ def draw_members(found: Material) -> None:
     if not found.panel_cases:
         return
     st.subheader("Members of the panel", anchor=False, help=RULE)
-    current = used_now(MEMBER, found.project_id, members_from)
-    st.markdown(
-        f"In use: **no. {current.number}**, learned {when(current.at)}."
-        if current
-        else "In use: **the vote of all**."
-    )
+    current = _used_now(MEMBER, found.project_id, members_from)
+    st.markdown(f"In use: **{_learned_words(current, 'the vote of all')}.")
     if not found.members:
-        more = needs_more(found.panel_cases, FEWEST_CASES)
         told = f"{counted(found.panel_cases, 'case')} that people marked and a panel too"
-        words = f"{told}; a language needs {FEWEST_CASES}{f' ({more})' if more else ''}."
-        st.info(words, icon=":material/info:")
+        lacking = FEWEST_CASES - found.panel_cases
+        more = f" ({counted(lacking, 'case')} more needed)" if lacking > 0 else ""
+        st.info(f"{told}; a language needs {FEWEST_CASES}{more}.", icon=":material/info:")
     for one in found.members:
-        _draw_language(one)
+        figures = (("Vote of all", one.vote), *one.members)
+        st.markdown(f"**{escaped(_language_words(one.language))}**, {counted(one.n, 'case')}")
+        table(
+            [{"Who marks": name, "IoU with people": _words(own, 3)} for name, own in figures],
+            f"spans.member.{one.language}",
+        )
+        verdict = "decides alone" if one.is_better else "does not clearly beat the vote"
+        gain = _words(one.gain, 3, "+").replace(" ", " IoU ", 1)
+        st.caption(f"{escaped(one.member)} {verdict}: choosing in folds gains {gain}.")
     alone = found.member["alone"]
     if alone and (current is None or current.body != found.member):
-        draw_take(MEMBER, found.project_id, found.member)
+        _draw_take(MEMBER, found.project_id, found.member)
     elif found.members and not alone:
         st.caption("No member is clearly closer to people than the vote of all, which stays.")
-    draw_choices(MEMBER, found.project_id)
+    _draw_choices(MEMBER, found.project_id)
 
 
-def _draw_language(one: BestMember) -> None:
-    rows = [{"Who marks": "Vote of all", **_cells(one.vote)}]
-    rows += [{"Who marks": name, **_cells(figure)} for name, figure in one.members]
-    st.markdown(f"**{escaped(language_words(one.language))}**, {counted(one.n, 'case')}")
-    table(rows, f"spans.member.{one.language}")
-    gain = one.gain
-    verdict = "decides alone" if one.is_better else "does not clearly beat the vote"
-    st.caption(
-        f"{escaped(one.member)} {verdict}: choosing in folds gains {gain.value:+.3f} IoU "
-        f"({gain.low:+.3f} to {gain.high:+.3f})."
-    )
-
-
-def _cells(figure: Figure) -> dict[str, str]:
-    return {"IoU with people": f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f})"}
+def _learned_words(current: Learned | None, otherwise: str) -> str:
+    """What is in use, after two asterisks that it closes."""
+    if current is None:
+        return f"{otherwise}**"
+    return f"no. {current.number}**, learned {when(current.at)}"
 
 
 FEW = 30
-KIND_WORDS: dict[Kind, str] = {
-    "reader": "Built-in span reader",
-    "votes": "Votes of language models",
-    "panel": "Panel in which most runs decide",
-    "weighted": "Panel of the built-in readers",
-}
-KIND_HELP: dict[Kind, str] = {
-    "reader": "It gives every word a probability of being wrong; from the threshold on it is "
-    "marked.",
-    "votes": "A language model that votes on a marked place gives a probability. As it ships, its "
-    "yes or no decides, which counts here as 0.50; with a threshold the probability does.",
-    "panel": "Each member marks words and the others vote on them; words count as wrong from the "
-    "threshold at which more than half of the runs mark them.",
-    "weighted": "The four built-in readers' votes are summed with weights; from the threshold on "
-    "words are marked.",
-}
-IOU_HELP = (
-    "IoU (intersection over union): the characters that both the machine and people marked, as a "
-    "share of those that either marked; 1 where neither marked any."
-)
-THRESHOLD_RULE = (
-    "The best threshold is the one with the highest mean IoU, smoothed over its neighbours. Few "
-    f"cases say little: it is drawn towards the one that ships as if {PRIOR_CASES} more cases had "
-    "spoken for that, and a language's own in the same way towards the one of all. Each is then "
-    "tried on cases it was not fitted to, in five parts; where it does no better there than the "
-    f"one that ships, that one stays. A language gets its own from {FEWEST_CASES} cases on; "
-    "one with fewer follows all, unless that does worse on the few it has. As the "
-    "same five parts also decide what stays, the figures here are a little too kind."
+KIND_WORDS: dict[Kind, str] = WORDS["span_tuning.kind_words"]
+KIND_HELP: dict[Kind, str] = WORDS["span_tuning.kind_help"]
+THRESHOLD_RULE: str = WORDS["span_tuning.threshold_rule"].format(
+    PRIOR_CASES=PRIOR_CASES, FEWEST_CASES=FEWEST_CASES
 )
 
 
 def draw_threshold(found: Material) -> None:
     """Every kind of scores with its threshold; what is proposed can be taken into use."""
-    st.subheader("Threshold", anchor=False, help=IOU_HELP)
-    current = used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
+    st.subheader("Threshold", anchor=False, help=WORDS["span_tuning.iou_help"])
+    current = _used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
     used = threshold_from(current.number, current.body) if current else SpanThreshold()
-    st.markdown(
-        f"In use: **no. {current.number}**, learned {when(current.at)}."
-        if current
-        else "In use: **the shipped threshold**."
-    )
+    st.markdown(f"In use: **{_learned_words(current, 'the shipped threshold')}.")
     for kind in KIND_WORDS:
         if found.scored[kind] or getattr(used, kind).words:
             _draw_kind(kind, found, getattr(used, kind))
@@ -348,20 +260,22 @@ def draw_threshold(found: Material) -> None:
         st.info(_too_few("reader", found), icon=":material/info:")
     better = {kind for kind, one in found.proposals.items() if one.is_better}
     if better and (current is None or found.threshold != current.body):
-        draw_take(THRESHOLD, found.project_id, found.threshold)
+        _draw_take(THRESHOLD, found.project_id, found.threshold)
     elif better:
         st.success("What people's marks speak for is in use.", icon=":material/check:")
     if found.proposals:
         with st.expander("How the threshold is chosen"):
             st.markdown(THRESHOLD_RULE)
-    draw_choices(THRESHOLD, found.project_id)
+    _draw_choices(THRESHOLD, found.project_id)
 
 
 def _too_few(kind: Kind, found: Material) -> str:
     count = found.scored[kind]
+    more = FEWEST_CASES - count
+    lacking = f"{counted(more, 'case')} more needed" if more > 0 else ""
     return (
         f"{counted(count, 'case')} with people's marks that the machine called hallucinated: "
-        f"{needs_more(count, FEWEST_CASES)} before there is anything to say."
+        f"{lacking} before there is anything to say."
     )
 
 
@@ -391,22 +305,21 @@ def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
     if one.n < FEW:
         st.caption(f"Only {one.n} cases: too few to be sure of any difference.")
     fits = {fit.language: fit for fit in (whole, *one.languages)}
-    chosen = whole
+    picked = whole
     if len(one.languages) > 1:
         name = st.selectbox(
-            "Language", list(fits), key=f"spans.language.{kind}", format_func=language_words
+            "Language", list(fits), key=f"spans.language.{kind}", format_func=_language_words
         )
-        chosen = fits[name]
-    st.plotly_chart(
-        threshold_figure([float(x) for x in GRID], chosen.curve, _levels(chosen, used)),
-        key=f"spans.curve.{kind}",
-        width="stretch",
-    )
+        picked = fits[name]
+    levels = {"as shipped": picked.shipped}
+    if (now := used.at(picked.language)) is not None:
+        levels["in use"] = now
+    if picked.is_better:
+        levels["proposed"] = picked.tau
+    figure = threshold_figure([float(x) for x in GRID], picked.curve, levels)
+    st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
     table([_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
-    st.caption(
-        "In brackets: between which values a figure lies in 95 of 100 resamples of the cases. "
-        "“Mark all” and “mark nothing” are what a machine without any judgement would reach."
-    )
+    st.caption(WORDS["span_tuning.draw_kind"])
 
 
 def trivial_words(fit: Fit, reached: Figure) -> str:
@@ -420,81 +333,52 @@ def trivial_words(fit: Fit, reached: Figure) -> str:
     return words
 
 
-def _levels(fit: Fit, used: Levels) -> dict[str, float]:
-    """The thresholds that the figure shows; where nothing is proposed none is drawn for it."""
-    named = {"as shipped": fit.shipped}
-    now = used.at(fit.language)
-    if now is not None:
-        named["in use"] = now
-    if fit.is_better:
-        named["proposed"] = fit.tau
-    return named
-
-
 def _row(fit: Fit, used: Levels) -> dict[str, Any]:
     now = used.at(fit.language)
     return {
-        "Language": language_words(fit.language),
+        "Language": _language_words(fit.language),
         "Cases": fit.n,
         "In use": f"{fit.shipped if now is None else now:.2f}",
         "Proposed": f"{fit.tau:.2f}",
         "IoU, shipped": _words(fit.before),
         "IoU, proposed": _words(fit.after),
-        "Gain": _words(fit.gain, is_signed=True) if any(fit.gain.body) else "–",
+        "Gain": _words(fit.gain, sign="+") if any(fit.gain.body) else "–",
         "Mark all": f"{fit.mark_all:.2f}",
         "Mark nothing": f"{fit.mark_nothing:.2f}",
         "Best on its cases alone": f"{fit.own:.2f}",
     }
 
 
-def _words(figure: Figure, *, is_signed: bool = False) -> str:
-    """“0.61 (0.40 to 0.79)”."""
-    sign = "+" if is_signed else ""
-    value, low, high = (f"{x:{sign}.2f}" for x in (figure.value, figure.low, figure.high))
-    return f"{value} ({low} to {high})"
+def _words(figure: Figure, digits: int = 2, sign: str = "") -> str:
+    return between(figure.value, figure.low, figure.high, digits, sign)
 
 
 FEW_EXAMPLES = 4  # examples that are drawn unasked
-HOW = (
-    "A case is the better an example the less the machine's marks and people's overlap, the "
-    "clearer the answer is (settled, agreed, sure) and the shorter it is; at most four of a "
-    "language, of unlike kinds and questions. A check is shown at most "
-    f"{MOST_EXAMPLES} of them, {MOST_TOKENS:,} tokens together, those in its own language first, "
-    "and never its own case. Cases held out for the classifier are never examples."
-)
+HOW: str = WORDS["span_tuning.how"].format(MOST_EXAMPLES=MOST_EXAMPLES, MOST_TOKENS=MOST_TOKENS)
 
 
 def draw_examples(found: Material) -> None:
     """The examples in use and those that would be chosen now."""
     st.subheader("Examples", anchor=False, help=HOW)
-    current = used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
+    current = _used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
     before = current.body if current else None
-    st.caption(
-        "Corrected cases that a language model is shown before it marks the words of another. The "
-        "built-in span reader reads no examples: they change nothing in checks by the built-in "
-        "engine."
-    )
+    st.caption(WORDS["span_tuning.draw_examples"])
     if current is None:
         st.markdown("In use: **none**.")
     else:
-        _draw_in_use(current, {one.id: list(one.answer.said) for one in found.candidates})
-    pinned, removed = decided(before)
-    proposed = body_of(chosen(found.candidates, pinned, removed), before)
+        _draw_in_use(current, {one.id: list(one.answer.said) for one in found.examples})
+    pinned, removed = tuning.decided(before)
+    proposed = tuning.body_of(tuning.chosen(found.examples, pinned, removed), before)
     fresh = [one for one in proposed["examples"] if one["id"] not in removed]
     if not fresh:
-        st.info(
-            "No corrected case is fit to be an example yet. It takes words that people marked in a "
-            "response that the machine called hallucinated and marked otherwise.",
-            icon=":material/info:",
-        )
+        st.info(WORDS["span_tuning.draw_examples_2"], icon=":material/info:")
     elif _ids(proposed) != _ids(before):
         _draw_proposed(fresh, before)
-        draw_take(EXAMPLES, found.project_id, proposed)
-    draw_choices(EXAMPLES, found.project_id)
+        _draw_take(EXAMPLES, found.project_id, proposed)
+    _draw_choices(EXAMPLES, found.project_id)
 
 
 def _ids(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """The examples that are shown, with the answers that they rest on."""
     told = body or {}
     removed = set(told.get("removed", ()))
     kept = [one for one in told.get("examples", ()) if one["id"] not in removed]
@@ -502,20 +386,18 @@ def _ids(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _draw_proposed(fresh: list[dict[str, Any]], before: Mapping[str, Any] | None) -> None:
-    """What would be taken into use; those already in use are drawn above."""
     known = {name for name, _ in _ids(before)}
     new = [one for one in fresh if one["id"] not in known]
     words = f"{counted(len(fresh), 'example')} would be in use, {len(new)} of them new"
     is_short = before is None and len(new) <= FEW_EXAMPLES
     with st.expander(f"Proposed: {words}", expanded=is_short, icon=":material/lightbulb:"):
         for one in new:
-            with st.container(border=True):
-                _draw_example(one)
+            _draw_example(one)
 
 
 def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
     """`now` are the answers that each case would be an example by, if it still would."""
-    pinned, removed = decided(current.body)
+    pinned, removed = tuning.decided(current.body)
     examples = current.body["examples"]
     shown = [one for one in examples if one["id"] not in removed]
     gone = [one for one in examples if one["id"] in removed]
@@ -526,66 +408,50 @@ def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
     with st.expander("The examples in use", expanded=len(shown) <= FEW_EXAMPLES):
         for one in shown:
             is_pinned = one["id"] in pinned
-            with st.container(border=True):
-                _draw_example(one, is_pinned=is_pinned)
+            decisions: tuple[tuning.Decision, ...] = ("unpin" if is_pinned else "pin", "remove")
+            with _draw_example(one, is_pinned=is_pinned):
                 if now.get(one["id"]) != one["said"]:
-                    st.caption(
-                        ":material/warning: It would not be chosen so any more: its answer, its "
-                        "newest check or its side of the hold-out has changed."
-                    )
+                    st.caption(WORDS["span_tuning.draw_in_use"])
                 with st.container(horizontal=True):
-                    _button("unpin" if is_pinned else "pin", one, current.project_id)
-                    _button("remove", one, current.project_id)
+                    for decision in decisions:
+                        _button(decision, one, current.project_id)
     if gone:
         with st.expander(f"Removed: {counted(len(gone), 'example')}"):
             for one in gone:
-                with st.container(border=True):
-                    _draw_example(one)
+                with _draw_example(one):
                     _button("allow", one, current.project_id)
 
 
-BUTTONS: dict[Decision, tuple[str, str]] = {
-    "pin": ("Pin", ":material/keep:"),
-    "unpin": ("Unpin", ":material/keep_off:"),
-    "remove": ("Remove", ":material/delete:"),
-    "allow": ("Allow again", ":material/undo:"),
-}
+BUTTONS: dict[str, Any] = WORDS["span_tuning.buttons"]
 
 
-def _button(decision: Decision, one: dict[str, Any], project_id: str) -> None:
-    words, sign = BUTTONS[decision]
-    st.button(
-        words,
-        key=f"spans.example.{decision}.{one['id'][:16]}",
-        icon=sign,
-        help="Pinned examples come first and stay when others are chosen."
-        if decision == "pin"
-        else None,
-        on_click=_decide,
-        args=(project_id, one["id"], decision),
-    )
+def _button(decision: tuning.Decision, one: dict[str, Any], project_id: str) -> None:
+    words, icon, told = BUTTONS[decision]
+    key = f"spans.example.{decision}.{one['id'][:16]}"
+    button(words, key, _decide, project_id, one["id"], decision, icon=icon, help=told)
 
 
-def _decide(project_id: str, example_id: str, decision: Decision) -> None:
+def _decide(project_id: str, example_id: str, decision: tuning.Decision) -> None:
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
             by = state.require(store, project_id, "lead", "choose examples")
-            decide(store, project_id, example_id, decision, by=by, now=time.time())
+            tuning.decide(store, project_id, example_id, decision, by=by, now=time.time())
         st.toast("New checks go by it.", icon=":material/check:")
 
 
-def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> None:
-    """The case as a person reads it, what people marked in it, and why it was chosen."""
+def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> DeltaGenerator:
     sign = ":material/keep: " if is_pinned else ""
-    language = language_words(base_of(str(one["language"])))
     title = f"{sign}**{escaped(str(one['question']))}**" if one["question"] else sign
-    if title:
-        st.markdown(title)
-    marks = [TextMark(s["start"], s["end"], title=_title(s)) for s in one["spans"]]
-    show(marked_text(str(one["response"]), marks))
-    st.caption(f"{escaped(language)} · {escaped(str(one['why']))}")
-
-
-def _title(span: Mapping[str, Any]) -> str:
-    words = category_words(str(span["category"]))
-    return f"{words}; instead: {span['instead']}" if span.get("instead") else words
+    marks = []
+    for span in one["spans"]:
+        instead = f"; instead: {span['instead']}" if span.get("instead") else ""
+        words = category_words(str(span["category"])) + instead
+        marks.append(TextMark(span["start"], span["end"], title=words))
+    around = st.container(border=True)
+    with around:
+        if title:
+            st.markdown(title)
+        show(marked_text(str(one["response"]), marks))
+        language = _language_words(base_of(str(one["language"])))
+        st.caption(f"{escaped(language)} · {escaped(str(one['why']))}")
+    return around

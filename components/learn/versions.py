@@ -1,4 +1,4 @@
-"""Retrain: classifier versions, their activation, and any two of them side by side."""
+"""Retrain: classifier versions, activation, old runs scored again, two versions side by side."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import streamlit as st
 
 from components.app import login, state
 from components.app.state import KeptResult, keep_result, kept_result
-from components.learn.learning_material import draw_rescore
+from components.learn import WORDS
 from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
 from components.widgets.controls import (
+    ask,
+    button,
     choice_table,
     download,
     open_run,
@@ -24,10 +26,10 @@ from components.widgets.controls import (
 )
 from components.widgets.wording import LABEL_WORDS, clipped, counted, escaped, seconds, when
 from core.learning.metrics import compare
-from core.learning.retrain import activate, is_worse
+from core.learning.retrain import activate, is_worse, rescore, waiting_runs
 from core.store import open_store
 from core.store.sqlite import Mark
-from core.store.versions import SEED_VERSION, Activation, Version
+from core.store.versions import SEED_VERSION, Version
 
 Figures = dict[str, Any]
 GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
@@ -44,17 +46,15 @@ def side_of(row: Figures) -> str:
     return GOT_RIGHT if is_now else GOT_WRONG
 
 
-def draw_changes(held: Figures, before: str, after: str) -> None:
-    """Which cases changed sides, with what people said of them; a click opens the run."""
-    rows = _seen(held.get("rows", []))
+def _draw_changes(held: Figures, before: str, after: str) -> None:
     by: dict[str, list[Figures]] = {side: [] for side in SIDES}
-    for row in rows:
+    for row in _seen(held.get("rows", [])):
         by[side_of(row)].append(row)
-    if not rows:
+    first = next((side for side in SIDES if by[side]), None)
+    if first is None:
         return
     st.markdown("**Which cases changed sides**")
-    first = next((side for side in SIDES if by[side]), GOT_RIGHT)
-    chosen = st.segmented_control(
+    side = st.segmented_control(
         "Which cases changed sides",
         SIDES,
         format_func=lambda side: f"{side} ({len(by[side])})",
@@ -62,32 +62,28 @@ def draw_changes(held: Figures, before: str, after: str) -> None:
         key="retrain.side",
         label_visibility="collapsed",
     )
-    shown = by[str(chosen or first)]
-    if not shown:
+    side = str(side or first)
+    if not by[side]:
         st.caption("None.")
         return
-    _draw_rows(shown, before, after, str(chosen or first))
-
-
-def _draw_rows(rows: list[Figures], before: str, after: str, side: str) -> None:
+    rows = [
+        {
+            "Claim": clipped(str(row["claim"]), 160),
+            "People say": LABEL_WORDS[row["label"]],
+            f"p by {before}": f"{row['before']:.2f}",
+            f"p by {after}": f"{row['after']:.2f}",
+        }
+        for row in by[side]
+    ]
     chosen = choice_table(
-        [
-            {
-                "Claim": clipped(str(row["claim"]), 160),
-                "People say": LABEL_WORDS[row["label"]],
-                f"p by {before}": f"{row['before']:.2f}",
-                f"p by {after}": f"{row['after']:.2f}",
-            }
-            for row in rows
-        ],
+        rows,
         f"retrain.rows.{before}.{after}.{side}",
         height="content" if len(rows) < 12 else 420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
-    st.caption("p is the probability of being hallucinated; from 0.5 on it says so. A click opens "
-               "the run.")  # fmt: skip
+    st.caption(WORDS["versions.draw_changes"])  # fmt: skip
     if chosen is not None:
-        open_run(str(rows[chosen]["run_id"]))
+        open_run(str(by[side][chosen]["run_id"]))
 
 
 def _seen(rows: list[Figures]) -> list[Figures]:
@@ -103,26 +99,10 @@ def _seen(rows: list[Figures]) -> list[Figures]:
 
 
 FEW = 30
-RATES: dict[str, tuple[str, bool]] = {  # what it is called, and whether lower is better
-    "balanced_accuracy": ("Balanced accuracy", False),
-    "accuracy": ("Accuracy", False),
-    "f1": ("F1 (hallucinated)", False),
-    "auroc": ("AUROC", False),
-    "brier": ("Brier score", True),
-    "log_loss": ("Log loss", True),
-    "ece": ("Calibration error (ECE)", True),
-}
-MEANINGS = (
-    "**Balanced accuracy**: the mean share of each label that is recognised. **F1**: finding "
-    "hallucinated ones and being right when saying so, in one figure. **AUROC**: how often a "
-    "hallucinated case gets the higher probability of two. **Brier score**, **log loss**: how far "
-    "probabilities lie from what was true. **ECE**: how far stated confidence lies from the share "
-    "that was right. The last column always answers hallucinated, with a probability of 1."
-)
+RATES: dict[str, Any] = WORDS["versions.rates"]
 
 
-def draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
-    """Everything about a pair; `losses` are those of the version's own training, if known."""
+def _draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
     old, new = held.get("before", {}), held.get("after", {})
     n = int(new.get("n") or 0)
     if not n:
@@ -131,29 +111,25 @@ def draw_figures(held: Figures, before: str, after: str, losses: list[list[float
     st.markdown(_in_words(held, n))
     table(metric_rows(old, new, before, after), "retrain.metrics")
     with st.popover("What these figures mean", icon=":material/help:"):
-        st.markdown(MEANINGS)
+        st.markdown(WORDS["versions.meanings"])
     if words := ece_words(new):
         st.caption(words)
-    left, right = st.columns(2)
-    for column, figures, name in ((left, old, before), (right, new, after)):
-        column.plotly_chart(
-            matrix_figure(figures, name), key=f"retrain.matrix.{column is left}", width="stretch"
-        )
     bins = held.get("reliability") or {}
-    columns = iter(st.columns(2))
+    charts = [
+        ("matrix.True", matrix_figure(old, before)), ("matrix.False", matrix_figure(new, after)),
+    ]  # fmt: skip
     if bins.get("before") or bins.get("after"):
-        next(columns).plotly_chart(
-            reliability_figure(bins.get("before", []), bins.get("after", []), (before, after)),
-            key="retrain.reliability",
-            width="stretch",
-        )
+        both = bins.get("before", []), bins.get("after", [])
+        charts.append(("reliability", reliability_figure(*both, (before, after))))
     if len(losses) > 1:
-        next(columns).plotly_chart(loss_figure(losses), key="retrain.losses", width="stretch")
-    draw_changes(held, before, after)
+        charts.append(("losses", loss_figure(losses)))
+    for first in range(0, len(charts), 2):  # a row of its own for what was learned
+        for column, (key, figure) in zip(st.columns(2), charts[first : first + 2], strict=False):
+            column.plotly_chart(figure, key=f"retrain.{key}", width="stretch")
+    _draw_changes(held, before, after)
 
 
 def _in_words(held: Figures, n: int) -> str:
-    """How many got better and worse, on how many, and how sure the difference is."""
     words = f"On **{counted(n, 'held-out verdict')}**, trained on by neither."
     sure = held.get("difference")
     if n < FEW:
@@ -210,7 +186,6 @@ def _figure(value: float | None) -> str:
 
 
 def _difference(old: float | None, new: float | None, *, is_loss: bool) -> str:
-    """Signed, with a word; what has not changed is neither praised nor blamed."""
     if old is None or new is None:
         return "–"
     words = f"{new - old:+.2f}"
@@ -248,35 +223,8 @@ def summary(held: Figures) -> str:
     )
 
 
-WORDS = {
-    "compared_with": "Compared with",
-    "options": "Options",
-    "recipe": "Options",
-    "splits": "Cases",
-    "calibration": "Calibration",
-    "packages": "Packages",
-    "encoder": "Encoder",
-    "limits": "Limits",
-}
-TRAINED_WORDS = {
-    "labels": "labels",
-    "languages": "languages",
-    "authors": "people",
-    "seed_texts": "texts of our own",
-    "corrections_sha256": "digest of the corrections' ids",
-}
-
-
-def draw_details(version_id: str, card: dict[str, Any]) -> None:
-    """The card, and the way to take it along."""
-    with st.expander(f"What {escaped(version_id)} was made of", icon=":material/badge:"):
-        st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
-        download(
-            "Model card (JSON)",
-            lambda: json.dumps(card, indent=1, ensure_ascii=False).encode(),
-            f"{version_id}.card.json",
-            "retrain.card",
-        )
+CARD_WORDS: dict[str, str] = WORDS["versions.card_words"]
+TRAINED_WORDS: dict[str, str] = WORDS["versions.trained_words"]
 
 
 def detail_lines(card: dict[str, Any]) -> list[str]:
@@ -290,7 +238,9 @@ def detail_lines(card: dict[str, Any]) -> list[str]:
         for key, words in TRAINED_WORDS.items()
         if trained.get(key)
     ]
-    lines += [f"**{words}**: {_said(card[key])}" for key, words in WORDS.items() if card.get(key)]
+    lines += [
+        f"**{words}**: {_said(card[key])}" for key, words in CARD_WORDS.items() if card.get(key)
+    ]
     if card.get("seconds"):
         lines.append(f"**It took**: {escaped(seconds(card['seconds']))}")
     if card.get("memory_mb"):
@@ -299,7 +249,6 @@ def detail_lines(card: dict[str, Any]) -> list[str]:
 
 
 def _said(value: Any) -> str:
-    """Nested values on one line, as text."""
     if isinstance(value, dict):
         return ", ".join(f"{escaped(str(name))} {_said(own)}" for name, own in value.items())
     if isinstance(value, list):
@@ -314,15 +263,14 @@ def _said(value: Any) -> str:
 VERSION_PAIR_PROBLEM = "retrain.pair.problem"
 
 
-def draw_pair(versions: Sequence[Version], active: str) -> None:
+def _draw_pair(versions: Sequence[Version], active: str) -> None:
     """The two that were chosen; first the newest beside the one that it was compared with."""
     cards = {version.id: version.card for version in versions}
     names = [*cards, SEED_VERSION]
-    newest = names[0]
     st.subheader("Side by side", anchor=False)
     left, right = st.columns(2)
     with left:
-        after = _chosen("version", "Version", names, newest)
+        after = _chosen("version", "Version", names, names[0])
     with right:
         usual = str(cards.get(after, {}).get("compared_with") or active)
         before = _chosen("beside", "Beside", names, usual)
@@ -330,21 +278,19 @@ def draw_pair(versions: Sequence[Version], active: str) -> None:
         st.caption("Choose two different ones.")
         return
     card = cards.get(after, {})
-    today = kept_result(_name(before, after))
+    today = kept_result(f"pair {before} {after}")
     if today is not None:
         st.caption(f"On all cases that were held out on {when(today.at)}.")
-        draw_figures(today.value, before, after, card.get("losses", []))
+        _draw_figures(today.value, before, after, card.get("losses", []))
     elif before == str(card.get("compared_with") or active) and card.get("holdout"):
         st.caption("On the cases that were held out when it was trained.")
-        draw_figures(card["holdout"], before, after, card.get("losses", []))
+        _draw_figures(card["holdout"], before, after, card.get("losses", []))
     _draw_compare(before, after, today)
     if card:
-        draw_details(after, card)
-
-
-def _name(before: str, after: str) -> str:
-    """Under which a comparison of today's is kept."""
-    return f"pair {before} {after}"
+        with st.expander(f"What {escaped(after)} was made of", icon=":material/badge:"):
+            st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
+            data = json.dumps(card, indent=1, ensure_ascii=False)
+            download("Model card (JSON)", data, f"{after}.card.json", "retrain.card")
 
 
 def _chosen(name: str, words: str, names: list[str], usual: str) -> str:
@@ -370,22 +316,17 @@ def choose_newest() -> None:
 
 
 def _draw_compare(before: str, after: str, today: KeptResult | None) -> None:
-    """The way to compare them anew, while that could say something else."""
     with state.open_store() as store:
         mark: Mark = (*store.changes.of_corrections(), *store.changes.of_holdout())
-    if today is None or today.mark != mark:
-        words = "Compare on the cases that are held out now"
-        if st.button(words, key="retrain.pair.compare", icon=":material/balance:"):
-            _compare(before, after, mark)
-            st.rerun()
+    words, key = "Compare on the cases that are held out now", "retrain.pair.compare"
+    is_old = today is None or today.mark != mark
+    if is_old and st.button(words, key=key, icon=":material/balance:"):
+        with problem_kept(VERSION_PAIR_PROBLEM):
+            with st.spinner("Asking both of them"), state.open_store() as store:
+                found: dict[str, Any] = compare(store, state.home(), before, after)
+            keep_result(f"pair {before} {after}", found, mark, time.time())
+        st.rerun()
     show_problem(VERSION_PAIR_PROBLEM)
-
-
-def _compare(before: str, after: str, mark: Mark) -> None:
-    with problem_kept(VERSION_PAIR_PROBLEM):
-        with st.spinner("Asking both of them"), state.open_store() as store:
-            found: dict[str, Any] = compare(store, state.home(), before, after)
-        keep_result(_name(before, after), found, mark, time.time())
 
 
 NEWEST = 5
@@ -416,12 +357,21 @@ def draw_versions() -> None:
         with st.expander(f"{len(versions) - NEWEST} older"):
             for version in versions[NEWEST:]:
                 _draw_version(version, active, version.id in worse, version.id in known)
-    _draw_seed(active)
-    draw_rescore(active)
+    with st.container(border=True):
+        told = "Ships with Counterpoint; never changes."
+        st.markdown(f"**{SEED_VERSION}**{_mark(active == SEED_VERSION)}  \n{told}")
+        if active != SEED_VERSION:
+            _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
+    _draw_rescore(active)
     if activations:
-        _draw_activations(activations)
+        with st.expander("Who activated what", icon=":material/history:"):
+            for item in activations:
+                reason = f": {escaped(item.reason)}" if item.reason else ""
+                st.markdown(
+                    f"{when(item.at)} · {escaped(item.by)} · {escaped(item.version_id)}{reason}"
+                )
     if versions:
-        draw_pair(versions, active)
+        _draw_pair(versions, active)
 
 
 def _draw_version(version: Version, active: str, worse: bool, was_active: bool) -> None:
@@ -440,27 +390,8 @@ def _draw_version(version: Version, active: str, worse: bool, was_active: bool) 
             _activation(version.id, words, needs_reason=worse)
 
 
-def _draw_seed(active: str) -> None:
-    with st.container(border=True):
-        st.markdown(
-            f"**{SEED_VERSION}**{_mark(active == SEED_VERSION)}  \n"
-            "Ships with Counterpoint; never changes."
-        )
-        if active != SEED_VERSION:
-            _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
-
-
 def _mark(is_active: bool) -> str:
     return " · :green-badge[active: new checks use it]" if is_active else ""
-
-
-def _draw_activations(activations: Sequence[Activation]) -> None:
-    with st.expander("Who activated what", icon=":material/history:"):
-        for item in activations:
-            reason = f": {escaped(item.reason)}" if item.reason else ""
-            st.markdown(
-                f"{when(item.at)} · {escaped(item.by)} · {escaped(item.version_id)}{reason}"
-            )
 
 
 def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
@@ -468,14 +399,8 @@ def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
     label = "Reason for activating it all the same" if needs_reason else "Reason (kept)"
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.text_input(label, key=f"{key}.reason")
-    right.button(
-        words,
-        key=key,
-        icon=":material/check_circle:",
-        on_click=_activate,
-        args=(version_id,),
-        width="stretch",
-    )
+    with right:
+        button(words, key, _activate, version_id, icon="check_circle", width="stretch")
 
 
 def _activate(version_id: str) -> None:
@@ -485,3 +410,59 @@ def _activate(version_id: str) -> None:
             person = state.person(store)
             activate(store, state.home(), version_id, by=person, reason=reason)
         st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")
+
+
+AGREED, OUTCOME = "retrain.rescore.go", "retrain.rescore.done"
+RESCORE_PROBLEM = "retrain.rescore.problem"
+A_SECOND = 100  # runs, roughly
+
+
+def _draw_rescore(active: str) -> None:
+    """The button, the work itself once somebody has agreed, and what came of it."""
+    if st.session_state.pop(AGREED, "") == active:
+        _score(active)
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    left.caption(WORDS["versions.draw_rescore"])
+    if right.button(
+        "Score old runs again", key="retrain.rescore", icon=":material/replay:", width="stretch"
+    ):
+        _ask(active)
+    show_problem(RESCORE_PROBLEM)
+    if outcome := st.session_state.pop(OUTCOME, ""):
+        st.success(outcome, icon=":material/check:")
+
+
+@st.dialog("Score old runs again")
+def _ask(active: str) -> None:
+    if st.session_state.get(AGREED):
+        st.rerun()  # a click in a dialog draws the dialog alone: close it, and begin
+    with state.open_store() as store:
+        waiting = len(waiting_runs(store, active))
+    if not waiting:
+        st.markdown(f"Every run's verdict is by **{escaped(active)}** already.")
+        return
+    runs = counted(waiting, "run")
+    st.markdown(
+        f"**{runs}** of all projects would get a verdict by "
+        f"**{escaped(active)}**, in about {max(1, round(waiting / A_SECOND))} s. History and the "
+        "runs then show the new one, with who asked for it; on Calibration they count for it and "
+        "no longer for the version before."
+    )
+    button(f"Score {runs}", "retrain.rescore.agree", ask, AGREED, active, type="primary")
+
+
+def _score(active: str) -> None:
+    """Score them; whoever leaves the page meanwhile finds the rest still waiting."""
+    bar = st.progress(0.0, text="Looking for runs")
+
+    def told(done: int, all_: int) -> None:
+        bar.progress(done / all_, f"Run {done:,} of {all_:,}")
+
+    with problem_kept(RESCORE_PROBLEM):
+        with state.open_store() as store:
+            found = rescore(store, state.home(), active, by=state.person(store), done=told)
+        st.session_state[OUTCOME] = (
+            f"{counted(found.runs, 'run')} scored again by {escaped(active)}; "
+            f"{found.changed:,} got another label."
+        )
+    bar.empty()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,7 @@ import streamlit as st
 from components.app import state
 from components.widgets.controls import table
 from components.widgets.wording import LABEL_WORDS, counted
-from core.review.agreement import (
-    FEWEST,
-    Answers,
-    Figure,
-    Marks,
-    characters,
-    cohen_of,
-    f1_of,
-    fleiss_kappa,
-    krippendorff_alpha,
-    of_counts,
-    pair_of,
-    raw_agreement,
-    span_alpha,
-)
-from core.review.agreement import counted as label_counts
+from core.review import agreement as stats
 from core.schema.records import Label
 from core.schema.reviews import Correction
 from core.store import open_store
@@ -41,62 +25,64 @@ MOST_KEPT = 8  # projects
 Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Tables:
-    """All figures as they are drawn; `judged` answers were given beside a verdict."""
-
-    together: Rows
-    pairs: Rows
-    machine: Rows
-    confusion: Rows
-    agents: Rows
-    judged: int
-    overturned: int
+def between(
+    value: float, low: float | None, high: float | None, digits: int = 2, sign: str = ""
+) -> str:
+    """“0.61 (0.40 to 0.79)”; of a figure without an interval the value alone."""
+    form = f"{sign}.{digits}f"
+    return f"{value:{form}}" + ("" if low is None else f" ({low:{form}} to {high:{form}})")
 
 
 def draw_agreement() -> None:
     """All figures over the project at hand."""
     with state.open_store() as store:
-        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
-        tables = _tables(str(state.home()), state.project(store).id, mark)
-    if tables is None:
+        project_id = state.project(store).id
+    found = _tables(str(state.home()), project_id, state.answers_mark())
+    if found is None:
         st.info("Nobody has said anything yet: what people save on Review and on runs counts here.")
         return
+    together, pairs, machine, confusion, agents, judged, overturned = found
     st.subheader("Together", anchor=False)
-    if not tables.together:
+    if not together:
         st.caption("No item has answers of two people yet.")
-    _table(tables.together, "agreement.together")
-    _table(tables.pairs, "agreement.pairs", "In pairs")
-    if tables.judged:
+    _table(together, "agreement.together")
+    _table(pairs, "agreement.pairs", "In pairs")
+    if judged:
         st.subheader("People and the machine", anchor=False)
-        judged = counted(tables.judged, "answer")
-        st.markdown(f"The machine was overturned in **{tables.overturned} of {judged}**.")
-    _table(tables.machine, "agreement.machine")
-    _table(tables.confusion, "agreement.confusion")
-    _table(tables.agents, "agreement.agents", "People and each agent")
+        of_all = counted(judged, "answer")
+        st.markdown(f"The machine was overturned in **{overturned} of {of_all}**.")
+    _table(machine, "agreement.machine")
+    _table(confusion, "agreement.confusion")
+    _table(agents, "agreement.agents", "People and each agent")
     st.caption(
         "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
-        f"Below {FEWEST} items a figure says little."
+        f"Below {stats.FEWEST} items a figure says little."
     )
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
-def _tables(home: str, project_id: str, mark: Mark) -> Tables | None:
-    """The figures, kept until somebody says something; None where nobody has yet."""
+def _tables(
+    home: str, project_id: str, mark: Mark
+) -> tuple[Rows, Rows, Rows, Rows, Rows, int, int] | None:
+    """The figures, kept until somebody says something; None where nobody has yet.
+
+    At the end: how many answers were given beside a verdict, and how many of these overturned it.
+    """
     with open_store(Path(home)) as store:
         said = store.corrections.newest_by_person(project_id)
         stances = store.queue_lists.stances(project_id)
-        lengths = {
-            case_id: len(case.response)
-            for case_id in {c.case_id for c in said}
-            if (case := store.cases.get(case_id)) is not None
-        }
+        cases = {case_id: store.cases.get(case_id) for case_id in {c.case_id for c in said}}
     if not said:
         return None
+    lengths = {case_id: len(case.response) for case_id, case in cases.items() if case is not None}
     people = sorted({c.author for c in said})[:MOST_PEOPLE]
-    answers, marks = answers_of(said), marks_of(said)
+    answers: dict[str, dict[str, str]] = defaultdict(dict)  # by case and person
+    marks: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
+    for one in said:
+        answers[one.case_id][one.author] = one.label
+        marks[one.case_id][one.author] = [(span.start, span.end) for span in one.spans]
     judged = [c for c in said if c.machine_label is not None]
-    return Tables(
+    return (
         _together(answers, marks, lengths),
         _pairs(people, answers, marks, lengths),
         _against_machine(people, judged),
@@ -107,48 +93,37 @@ def _tables(home: str, project_id: str, mark: Mark) -> Tables | None:
     )
 
 
-def answers_of(said: Sequence[Correction]) -> dict[str, dict[str, str]]:
-    """Labels by case and person."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for correction in said:
-        found[correction.case_id][correction.author] = correction.label
-    return found
-
-
-def marks_of(said: Sequence[Correction]) -> dict[str, dict[str, list[tuple[int, int]]]]:
-    """Marked stretches by case and person; none where a person marked nothing."""
-    found: dict[str, dict[str, list[tuple[int, int]]]] = defaultdict(dict)
-    for c in said:
-        found[c.case_id][c.author] = [(span.start, span.end) for span in c.spans]
-    return found
-
-
-def _together(answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
-    counts = label_counts(answers)
+def _together(answers: stats.Answers, marks: stats.Marks, lengths: dict[str, int]) -> Rows:
+    counts = stats.counted(answers)
     if not len(counts):
         return []
     rows = [
-        ("Labels: same answer", of_counts(counts, raw_agreement)),
-        ("Labels: Krippendorff's alpha", of_counts(counts, krippendorff_alpha)),
-        ("Labels: Fleiss' kappa", of_counts(counts, fleiss_kappa)),
-        ("Marked characters: Krippendorff's alpha", span_alpha(characters(marks, lengths))),
+        ("Labels: same answer", stats.of_counts(counts, stats.raw_agreement)),
+        ("Labels: Krippendorff's alpha", stats.of_counts(counts, stats.krippendorff_alpha)),
+        ("Labels: Fleiss' kappa", stats.of_counts(counts, stats.fleiss_kappa)),
+        (
+            "Marked characters: Krippendorff's alpha",
+            stats.span_alpha(stats.characters(marks, lengths)),
+        ),
     ]
-    return [{"": words, **_cells(figure)} for words, figure in rows]
+    return [{"": words, "Agreement": _words(figure), "Items": figure.n} for words, figure in rows]
 
 
-def _pairs(people: Sequence[str], answers: Answers, marks: Marks, lengths: dict[str, int]) -> Rows:
+def _pairs(
+    people: Sequence[str], answers: stats.Answers, marks: stats.Marks, lengths: dict[str, int]
+) -> Rows:
     rows: Rows = []
     for one, other in itertools.combinations(people, 2):
-        first, second = pair_of(answers, one, other)
+        first, second = stats.pair_of(answers, one, other)
         if first:
             same = sum(a == b for a, b in zip(first, second, strict=True))
-            kappa = cohen_of(answers, one, other)
+            kappa = stats.cohen_of(answers, one, other)
             rows.append(
                 {
                     "People": f"{one} · {other}",
                     "Same answer": f"{same} of {len(first)}",
                     "Cohen's kappa": _words(kappa),
-                    "F1 of marked characters": _words(f1_of(marks, lengths, one, other)),
+                    "F1 of marked characters": _words(stats.f1_of(marks, lengths, one, other)),
                 }
             )
     return rows
@@ -165,7 +140,7 @@ def _against_machine(people: Sequence[str], judged: Sequence[Correction]) -> Row
                 {
                     "Person": person,
                     "Same answer": f"{same} of {len(own)}",
-                    "Cohen's kappa": _words(cohen_of(both, person, MACHINE)),
+                    "Cohen's kappa": _words(stats.cohen_of(both, person, MACHINE)),
                     "Answered blind": sum(c.is_blind for c in own),
                 }
             )
@@ -194,23 +169,20 @@ def _against_agents(
             "Agent": agent,
             "Same answer": f"{sum(a == b for a, b in own)} of {len(own)}",
             "Cohen's kappa": _words(
-                cohen_of({str(n): {"": a, agent: b} for n, (a, b) in enumerate(own)}, "", agent)
+                stats.cohen_of(
+                    {str(n): {"": a, agent: b} for n, (a, b) in enumerate(own)}, "", agent
+                )
             ),
         }
         for agent, own in sorted(pairs.items())
     ]
 
 
-def _cells(figure: Figure) -> dict[str, Any]:
-    return {"Agreement": _words(figure), "Items": figure.n}
-
-
-def _words(figure: Figure) -> str:
-    """“0.61 (0.40 to 0.79)”, with a remark where there are too few items."""
+def _words(figure: stats.Figure) -> str:
     if figure.value is None:
         return "not defined" if figure.n else "–"
-    between = "" if figure.low is None else f" ({figure.low:.2f} to {figure.high:.2f})"
-    return f"{figure.value:.2f}{between}" + (", too few to say" if figure.is_thin else "")
+    told = between(figure.value, figure.low, figure.high)
+    return told + (", too few to say" if figure.is_thin else "")
 
 
 def _table(rows: Rows, key: str, title: str = "") -> None:

@@ -1,8 +1,4 @@
-"""Calibration: what verdicts at each level were worth, and the error rate that a project bears.
-
-Records are counted in the background and kept: where much was said that takes seconds, and a page
-then goes without for once.
-"""
+"""Calibration: what verdicts at each level were worth, and the error rate that a project bears."""
 
 from __future__ import annotations
 
@@ -18,37 +14,13 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from components.app import state
+from components.measure import WORDS
 from components.run.verdict import NO_PAST, Past
 from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, percent, roster_words, when
-from core.learning import track_record
-from core.learning.track_record import (
-    EDGES,
-    FEWEST,
-    RATES,
-    Point,
-    Record,
-    Share,
-    Standing,
-    area,
-    bands,
-    curve,
-    fewest_for,
-    fit,
-    limit_of,
-    renewed,
-    share_of,
-)
-from core.review.queue_ranking import (
-    HIGHEST,
-    KIND,
-    LOWEST,
-    Limit,
-    Policy,
-    policy_of,
-    require_rate,
-)
+from core.learning import track_record as past
+from core.review.queue_ranking import HIGHEST, KIND, LOWEST, Limit, Policy, policy_of, require_rate
 from core.schema.progress import Progress
 from core.schema.records import Project, Run, Verdict
 from core.store import Store, open_store
@@ -60,7 +32,7 @@ SHADE = "rgba(2, 132, 199, 0.16)"  # of SUPPORTED; shows on the light and on the
 FEWEST_DRAWN = 10  # answered verdicts below which an error rate only jumps about
 
 
-def level_figure(levels: Sequence[tuple[float, Share]]) -> go.Figure:
+def level_figure(levels: Sequence[tuple[float, past.Share]]) -> go.Figure:
     """(mean confidence, how many were right) of each level; a calibrated one lies on the line."""
     ends = [share.interval for _, share in levels]
     values = [share.value for _, share in levels]
@@ -94,11 +66,10 @@ def level_figure(levels: Sequence[tuple[float, Share]]) -> go.Figure:
     return plain(figure, height=360)
 
 
-def risk_figure(points: Sequence[Point], wanted: float | None, chosen: Point | None) -> go.Figure:
-    """The error rate for each share of verdicts answered, the surest first; `chosen` is in use.
-
-    The dotted line is what answering in a random order gives: the error rate of all.
-    """
+def risk_figure(
+    points: Sequence[past.Point], wanted: float | None, chosen: past.Point | None
+) -> go.Figure:
+    """The error rate for each share of verdicts answered, the surest first; `chosen` is in use."""
     drawn = [point for point in points if point.wrong.n >= FEWEST_DRAWN] or list(points[-1:])
     x = [point.answered for point in drawn]
     rates = [point.wrong.value for point in drawn]
@@ -140,8 +111,8 @@ Key = tuple[str, str]  # a home, a project
 class _Kept:
     """Records by home and project, and those that are being counted."""
 
-    records: dict[Key, Record] = field(default_factory=dict)
-    counting: dict[Key, Future[Record]] = field(default_factory=dict)
+    records: dict[Key, past.Record] = field(default_factory=dict)
+    counting: dict[Key, Future[past.Record]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "record"))
 
@@ -151,38 +122,34 @@ def _kept() -> _Kept:
     return _Kept()
 
 
-def record_of(store: Store, project_id: str, wait: float | None = None) -> Record | None:
-    """The project's record as of now; None where counting it takes longer than `wait` seconds.
-
-    Where another version has become active, the one from before is given meanwhile.
-    """
+def _record_of(store: Store, project_id: str, wait: float | None = None) -> past.Record | None:
+    """The project's record as of now; None where counting it takes longer than `wait` seconds."""
     kept, key = _kept(), (str(state.home()), project_id)
     before = kept.records.get(key)
-    now = renewed(store, project_id, before) if before is not None else None
+    now = past.renewed(store, project_id, before) if before is not None else None
     found = now or _counted(kept, key, wait) or before
     if found is not None:
         kept.records[key] = found
     return found
 
 
-def _counted(kept: _Kept, key: Key, wait: float | None) -> Record | None:
+def _counted(kept: _Kept, key: Key, wait: float | None) -> past.Record | None:
     with kept.lock:
         future = kept.counting.get(key)
         if future is None:
             future = kept.counting[key] = kept.worker.submit(_count, *key)
     try:
-        found = future.result(wait)
+        return future.result(wait)
     except TimeoutError:
         return None
     finally:
         if future.done():
             kept.counting.pop(key, None)
-    return found
 
 
-def _count(home: str, project_id: str) -> Record:
+def _count(home: str, project_id: str) -> past.Record:
     with open_store(Path(home)) as store:
-        return track_record.counted(store, project_id)
+        return past.counted(store, project_id)
 
 
 def past_of(run: Run, progress: Progress) -> Past:
@@ -192,20 +159,19 @@ def past_of(run: Run, progress: Progress) -> Past:
         return NO_PAST
     with state.open_store() as store:
         policy = policy_of(store, store.projects.get(run.project_id))
-        record = record_of(store, run.project_id, WAIT_SECONDS)
+        record = _record_of(store, run.project_id, WAIT_SECONDS)
     version = progress.classifier or run.plan.classifier or SEED_VERSION
     roster = run.plan.roster
-    people = people_words(policy, version, roster, verdict.confidence)
+    people = _people_words(policy, version, roster, verdict.confidence)
     if record is None:
         return Past(for_people=people)
     by_tool = progress.judgement is not None and bool(progress.judgement.by_tool)
     standing = record.standing(version, roster, verdict.label, verdict.confidence, by_tool=by_tool)
-    how = how_words(standing, version, roster, by_tool=by_tool)
-    return Past(standing_words(standing, verdict), how, standing.share is not None, people)
+    how = _how_words(standing, version, roster, by_tool=by_tool)
+    return Past(_standing_words(standing, verdict), how, standing.share is not None, people)
 
 
-def standing_words(standing: Standing, verdict: Verdict) -> str:
-    """How often verdicts like this one were right; "" where nobody has looked at any."""
+def _standing_words(standing: past.Standing, verdict: Verdict) -> str:
     share = standing.share
     if share is None:
         if not standing.looked_at:
@@ -223,8 +189,7 @@ def standing_words(standing: Standing, verdict: Verdict) -> str:
     )
 
 
-def how_words(standing: Standing, version: str, roster: str, *, by_tool: bool = False) -> str:
-    """What was counted, for whoever wants to know."""
+def _how_words(standing: past.Standing, version: str, roster: str, *, by_tool: bool = False) -> str:
     if not standing.looked_at:
         return ""
     who = "that a tool decided" if by_tool else f"by “{roster_words(roster, short=True)}”"
@@ -241,7 +206,7 @@ def how_words(standing: Standing, version: str, roster: str, *, by_tool: bool = 
     )
 
 
-def people_words(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
+def _people_words(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
     """Why people must decide; "" where the project answers by itself, or has not said."""
     if policy is None:
         return ""
@@ -259,49 +224,21 @@ def people_words(policy: Policy | None, version: str, roster: str, confidence: f
     )
 
 
-HELP = (
-    "How many of the verdicts that nobody looks at may be wrong. A limit on confidence is then "
-    "fitted on people's answers, so that there are no more with 90% certainty; verdicts below it "
-    "are marked for people to decide and come first on Review. Empty: nothing is marked."
-)
-
-
 def draw_error_rate(project: Project, key: str) -> float | None:
     """The field, in percent; its value as a share, None where it is empty."""
     percent = st.number_input(
         "Wanted error rate (%)",
         100 * LOWEST, 100 * HIGHEST,
         None if project.error_rate is None else round(100 * project.error_rate, 2),
-        step=0.5, format="%.1f", key=key, placeholder="none", help=HELP,
+        step=0.5, format="%.1f", key=key, placeholder="none", help=WORDS["calibration.help"],
     )  # fmt: skip
     return None if percent is None else round(percent / 100.0, 6)
 
 
 def refit(store: Store, project: Project) -> None:
     """Fit the project's limit anew; call it outside of a transaction."""
-    known = None if project.error_rate is None else record_of(store, project.id)
-    fit(store, project, state.person(store), time.time(), known)
-
-
-def draw_control(project: Project, *, is_lead: bool) -> None:
-    """The rate with its button; only leads may change it."""
-    key = f"confidence.{project.id}.rate"
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    with left:
-        draw_error_rate(project, key)
-    with right:
-        button(
-            "Save and fit the limit",
-            "confidence.fit",
-            _save,
-            project.id,
-            key,
-            icon="tune",
-            type="primary",
-            disabled=not is_lead,
-            help=None if is_lead else "Only leads of this project may do that.",
-        )
-    show_problem("confidence.problem")
+    known = None if project.error_rate is None else _record_of(store, project.id)
+    past.fit(store, project, state.person(store), time.time(), known)
 
 
 def _save(project_id: str, key: str) -> None:
@@ -325,12 +262,21 @@ def _save(project_id: str, key: str) -> None:
         st.toast("Saved: no rate is wanted." if policy is None else f"Saved: {words}.")
 
 
-def draw_rates(
+def _draw_rates(
     project: Project, policy: Policy | None, limits: Sequence[tuple[float, Limit]], *, is_lead: bool
 ) -> None:
-    """The control, and what each of some rates would mean; `limits` are those of the rates."""
     st.subheader("What this project answers by itself", anchor=False)
-    draw_control(project, is_lead=is_lead)
+    key = f"confidence.{project.id}.rate"
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    with left:
+        draw_error_rate(project, key)
+    with right:
+        button(
+            "Save and fit the limit", "confidence.fit", _save, project.id, key,
+            icon="tune", type="primary", disabled=not is_lead,
+            help=None if is_lead else "Only leads of this project may do that.",
+        )  # fmt: skip
+    show_problem("confidence.problem")
     if policy is not None and policy.problem:
         st.error(escaped(policy.problem), icon=":material/error:")
     if not limits:
@@ -354,31 +300,28 @@ def _row(rate: float, limit: Limit) -> dict[str, Any]:
         "Answered": f"{answered}%",
         "To people": f"{100 - answered}%",
         "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
-        "Why none": why_words(rate, limit),
+        "Why none": _why_words(rate, limit),
     }
 
 
-def why_words(rate: float, limit: Limit) -> str:
+def _why_words(rate: float, limit: Limit) -> str:
     """Why none is answered at that rate; "" where something is."""
     if limit.threshold is not None:
         return ""
-    fewest = fewest_for(rate)
+    fewest = past.fewest_for(rate)
     if limit.n < fewest:
         return f"{fewest} are needed, if none is wrong"
     return "too many wrong to promise it"
 
 
-def draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
+def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
     """The limit that counts, and whether more is known by now; `n` could be fitted on today."""
     if limit is None:
-        st.markdown(
-            "**In use: nothing is answered by itself**: no limit was fitted yet at this rate for "
-            "these verdicts. Save and fit it."
-        )
+        st.markdown(WORDS["calibration.draw_in_use"])
         return
     fitted = f"fitted {escaped(since)} on {counted(limit.n, 'verdict')} looked at"
     if limit.threshold is None:
-        why = why_words(wanted, limit)
+        why = _why_words(wanted, limit)
         st.markdown(f"**In use: nothing is answered by itself** ({fitted}): {why}.")
     else:
         answered = round(100 * limit.answered / limit.n)
@@ -399,13 +342,13 @@ MOST_KEPT = 8
 class Figures:
     """All that is drawn of verdicts of one version and roster."""
 
-    right: Share
-    frequent: Share
+    right: past.Share
+    frequent: past.Share
     drawn: int
     table: list[dict[str, Any]]
-    levels: list[tuple[float, Share]]
-    points: list[Point]
-    area: float
+    levels: list[tuple[float, past.Share]]
+    points: list[past.Point]
+    mean_error: float
     limits: list[tuple[float, Limit]]
 
 
@@ -415,33 +358,29 @@ def draw_confidence() -> None:
         project = state.project(store)
         role = store.projects.role_of(project.id, state.person(store))
         with st.spinner("Counting over all answers"):
-            record = record_of(store, project.id)
+            record = _record_of(store, project.id)
         policy = policy_of(store, project)
         chosen = store.learned.choices(KIND, project.id) if policy and policy.limits else []
         active = store.versions.active()
     if record is None or not record.groups:
-        st.info(
-            "Nobody has answered a verdict with a probability yet: what people save on Review and "
-            "on runs counts here."
-        )
-        draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
+        st.info(WORDS["calibration.draw_confidence"])
+        _draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
         return
     group = _draw_choice(record, (active, project.roster))
     marks = (record.corrections, record.golds, record.ended, record.runs, record.scores)
-    rates = tuple(sorted({*RATES, *([project.error_rate] if project.error_rate else [])}))
+    rates = tuple(sorted({*past.RATES, *([project.error_rate] if project.error_rate else [])}))
     home = str(state.home())
     figures = _figures(home, project.id, marks, group, rates, record.groups[group])
     _draw_past(figures)
     limit = policy.limit(*group) if policy else None
     _draw_plots(figures, project.error_rate, limit)
-    draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
+    _draw_rates(project, policy, figures.limits, is_lead=role in ("lead", "admin"))
     if policy is not None:
         since = f"{when(chosen[0].at)} by {chosen[0].by}" if chosen else ""
-        draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
+        _draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
 
 
-def _draw_choice(record: Record, usual: tuple[str, str]) -> tuple[str, str]:
-    """Whose verdicts: of which version with which roster; those of new checks to begin with."""
+def _draw_choice(record: past.Record, usual: tuple[str, str]) -> tuple[str, str]:
     groups = list(record.groups)
     if len(groups) == 1:
         return groups[0]
@@ -454,8 +393,7 @@ def _draw_choice(record: Record, usual: tuple[str, str]) -> tuple[str, str]:
             f"({counted(len(record.groups[group]), 'verdict')})"
         ),
         key="confidence.group",
-        help="A probability by another classifier, or over another roster's debates, is worth "
-        "something else.",
+        help=WORDS["calibration.draw_choice"],
     )
 
 
@@ -468,74 +406,56 @@ def _figures(
     rates: tuple[float, ...],
     _verdicts: Sequence[Answered],
 ) -> Figures:
-    """Kept until somebody says something more."""
     by_label = [
         sum(one.answer == label for one in _verdicts) for label in ("supported", "hallucinated")
     ]
-    filled = [band for band in bands(_verdicts) if band]
+    filled = [band for band in past.bands(_verdicts) if band]
     return Figures(
-        share_of(_verdicts),
-        Share(max(by_label), len(_verdicts)),
+        past.share_of(_verdicts),
+        past.Share(max(by_label), len(_verdicts)),
         sum(one.is_random for one in _verdicts),
-        [_confidence_row(n, band) for n, band in enumerate(bands(_verdicts))],
-        [(sum(one.confidence for one in band) / len(band), share_of(band)) for band in filled],
-        curve(_verdicts),
-        area(_verdicts),
-        [(rate, limit_of(_verdicts, rate)) for rate in rates],
+        [_confidence_row(n, band) for n, band in enumerate(past.bands(_verdicts))],
+        [(sum(one.confidence for one in band) / len(band), past.share_of(band)) for band in filled],
+        past.curve(_verdicts),
+        past.area(_verdicts),
+        [(rate, past.limit_of(_verdicts, rate)) for rate in rates],
     )
 
 
 def _confidence_row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
-    share = share_of(band)
+    share = past.share_of(band)
     low, high = share.interval
     few = "too few to say" if share.n else "–"
     row: dict[str, Any] = {
-        "Confidence": f"{100 * EDGES[number]:.0f} to {100 * EDGES[number + 1]:.0f}%",
+        "Confidence": f"{100 * past.EDGES[number]:.0f} to {100 * past.EDGES[number + 1]:.0f}%",
         "Looked at": share.n,
-        "Right": percent(share.value) if share.n >= FEWEST else few,
-        "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= FEWEST else "",
+        "Right": percent(share.value) if share.n >= past.FEWEST else few,
+        "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= past.FEWEST else "",
     }
     for label in ("hallucinated", "supported"):
-        own = share_of(one for one in band if one.label == label)
+        own = past.share_of(one for one in band if one.label == label)
         row[f"Right of “{label}”"] = f"{own.right} of {own.n}"
     row["Drawn at random"] = sum(one.is_random for one in band)
     return row
 
 
 def _draw_past(figures: Figures) -> None:
-    """How many verdicts there are to go by, and how often they were right, by level."""
-    right, low_high = figures.right, figures.right.interval
-    one, two, three = st.columns(3)
-    one.metric(
-        "Verdicts looked at",
-        f"{right.n:,}",
-        f"{figures.drawn:,} of them drawn at random",
-        delta_color="off",
-        delta_arrow="off",
-        help="With a probability, on cases that somebody answered or settled; each text once, and "
-        "none that the classifier was trained on. People look at unsure cases first: those drawn "
-        "at random, or with an answer that was known before, tell most about all the rest.",
-    )
-    two.metric(
-        "Right",
-        percent(right.value),
-        f"between {100 * low_high[0]:.0f} and {100 * low_high[1]:.0f}%",
-        delta_color="off",
-        delta_arrow="off",
-    )
-    three.metric(
-        "Always saying the more frequent label",
-        percent(figures.frequent.value),
-        f"{figures.frequent.right} of {figures.frequent.n}",
-        delta_color="off",
-        delta_arrow="off",
-        help="What one would have without any check.",
-    )
+    right, (low, high) = figures.right, figures.right.interval
+    cells = (
+        ("Verdicts looked at", f"{right.n:,}", f"{figures.drawn:,} of them drawn at random",
+         WORDS["calibration.draw_past"]),
+        ("Right", percent(right.value), f"between {100 * low:.0f} and {100 * high:.0f}%", None),
+        ("Always saying the more frequent label", percent(figures.frequent.value),
+         f"{figures.frequent.right} of {figures.frequent.n}",
+         "What one would have without any check."),
+    )  # fmt: skip
+    for column, (label, value, told, words) in zip(st.columns(3), cells, strict=True):
+        column.metric(label, value, told, delta_color="off", delta_arrow="off", help=words)
     st.subheader("By level", anchor=False)
     table(figures.table, "confidence.levels")
     st.caption(
-        f"“Between”: where the true share lies 95 times in 100. Below {FEWEST} verdicts a share "
-        "says little."
+        f"“Between”: where the true share lies 95 times in 100. Below {past.FEWEST} verdicts a "
+        "share says little."
     )
 
 
@@ -550,11 +470,12 @@ def _draw_plots(figures: Figures, wanted: float | None, limit: Limit | None) -> 
     chosen = None
     if limit is not None and limit.threshold is not None:
         share = limit.answered / limit.n
-        chosen = Point(limit.threshold, share, Share(limit.wrong, limit.answered))
+        chosen = past.Point(limit.threshold, share, past.Share(limit.wrong, limit.answered))
     figure = risk_figure(figures.points, wanted, chosen)
     right.plotly_chart(figure, key="confidence.risk", width="stretch")
     everything = 1.0 - figures.right.value
     right.caption(
-        f"Mean error over all shares answered: {100 * figures.area:.1f}% with the surest first, "
-        f"{100 * everything:.1f}% in a random order (n={figures.right.n}; area under the curve)."
+        f"Mean error over all shares answered: {100 * figures.mean_error:.1f}% with the surest "
+        f"first, {100 * everything:.1f}% in a random order (n={figures.right.n}; area under the "
+        "curve)."
     )

@@ -1,35 +1,25 @@
-"""Reliability: weights of agents learned from answers, and pairs that make up for each other.
-
-Source: ColMAD 2.1 (pairs), SC-MAKS 3.5 (weights of answers).
-"""
+"""Reliability: learned weights (SC-MAKS 3.5), pairs that make up for each other (ColMAD 2.1)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from components.app import state
+from components.measure import WORDS
+from components.measure.agreement import between
 from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_figure
-from components.widgets.controls import show_problem, table
+from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, when
-from core.learning.consensus import Weights
+from core.learning import learned_consensus as consensus
 from core.learning.debate_worth import Worth, worth
-from core.learning.learned_consensus import (
-    KIND,
-    adapt,
-    choose,
-    counts_for,
-    learn,
-    missing,
-    policy_words,
-    weights_in,
-)
-from core.learning.reasoning import MOST_RUNS, Agent, Known, Row, rows_of, words_of
+from core.learning.reasoning import Agent, Known, Row, rows_of, words_of
 from core.learning.reliability import (
     FEWEST,
     KINDS,
@@ -43,73 +33,47 @@ from core.learning.reliability import (
     table_of,
     voices_once,
 )
-from core.runtime.errors import ConfigError, ReviewError
-from core.store import Store, open_store
+from core.runtime.errors import ConfigError
+from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import NONE, Choice, Learned, read_body
 
 PROBLEM = "reliability.problem"
 
 
-def draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_lead: bool) -> None:
-    """What is in use, and for a lead the way to the newest weights and back to none."""
-    if in_use is None:
-        st.markdown("**No weights are in use.**")
-    else:
-        st.markdown(f"**In use: the weights of {when(in_use.at)}.**")
+def _draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_lead: bool) -> None:
+    told = f"In use: the weights of {when(in_use.at)}." if in_use else "No weights are in use."
+    st.markdown(f"**{told}**")
     if not is_lead:
         st.caption("A lead takes weights into use.")
         return
     st.text_input("Reason", key="reliability.reason", max_chars=400)
-    row = st.container(horizontal=True)
-    if in_use is None or in_use.number != newest.number:
-        row.button(
-            "Use these weights",
-            key="reliability.use",
-            icon=":material/check_circle:",
-            on_click=_choose,
-            args=(project_id, newest.number),
-        )
-    if in_use is not None:
-        row.button(
-            "Use no weights",
-            key="reliability.back",
-            icon=":material/undo:",
-            on_click=_choose,
-            args=(project_id, NONE),
-        )
+    with st.container(horizontal=True):
+        for words, name, icon, number, is_offered in (
+            ("Use these weights", "use", "check_circle", newest.number,
+             in_use is None or in_use.number != newest.number),
+            ("Use no weights", "back", "undo", NONE, in_use is not None),
+        ):  # fmt: skip
+            if is_offered:
+                button(words, f"reliability.{name}", _choose, project_id, number, icon=icon)
 
 
 def _choose(project_id: str, number: int) -> None:
     reason = str(st.session_state.get("reliability.reason") or "")
-    is_done = write(
-        lambda store, by: choose(store, project_id, number, by=by, reason=reason, now=time.time())
-    )
-    if is_done:
+    with problem_kept(PROBLEM):
+        with state.open_store() as store:
+            by = state.person(store)
+            consensus.choose(store, project_id, number, by=by, reason=reason, now=time.time())
         st.session_state["reliability.reason"] = ""
 
 
-def draw_choices(choices: list[Choice]) -> None:
-    """Every change of what is in use, newest first."""
-    if not choices:
-        return
-    with st.expander("Who took which weights into use"):
-        for choice in choices:
-            what = f"weights {choice.number}" if choice.number != NONE else "no weights"
-            st.markdown(
-                f"{when(choice.at)} · {escaped(choice.by)} · {what}: {escaped(choice.reason)}"
-            )
-
-
-def write(work: Callable[[Store, str], object]) -> bool:
-    """What only a lead may do; a refusal is shown."""
-    try:
-        with state.open_store() as store:
-            work(store, state.person(store))
-    except ReviewError as error:
-        st.session_state[PROBLEM] = str(error)
-        return False
-    return True
+def _draw_choices(choices: list[Choice]) -> None:
+    if choices:
+        with st.expander("Who took which weights into use"):
+            for choice in choices:
+                what = f"weights {choice.number}" if choice.number != NONE else "no weights"
+                words = f"{escaped(choice.by)} · {what}: {escaped(choice.reason)}"
+                st.markdown(f"{when(choice.at)} · {words}")
 
 
 MOST_KEPT = 4  # projects
@@ -118,7 +82,7 @@ MOST_PAIRED = 12  # agents in the heat map: those with the most cases
 
 @dataclass(frozen=True)
 class Figures:
-    """All that is drawn. `cases` are those that people decided; `is_cut`: only the newest runs."""
+    """All that is drawn; `table` has the decided cases, equal ones once."""
 
     rows: tuple[Row, ...]
     table: Table
@@ -129,23 +93,12 @@ class Figures:
     pairs: tuple[Pair, ...]
     worth: Worth | None
 
-    @property
-    def cases(self) -> int:
-        """How many decided cases are counted, equal ones once."""
-        return len(self.table.rows)
-
-    @property
-    def is_cut(self) -> bool:
-        """There may be older runs that were not looked at."""
-        return len(self.rows) == MOST_RUNS
-
 
 def figures() -> tuple[str, Figures]:
     """The project at hand and its figures as of now."""
     with state.open_store() as store:
-        mark = (*store.changes.of_corrections(), *store.changes.of_runs())
         project_id = state.project(store).id
-    return project_id, _figures(str(state.home()), project_id, mark)
+    return project_id, _figures(str(state.home()), project_id, state.answers_mark())
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
@@ -156,7 +109,6 @@ def _known(home: str, project_id: str) -> Known:
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what agents said")
 def _figures(home: str, project_id: str, mark: Mark) -> Figures:
-    """Kept until somebody says something or a run ends."""
     with open_store(Path(home)) as store:
         rows = rows_of(store, project_id, _known(home, project_id))
     table = voices_once(table_of(rows))
@@ -175,48 +127,30 @@ def _figures(home: str, project_id: str, mark: Mark) -> Figures:
     )
 
 
-def shown_names(agents: Sequence[Agent]) -> dict[str, str]:
-    """Names on screen by key."""
+def _shown_names(agents: Sequence[Agent]) -> dict[str, str]:
     return {agent.key: words for agent, words in words_of(agents).items()}
 
 
-METHOD_WORDS = {
-    "uniform": "All alike",
-    "record": "By record",
-    "logistic": "Logistic",
-    "policy": "Policy (PPO)",
-    "always": "Always the same answer",
-}
-METHOD_HELP = (
-    "By record: an agent weighs as much as its past answers were right. Logistic: agents that err "
-    "together share their weight. Policy: a small network weighs each answer by how it fared in "
-    "the debate; PPO trained it on a reward model of people's answers and ratings (SC-MAKS 3.5). "
-    "Always the same answer: hallucinated, or for log loss the share that is."
-)
-FIGURES = {
-    "log_loss": "Log loss",
-    "auroc": "AUROC",
-    "balanced_accuracy": "Balanced accuracy",
-    "f1": "F1",
-    "f2": "F2",
-}
-READ = ("lacking",)
+METHOD_WORDS: dict[str, str] = WORDS["reliability_agents.method_words"]
+FIGURES: dict[str, str] = WORDS["reliability_agents.figures"]
 WITH_ANSWERS = ("weights", "compared", "mean_weights")
 
 
-def draw_learning(
+def _draw_learning(
     project_id: str, found: Figures, newest: Learned | None, *, is_lead: bool
 ) -> None:
     """The buttons: learn all weights, with a policy where it can be trained; go on with one."""
-    words = policy_words()
+    if lacking := consensus.missing(found.rows):
+        st.info(f"Weights can be learned after {lacking}.", icon=":material/info:")
+        return
+    words = consensus.policy_words()
     row = st.container(horizontal=True, vertical_alignment="center")
-    pressed = row.button(
+    learns = row.button(
         "Learn weights",
         key="reliability.learn",
         icon=":material/balance:",
         disabled=not is_lead,
-        help="Compares the weightings on five folds of cases and keeps the one that is proposed. "
-        "Takes some seconds, with a policy about a minute. Leads only.",
+        help=WORDS["reliability_agents.draw_learning"],
     )
     with_policy = row.checkbox(
         "Train a policy too", key="reliability.policy", disabled=bool(words) or not is_lead
@@ -227,40 +161,21 @@ def draw_learning(
         key="reliability.adapt",
         icon=":material/update:",
         disabled=bool(words) or not is_lead,
-        help="The newest policy learns from what was answered since, in small steps, and is kept "
-        "where it does better on these answers beyond chance.",
+        help=WORDS["reliability_agents.draw_learning_2"],
     )
     if words:
         st.caption(words)  # our own
-    if pressed:
-        with st.spinner("Comparing the weightings on five folds"):
-            write(
-                lambda store, by: learn(
-                    store, project_id, found.rows, by, time.time(), with_policy=bool(with_policy)
-                )
-            )
-    if adapts:
-        with st.spinner("Going on with the new answers"):
-            write(lambda store, by: adapt(store, project_id, found.rows, by, time.time()))
+    if not learns and not adapts:
+        return
+    told = "Comparing the weightings on five folds" if learns else "Going on with the new answers"
+    with problem_kept(PROBLEM), st.spinner(told), state.open_store() as store:
+        work = (
+            partial(consensus.learn, with_policy=bool(with_policy)) if learns else consensus.adapt
+        )
+        work(store, project_id, found.rows, state.person(store), time.time())
 
 
-def require_readable(learned: Learned) -> None:
-    """Refuse what cannot be drawn.
-
-    Raises:
-        ConfigError: it has another form.
-    """
-
-    def read(body: dict[str, Any]) -> None:
-        own = body.get("answers")
-        if own is not None:
-            _ = [own[name] for name in (READ if own["lacking"] else WITH_ANSWERS)]
-
-    read_body(learned, read)
-
-
-def draw_answers(learned: Learned) -> None:
-    """How the weightings of debaters' answers compare, which is used, and how the policy fared."""
+def _draw_answers(learned: Learned) -> None:
     own: dict[str, Any] | None = learned.body.get("answers")
     if own is None:
         return
@@ -274,9 +189,11 @@ def draw_answers(learned: Learned) -> None:
         "used only where their log loss is lower beyond chance."
     )
     table(
-        [_row(method, compared) for method in METHOD_WORDS if method in compared["figures"]],
+        [_method_row(method, compared) for method in METHOD_WORDS if method in compared["figures"]],
         "reliability.answers",
-        column_config={"Weights": st.column_config.Column(help=METHOD_HELP)},
+        column_config={
+            "Weights": st.column_config.Column(help=WORDS["reliability_agents.method_help"])
+        },
     )
     st.caption(
         f"On the same five folds, n={compared['n']:,} debates over {compared['groups']:,} cases, "
@@ -285,7 +202,10 @@ def draw_answers(learned: Learned) -> None:
     )
     with st.expander("How much each debater weighs"):
         table(
-            [{"Debater": _name(*row[:2]), "Mean weight": row[2]} for row in own["mean_weights"]],
+            [
+                {"Debater": f"{name}, {seat}" if seat else name, "Mean weight": weight}
+                for name, seat, weight in own["mean_weights"]
+            ],
             column_config={"Mean weight": st.column_config.NumberColumn(format="%.2f")},
         )
     if "policy" in own:
@@ -316,91 +236,61 @@ def _draw_policy(own: dict[str, Any]) -> None:
         )
 
 
-def _row(method: str, compared: dict[str, Any]) -> dict[str, str]:
+def _figure(figure: Sequence[float]) -> str:
+    return between(figure[0], figure[1], figure[2], 3)
+
+
+def _method_row(method: str, compared: dict[str, Any]) -> dict[str, str]:
     figures, gain = compared["figures"][method], compared["gains"].get(method)
     used = " (used)" if method == compared["used"] else ""
     cells = {title: _figure(figures[name]) for name, title in FIGURES.items()}
-    better = "–" if gain is None else _figure([gain["value"], gain["low"], gain["high"]])
+    better = "–" if gain is None else between(gain["value"], gain["low"], gain["high"], 3)
     p = None if gain is None else gain["p"]
     chance = "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
     return {"Weights": METHOD_WORDS[method] + used} | cells | {"Lower by": better, "p": chance}
 
 
-def _name(name: str, seat: str) -> str:
-    return f"{name}, {seat}" if seat else name
-
-
-def _figure(figure: Sequence[float]) -> str:
-    value, low, high = figure
-    return f"{value:.3f} ({low:.3f} to {high:.3f})"
-
-
-SYSTEM_WORDS = {
-    "stack": "Learned stack",
-    "history": "By record",
-    "uniform": "All alike",
-    "majority": "Majority",
-    "single": "Best single agent",
-    "always": "Always the same answer",
-}
-SYSTEM_HELP = (
-    "All alike: the mean of all votes. By record: each agent's vote weighs as its past answers "
-    "have shown. Learned stack: a logistic regression over votes and what the debate looked like. "
-    "Best single agent: the one that did best on the other cases. Always the same answer: "
-    "hallucinated, or for log loss and ECE the share that is hallucinated."
-)
-CONSENSUS_COLUMNS = {
-    "log_loss": ("Log loss", "How wrong the probabilities are, in nats; lower is better. It "
-                 "decides which weighting is proposed."),
-    "auroc": ("AUROC", "How often a hallucinated case gets the higher probability; 0.5 is chance."),
-    "balanced_accuracy": ("Balanced accuracy", "The mean of the shares of hallucinated and of "
-                          "supported cases that it gets right; 0.5 is chance."),
-    "ece": ("ECE", "Calibration error: how far probabilities lie from the shares that turned out "
-            "hallucinated; 0 is best. Chance: what perfectly calibrated ones would show."),
-}  # fmt: skip
+SYSTEM_WORDS: dict[str, str] = WORDS["reliability_agents.system_words"]
+CONSENSUS_COLUMNS: dict[str, list[str]] = WORDS["reliability_agents.consensus_columns"]  # fmt: skip
 COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
-PROPOSED_WORDS = {
-    "stack": "the learned stack",
-    "history": "weights by record",
-    "uniform": "all agents alike",
-}
+PROPOSED_WORDS: dict[str, str] = WORDS["reliability_agents.proposed_words"]
 
 
 def draw_consensus(project_id: str, found: Figures) -> None:
     """What was learned last, how it compares, what is in use."""
     st.subheader("Consensus of agents", anchor=False)
-    st.caption(
-        "What the agents of a run come to together, as one probability. Where weights are in use, "
-        "it stands under the verdict of each run; the verdict stays as it is."
-    )
+    st.caption(WORDS["reliability_agents.draw_consensus"])
     with state.open_store() as store:
-        role = store.projects.role_of(project_id, state.person(store))
-    is_lead = role in ("lead", "admin")
-    with state.open_store() as store:
+        is_lead = store.projects.role_of(project_id, state.person(store)) in ("lead", "admin")
         before = _intact(store.learned.newest, project_id, is_told=False)
     _draw_learning(project_id, found, before, is_lead=is_lead)
     with state.open_store() as store:
         newest = _intact(store.learned.newest, project_id)
         in_use = _intact(store.learned.in_use, project_id)
-        choices = store.learned.choices(KIND, project_id)
+        choices = store.learned.choices(consensus.KIND, project_id)
     show_problem(PROBLEM)
     if newest is not None:
         _draw_learned(newest)
-        draw_answers(newest)
-        draw_use(project_id, newest, in_use, is_lead=is_lead)
-    draw_choices(choices)
+        _draw_answers(newest)
+        _draw_use(project_id, newest, in_use, is_lead=is_lead)
+    _draw_choices(choices)
 
 
 def _intact(
     read: Callable[[str, str], Learned | None], project_id: str, *, is_told: bool = True
 ) -> Learned | None:
     """What was learned; what cannot be read as it was learned is named and not used."""
+
+    def require(body: dict[str, Any]) -> None:
+        needed = [body["compared"][name] for name in COMPARED]
+        if (own := body.get("answers")) is not None:
+            needed += [own[name] for name in (("lacking",) if own["lacking"] else WITH_ANSWERS)]
+
     try:
-        found = read(KIND, project_id)
+        found = read(consensus.KIND, project_id)
         if found is not None:
-            weights_in(found)
-            read_body(found, lambda body: [body["compared"][name] for name in COMPARED])
-            require_readable(found)
+            consensus.weights_in(found)
+            read_body(found, require)
         return found
     except ConfigError as error:
         if is_told:
@@ -408,20 +298,10 @@ def _intact(
         return None
 
 
-def _draw_learning(
-    project_id: str, found: Figures, newest: Learned | None, *, is_lead: bool
-) -> None:
-    lacking = missing(found.rows)
-    if lacking:
-        st.info(f"Weights can be learned after {lacking}.", icon=":material/info:")
-        return
-    draw_learning(project_id, found, newest, is_lead=is_lead)
-
-
 def _draw_learned(learned: Learned) -> None:
     compared: dict[str, Any] = learned.body["compared"]
-    weights, agents = weights_in(learned)
-    names = shown_names(agents)
+    weights, agents = consensus.weights_in(learned)
+    names = _shown_names(agents)
     tie = ""
     if compared["is_tie"]:
         best = min(PROPOSED_WORDS, key=lambda own: compared["figures"][own]["log_loss"][0])
@@ -440,21 +320,16 @@ def _draw_learned(learned: Learned) -> None:
         column_config={
             words: st.column_config.Column(help=told) for words, told in CONSENSUS_COLUMNS.values()
         }
-        | {"Consensus": st.column_config.Column(help=SYSTEM_HELP)},
+        | {"Consensus": st.column_config.Column(help=WORDS["reliability_agents.system_help"])},
     )
     st.caption(
         f"All on the same five folds, n={compared['n']:,} runs over {compared['groups']:,} cases; "
         "no case is judged by weights that it taught. In brackets: 95% of resamples of cases."
     )
-    _draw_counts(weights, agents)
-
-
-def _draw_counts(weights: Weights, agents: Sequence[Agent]) -> None:
     if weights.weighting == "uniform":
         st.caption("All agents that speak in a run count alike.")
         return
-    names = shown_names(agents)
-    own = counts_for(weights, agents)
+    own = consensus.counts_for(weights, agents)
     with st.expander("How much each agent counts"):
         figure = counts_figure(
             [names[row["agent"].key] for row in own],
@@ -462,10 +337,7 @@ def _draw_counts(weights: Weights, agents: Sequence[Agent]) -> None:
             [row["supported"] for row in own],
         )
         st.plotly_chart(figure, key="reliability.counts", width="stretch")
-        st.caption(
-            "In log-odds, the mean over kinds of cases: +0.7 doubles the odds of hallucinated, "
-            "-0.7 halves them. Agents that err together share what they count."
-        )
+        st.caption(WORDS["reliability_agents.draw_learned"])
 
 
 def _system_row(system: str, compared: dict[str, Any], names: dict[str, str]) -> dict[str, str]:
@@ -475,27 +347,16 @@ def _system_row(system: str, compared: dict[str, Any], names: dict[str, str]) ->
         words += f": {names.get(compared['single'], 'unknown')}"
     elif system == compared["proposed"]:
         words += " (proposed)"
-    return {"Consensus": words} | {
-        title: _figure_words(own.get(name), "chance: " if name == "ece" else "")
+    cells = {
+        title: _figure(own[name]) if own.get(name) is not None else "–"
         for name, (title, _) in CONSENSUS_COLUMNS.items()
     }
-
-
-def _figure_words(figure: list[float] | None, what: str) -> str:
-    if figure is None:
-        return "–"
-    value, low, high = figure
-    return f"{value:.3f} ({what}{low:.3f} to {high:.3f})"
+    ece = CONSENSUS_COLUMNS["ece"][0]
+    return {"Consensus": words} | cells | {ece: cells[ece].replace("(", "(chance: ")}
 
 
 MOST_ROWS = 20
-MEASURE = (
-    "Reduction of errors from oracle collaboration (after ColMAD, equation 4): if a judge took the "
-    "right answer wherever one of the two gave it, only errors that both make would be left. "
-    "The figure is 1 - (cases that both get wrong) / (cases that the better of the two gets "
-    "wrong). 0: the second adds nothing. 1: they never err together. It is what a perfect judge "
-    "could gain from the pair, not what a debate does gain."
-)
+MEASURE: str = WORDS["reliability_agents.measure"]
 
 
 def draw_pairs(found: Figures) -> None:
@@ -504,39 +365,37 @@ def draw_pairs(found: Figures) -> None:
         return
     st.subheader("Which agents complement each other", anchor=False, help=MEASURE)
     if all(own.is_thin or own.reduction is None for own in found.pairs):
-        st.caption(why_nothing(found.pairs))
+        st.caption(_why_nothing(found.pairs))
         return
-    names = shown_names(found.paired)
+    names = _shown_names(found.paired)
     cells = [
-        Cell(names[p.one], names[p.other], None if p.is_thin else p.reduction, _words(p, names))
-        for p in found.pairs
-    ]
-    st.plotly_chart(
-        pairs_figure([names[agent.key] for agent in found.paired], cells),
-        key="reliability.pairs.figure",
-        width="stretch",
-    )
+        Cell(
+            names[own.one], names[own.other], None if own.is_thin else own.reduction,
+            f"errors that go: {_reduction_words(own)}<br>n={own.n}, at least one right "
+            f"{own.oracle:.2f}, both right {own.both_right:.2f}, both wrong {own.both_wrong:.2f}",
+        )
+        for own in found.pairs
+    ]  # fmt: skip
+    figure = pairs_figure([names[agent.key] for agent in found.paired], cells)
+    st.plotly_chart(figure, key="reliability.pairs.figure", width="stretch")
     st.caption(
         f"Pairs with fewer than {FEWEST} cases in common stay empty, as do those whose better one "
         "made no error. Unclear counts as not right."
     )
     best = sorted(found.pairs, key=lambda own: (own.is_thin, -own.gain))
+    gain = "What the pair gets right together above its better one alone, as a share of the cases."
     with st.expander("The pairs with the most to gain"):
         table(
-            [_reliability_pairs_row(own, names) for own in best[:MOST_ROWS]],
+            [_pair_row(own, names) for own in best[:MOST_ROWS]],
             "reliability.pairs",
             column_config={
-                "Gain": st.column_config.Column(
-                    help="What the pair gets right together above its better one alone, as a "
-                    "share of the cases."
-                ),
-                "Errors that go": st.column_config.Column(help=MEASURE),
+                name: st.column_config.Column(help=told)
+                for name, told in (("Gain", gain), ("Errors that go", MEASURE))
             },
         )
 
 
-def why_nothing(found: Sequence[Pair]) -> str:
-    """Why no pair has a figure."""
+def _why_nothing(found: Sequence[Pair]) -> str:
     thin = sum(own.is_thin for own in found)
     spotless = sum(own.reduction is None for own in found if not own.is_thin)
     told = []
@@ -550,7 +409,7 @@ def why_nothing(found: Sequence[Pair]) -> str:
     )
 
 
-def _reliability_pairs_row(own: Pair, names: dict[str, str]) -> dict[str, object]:
+def _pair_row(own: Pair, names: dict[str, str]) -> dict[str, object]:
     return {
         "Agents": f"{names[own.one]} · {names[own.other]}",
         "Cases": own.n,
@@ -563,16 +422,7 @@ def _reliability_pairs_row(own: Pair, names: dict[str, str]) -> dict[str, object
     }
 
 
-def _words(own: Pair, names: dict[str, str]) -> str:
-    """What is read when a square is pointed at; figures need no markup of ours."""
-    return (
-        f"errors that go: {_reduction_words(own)}<br>n={own.n}, at least one right "
-        f"{own.oracle:.2f}, both right {own.both_right:.2f}, both wrong {own.both_wrong:.2f}"
-    )
-
-
 def _reduction_words(own: Pair) -> str:
     if own.reduction is None or own.low is None or own.high is None:
         return "not defined"
-    few = ", too few" if own.is_thin else ""
-    return f"{own.reduction:.2f} ({own.low:.2f} to {own.high:.2f}){few}"
+    return between(own.reduction, own.low, own.high) + (", too few" if own.is_thin else "")

@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import streamlit as st
@@ -32,16 +33,12 @@ from core.documents.quotes import relocate
 from core.review.adjudication import record
 from core.runtime.errors import InputError
 from core.schema.progress import Progress
-from core.schema.records import CATEGORY_WORDS, Case, Label, PersonRole, Run, Source, Span, new_id
+from core.schema.records import CATEGORY_WORDS, Case, Label, Run, Source, Span, new_id
 from core.schema.reviews import Correction, EvidenceMark, Gold, Suggestion, category_words
 from core.store import Store
 from core.store.sqlite import from_plain, to_plain
 
 STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
-
-
-def nothing(store: Store, correction: Correction) -> None:
-    """What follows on a correction where nothing does."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Asked:
     progress: Progress
     is_blind: bool = False
     is_alone: bool = False
-    after: Callable[[Store, Correction], None] = nothing
+    after: Callable[[Store, Correction], object] = lambda store, correction: None
     suggestions: tuple[Suggestion, ...] = ()
     categories: tuple[str, ...] = tuple(CATEGORY_WORDS)
     settles: bool = False
@@ -82,16 +79,6 @@ class Asked:
         if self.run is None:
             return None
         return self.progress.verdict.label if self.progress.verdict else "unclear"
-
-    @property
-    def needs(self) -> PersonRole:
-        """The role that saving takes."""
-        return "lead" if self.settles else "annotator"
-
-    @property
-    def doing(self) -> str:
-        """What saving is, for those whose role does not permit it."""
-        return "settle a case" if self.settles else "correct a verdict"
 
     @property
     def told(self) -> Label | None:
@@ -132,13 +119,6 @@ def draw_settled(golds: Sequence[Gold]) -> None:
     )
 
 
-def draw_said(correction: Correction) -> None:
-    """What one person said."""
-    st.markdown(
-        f"**{escaped(correction.author)}** {said_words(correction)}  \n:gray[{when(correction.at)}]"
-    )
-
-
 def said_words(correction: Correction) -> str:
     """What a person said, as Markdown without their name."""
     return escaped(f"said {plain_words(correction)}")
@@ -150,8 +130,7 @@ def plain_words(correction: Correction, clip: int = 60) -> str:
     if correction.machine_label and correction.machine_label != correction.label:
         words += f" (the machine: {LABEL_WORDS[correction.machine_label].lower()})"
     parts = [f"{words}: {correction.reason}" if correction.reason else words]
-    if correction.spans:
-        marked = (f"“{clipped(s.text, clip)}”" for s in correction.spans)
+    if marked := [f"“{clipped(s.text, clip)}”" for s in correction.spans]:
         parts.append(f"Wrong words: {', '.join(marked)}")
     if correction.is_unmarked:
         parts.append("No single word is wrong")
@@ -185,11 +164,6 @@ def evidence_of(key: str) -> tuple[EvidenceMark, ...]:
     return tuple(sorted(marks, key=lambda mark: (mark.source_id, mark.start, mark.end)))
 
 
-def evidence_to(kept: Kept) -> Any:
-    """As a draft keeps it."""
-    return to_plain([mark for marks in kept.values() for mark in marks])
-
-
 def evidence_from(draft: object) -> Kept:
     """What a draft kept, where it can still be read."""
     try:
@@ -199,29 +173,19 @@ def evidence_from(draft: object) -> Kept:
     return {"": marks} if marks else {}
 
 
-def parts_of(source: Source) -> list[tuple[str, int, int]]:
-    """The parts of a source that are shown one at a time: what each is called, and its offsets.
-
-    Pages where it has some; longer ones, and texts without pages, are cut where a line ends.
-    """
+def _parts_of(source: Source) -> list[tuple[str, int, int]]:
+    """Pages of a source, or pieces that end with a line: what each is called, and its offsets."""
     whole = [(f"p. {page.number}", page.start, page.end) for page in source.pages]
     found: list[tuple[str, int, int]] = []
     for name, start, end in whole or [("", 0, len(source.text))]:
-        cuts = list(_cut(source.text, start, end))
-        for number, (first, last) in enumerate(cuts, start=1):
+        cuts = [start]
+        while end - cuts[-1] > A_PART:
+            newline = source.text.rfind("\n", cuts[-1] + 1, cuts[-1] + A_PART)
+            cuts.append(newline + 1 if newline > cuts[-1] else cuts[-1] + A_PART)
+        for number, (first, last) in enumerate(pairwise([*cuts, end]), start=1):
             part = f"part {number} of {len(cuts)}" if len(cuts) > 1 else ""
             found.append((", ".join(filter(None, (name, part))), first, last))
     return found
-
-
-def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    while end - start > A_PART:
-        newline = text.rfind("\n", start + 1, start + A_PART)
-        cut = newline + 1 if newline > start else start + A_PART
-        found.append((start, cut))
-        start = cut
-    return [*found, (start, end)]
 
 
 def draw_evidence_marks(key: str, sources: Sequence[Source], changed: Callable[[], None]) -> None:
@@ -236,7 +200,7 @@ def draw_evidence_marks(key: str, sources: Sequence[Source], changed: Callable[[
         "Source", list(names), format_func=lambda i: names[i], key=f"{key}.evidence.source"
     )
     source = next((s for s in readable if s.id == chosen), readable[0])
-    parts = parts_of(source)
+    parts = _parts_of(source)
     place = right.selectbox(
         "Part",
         range(len(parts)),
@@ -247,26 +211,25 @@ def draw_evidence_marks(key: str, sources: Sequence[Source], changed: Callable[[
     _, start, end = parts[place or 0]
     _follow(key, source)
     _draw_part(key, source, start, end, changed)
-    outside = [m for m in evidence_of(key) if not _lies(m, source, start, end)]
-    for mark in outside:
-        words = f"“{mark.text}” {STANCE_WORDS[mark.stance]} ({names.get(mark.source_id, '?')})"
-        st.caption(escaped(words))
+    for mark in evidence_of(key):
+        if not _lies(mark, source, start, end):
+            where = names.get(mark.source_id, "?")
+            st.caption(escaped(f"“{mark.text}” {STANCE_WORDS[mark.stance]} ({where})"))
 
 
 def _follow(key: str, source: Source) -> None:
     """Move marks to where their words stand in the source as it is read now."""
-    kept = dict(evidence_kept(key))
-    for part, marks in kept.items():
-        kept[part] = tuple(_moved(mark, source) for mark in marks)
-    if kept != evidence_kept(key):
-        st.session_state[f"{key}.evidence"] = kept
 
+    def moved(mark: EvidenceMark) -> EvidenceMark:
+        if mark.source_id != source.id:
+            return mark
+        place = relocate(source.text, mark.start, mark.end, mark.text)
+        return replace(mark, start=place[0], end=place[1]) if place else mark
 
-def _moved(mark: EvidenceMark, source: Source) -> EvidenceMark:
-    if mark.source_id != source.id:
-        return mark
-    place = relocate(source.text, mark.start, mark.end, mark.text)
-    return replace(mark, start=place[0], end=place[1]) if place else mark
+    if kept := evidence_kept(key):
+        st.session_state[f"{key}.evidence"] = {
+            part: tuple(map(moved, marks)) for part, marks in kept.items()
+        }
 
 
 def _lies(mark: EvidenceMark, source: Source, start: int, end: int) -> bool:
@@ -282,33 +245,27 @@ def _draw_part(key: str, source: Source, start: int, end: int, changed: Callable
     held: Marked | None = st.session_state.get(f"{key}.evidence.{part}")
     if held is None:
         own = [m for m in evidence_of(key) if _lies(m, source, start, end)]
-        marks = (
-            Mark(f"kept.{n}", m.start - start, m.end - start, m.stance) for n, m in enumerate(own)
-        )
-        held = Marked(marks=tuple(marks))
+        places = ((m.start - start, m.end - start, m.stance) for m in own)
+        held = Marked(marks=tuple(Mark(f"kept.{n}", *place) for n, place in enumerate(places)))
 
     def told(marked: Marked) -> None:
         st.session_state[f"{key}.evidence.{part}"] = marked
-        kept = dict(evidence_kept(key))
-        for name, marks in kept.items():
-            kept[name] = tuple(m for m in marks if not _lies(m, source, start, end))
-        kept[part] = tuple(
+        others = {
+            name: tuple(m for m in marks if not _lies(m, source, start, end))
+            for name, marks in evidence_kept(key).items()
+        }
+        here = tuple(
             EvidenceMark(
-                source.id,
-                start + mark.start,
-                start + mark.end,
-                text[mark.start : mark.end],
+                source.id, start + mark.start, start + mark.end, text[mark.start : mark.end],
                 "supports" if mark.category == "supports" else "contradicts",
             )
             for mark in marked.chosen
-        )
-        st.session_state[f"{key}.evidence"] = kept
+        )  # fmt: skip
+        st.session_state[f"{key}.evidence"] = others | {part: here}
         changed()
 
-    span_editor(
-        text, held, STANCE_WORDS, told, key=f"{key}.evidence.editor.{part}",
-        language=source.language,
-    )  # fmt: skip
+    editor = f"{key}.evidence.editor.{part}"
+    span_editor(text, held, STANCE_WORDS, told, key=editor, language=source.language)
 
 
 def sources_of(case: Case) -> list[Source]:
@@ -347,20 +304,15 @@ def suggested(spans: Sequence[Span]) -> tuple[Mark, ...]:
 
 
 def with_offered(marked: Marked, offered: Sequence[Span]) -> Marked:
-    """The marks beside what is offered now: new suggestions come, those that are gone go.
-
-    What a person accepted stays theirs.
-    """
-    now = suggested(offered)
-    ids = {mark.id for mark in now}
-    kept = [m for m in marked.marks if m.status == "marked" or m.id in ids or not _is_machines(m)]
-    known = {mark.id for mark in kept}
-    marks = (*kept, *(mark for mark in now if mark.id not in known))
+    """The marks beside what is offered now; what a person accepted stays theirs."""
+    now = {mark.id: mark for mark in suggested(offered)}
+    kept = {
+        mark.id: mark
+        for mark in marked.marks
+        if mark.status == "marked" or mark.id in now or not mark.id.startswith(SUGGESTED)
+    }
+    marks = tuple((now | kept)[name] for name in {**kept, **now})
     return marked if marks == marked.marks else replace(marked, marks=marks)
-
-
-def _is_machines(mark: Mark) -> bool:
-    return mark.id.startswith(SUGGESTED)
 
 
 def with_words(marked: Marked, start: int, end: int, category: str) -> Marked:
@@ -385,14 +337,13 @@ def spans_of(marked: Marked, case: Case, machine: Sequence[Span], person: str) -
     """The marks that count as spans; an accepted one that nobody changed stays the machine's."""
     found: list[Span] = []
     for mark in marked.chosen:
-        own = Span(
-            mark.start, mark.end, case.response[mark.start : mark.end], 1.0, mark.category, person
-        )
+        place = (mark.start, mark.end, mark.category)
+        text = case.response[mark.start : mark.end]
         theirs = _machines(mark, machine)
-        same = theirs is not None and (theirs.start, theirs.end, theirs.category) == (
-            own.start, own.end, own.category
-        )  # fmt: skip
-        found.append(theirs if same and theirs is not None else own)
+        if theirs is not None and (theirs.start, theirs.end, theirs.category) == place:
+            found.append(theirs)
+        else:
+            found.append(Span(mark.start, mark.end, text, 1.0, mark.category, person))
     return found
 
 
@@ -404,11 +355,6 @@ def rejected_of(marked: Marked, machine: Sequence[Span]) -> list[Span]:
 
 def _machines(mark: Mark, machine: Sequence[Span]) -> Span | None:
     return next((span for span in machine if id_of(span) == mark.id), None)
-
-
-def to_draft(marked: Marked | None) -> Any:
-    """As a draft keeps it."""
-    return None if marked is None else to_plain(marked)
 
 
 def accepted_all(marked: Marked, offered: Sequence[Span]) -> bool:
@@ -434,41 +380,27 @@ def from_correction(correction: Correction, offered: Sequence[Span]) -> Marked:
     return Marked(1, tuple(marks), none=correction.is_unmarked)
 
 
-def from_draft(draft: dict[str, Any], case: Case, offered: Sequence[Span]) -> Marked | None:
-    """What a draft kept, beside what is offered now; drafts of before the editor too.
-
-    A category that the project has given up since stays with its mark.
-    """
-    if "marked" not in draft:
-        return _from_list(draft, case, offered)
-    try:
-        found = from_plain(Marked, draft["marked"])
-        marked_from(draft["marked"], case.response, {mark.category for mark in found.marks})
-    except InputError:
-        return None
-    return with_offered(found, offered)
-
-
-def _from_list(draft: dict[str, Any], case: Case, offered: Sequence[Span]) -> Marked | None:
-    """A draft of before the editor: numbers of the machine's spans, and places of one's own."""
+def _from_draft(draft: dict[str, Any], text: str, offered: Sequence[Span]) -> Marked | None:
+    """What a draft kept, beside what is offered now; categories given up since stay."""
+    if "marked" in draft:
+        try:
+            found = from_plain(Marked, draft["marked"])
+            marked_from(draft["marked"], text, {mark.category for mark in found.marks})
+        except InputError:
+            return None
+        return with_offered(found, offered)
     if "kept" not in draft and "added" not in draft:
         return None
-    kept = draft.get("kept")
+    kept = draft.get("kept")  # before the editor: numbers of the machine's spans, and places
     marks = [
         replace(mark, status="marked" if not isinstance(kept, list) or n in kept else "rejected")
         for n, mark in enumerate(suggested(offered))
     ]
-    added = [row for row in draft.get("added") or [] if _fits(row, case)]
-    marks += [Mark(f"draft.{n}", row[0], row[1], row[2]) for n, row in enumerate(added)]
+    for n, row in enumerate(draft.get("added") or []):
+        match row:
+            case [int(start), int(end), str(category)] if 0 <= start < end <= len(text):
+                marks.append(Mark(f"draft.{n}", start, end, category))
     return Marked(1, tuple(marks))
-
-
-def _fits(row: Any, case: Case) -> bool:
-    if not isinstance(row, list) or len(row) != 3 or not isinstance(row[2], str):
-        return False
-    start, end = row[:2]
-    numbers = isinstance(start, int) and isinstance(end, int)
-    return numbers and 0 <= start < end <= len(case.response)
 
 
 TEXTS = ("reason", "answer", "quote", "comment")
@@ -488,8 +420,10 @@ def keep(asked_id: str, left: str = "") -> None:
     typed: dict[str, str] = st.session_state.setdefault(f"{key}.typed", {})
     typed.pop(left, None)
     values: dict[str, Any] = {name: st.session_state.get(f"{key}.{name}") for name in FIELDS}
-    values["marked"] = to_draft(st.session_state.get(f"{key}.marked"))
-    values["evidence"] = evidence_to(evidence_kept(key)) or None
+    marked = st.session_state.get(f"{key}.marked")
+    values["marked"] = None if marked is None else to_plain(marked)
+    evidence = [mark for marks in evidence_kept(key).values() for mark in marks]
+    values["evidence"] = to_plain(evidence) or None
     values["boxes"] = boxes_to(boxes_kept(key)) or None
     drafts.keep(key, {name: v for name, v in (values | typed).items() if v is not None})
 
@@ -531,7 +465,7 @@ def restore(asked: Asked) -> None:
     if draft.get("which") in range(len(places)):
         found["which"] = draft["which"]
     found["all"] = draft.get("all") is True
-    found["marked"] = from_draft(draft, asked.case, asked.offered)
+    found["marked"] = _from_draft(draft, asked.case.response, asked.offered)
     found["evidence"] = evidence_from(draft.get("evidence"))
     found["boxes"] = boxes_from(draft.get("boxes"))
     _fill(key, found)
@@ -539,7 +473,6 @@ def restore(asked: Asked) -> None:
 
 def refill(asked: Asked, correction: Correction, seen: str) -> None:
     """Open the form as it was when this was saved; `seen` is the newest entry by now."""
-    rated = correction.ratings
     found = {
         "label": correction.label,
         "began": time.time(),
@@ -549,9 +482,7 @@ def refill(asked: Asked, correction: Correction, seen: str) -> None:
         "comment": correction.comment,
         "sure": correction.sure,
         "all": correction.accepted_all,
-        "accuracy": rated.accuracy,
-        "coherence": rated.coherence,
-        "consistency": rated.consistency,
+        **asdict(correction.ratings),
         "marked": from_correction(correction, asked.offered),
         "evidence": {"": correction.evidence} if correction.evidence else {},
         "boxes": boxes_again(correction.boxes),
@@ -561,34 +492,21 @@ def refill(asked: Asked, correction: Correction, seen: str) -> None:
 
 
 def _fill(key: str, values: dict[str, Any]) -> None:
-    _drop_parts(key)
-    for name, value in values.items():
-        st.session_state[f"{key}.{name}"] = value
-
-
-def _drop_parts(key: str) -> None:
-    """Let go of what stands in the editors over sources."""
+    """Put values into the fields, and let go of what stands in the editors over sources."""
     for name in [str(name) for name in st.session_state]:
         if name.startswith(f"{key}.evidence."):
             st.session_state.pop(name, None)
+    for name, value in values.items():
+        st.session_state[f"{key}.{name}"] = value
 
 
 def forget(asked_id: str) -> None:
     """Empty the form and drop what was kept of it."""
     key = key_of(asked_id)
-    for name in (
-        *FIELDS,
-        "marked",
-        "evidence",
-        "boxes",
-        "began",
-        "typed",
-        "stamp",
-        "conflict",
-        "more",
-    ):
+    for name in (*FIELDS, "marked", "evidence", "boxes", "began", "typed", "stamp", "conflict",
+                 "more"):  # fmt: skip
         st.session_state.pop(f"{key}.{name}", None)
-    _drop_parts(key)
+    _fill(key, {})
     drafts.keep(key, {})
 
 

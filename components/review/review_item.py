@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import streamlit as st
 
 from components.app import state
 from components.app.frame import draw_keys
 from components.measure.calibration import past_of
+from components.review import WORDS
 from components.review.correction import draw_answers, draw_judgement, newest_seen, take_back
 from components.review.correction_draft import (
     Asked,
@@ -20,13 +22,13 @@ from components.review.correction_draft import (
     refill,
     restore,
     said_words,
+    suggested,
 )
 from components.review.review_queue import SETTLE_PAGE, VIEWS, go_on, rules_of, why_shown
 from components.run.debate import draw_debate
 from components.run.evidence import draw_evidence
 from components.run.run_view import classifier_card, load_run
 from components.run.verdict import draw_verdict
-from components.widgets.annotation_editors import Mark as EditorMark
 from components.widgets.annotation_editors import Marked
 from components.widgets.controls import button, link, problem_kept, show_problem
 from components.widgets.html import Mark, marked_text, rationale_words, show
@@ -44,7 +46,6 @@ from core.schema.progress import Progress
 from core.schema.records import Case, Project, Run, Span, new_id
 from core.schema.reviews import (
     Assignment,
-    AssignmentState,
     Correction,
     Gold,
     GoldOrigin,
@@ -56,17 +57,10 @@ from core.store import Store
 from core.store.queue import EVERYTHING
 
 Entry = Correction | Gold | Handling
-HANDLING_WORDS = {
-    "skipped": "passed it over",
-    "flagged": "flagged it for a lead",
-    "adjudicated": "settled it",
-    "opened": "opened it again",
-    "imported": "brought it in",
-}
+HANDLING_WORDS: dict[str, str] = WORDS["review_item.handling_words"]
 
 
-def history_of(store: Store, case_id: str, only: str = "") -> list[Entry]:
-    """Every entry about a case, oldest first; of one person alone where named."""
+def _history_of(store: Store, case_id: str, only: str = "") -> list[Entry]:
     entries: list[Entry] = [
         *store.corrections.history(case_id),
         *store.golds.of_case(case_id),
@@ -76,8 +70,7 @@ def history_of(store: Store, case_id: str, only: str = "") -> list[Entry]:
     return sorted(own, key=lambda entry: entry.at)
 
 
-def draw_history(entries: Sequence[Entry]) -> None:
-    """A line for each entry, with what it changed of the same person's one before."""
+def _draw_history(entries: Sequence[Entry]) -> None:
     if not entries:
         return
     with st.expander(f"History ({len(entries)} {'entry' if len(entries) == 1 else 'entries'})"):
@@ -94,28 +87,22 @@ def _what(entry: Entry, before: Sequence[Entry]) -> str:
     if isinstance(entry, Handling):
         return HANDLING_WORDS[entry.did] + (f": {escaped(entry.words)}" if entry.words else "")
     if isinstance(entry, Gold):
-        earlier = [e for e in before if isinstance(e, Gold)]
+        golds = [e for e in before if isinstance(e, Gold)]
         words = f"gave the right answer ({entry.origin}): {LABEL_WORDS[entry.label].lower()}"
         reason = f": {escaped(entry.reason)}" if entry.reason else ""
-        return words + reason + _changed(entry, earlier[-1] if earlier else None)
+        return words + reason + _changed(entry, golds[-1:])
     if entry.withdraws:
         return "took their answer back"
-    undone = {e.withdraws for e in before if isinstance(e, Correction)}
-    own = [
-        e
-        for e in before
-        if isinstance(e, Correction)
-        and e.author == entry.author
-        and not e.withdraws
-        and e.id not in undone
-    ]
-    return said_words(entry) + _changed(entry, own[-1] if own else None)
+    said = [e for e in before if isinstance(e, Correction)]
+    undone = {e.withdraws for e in said}
+    own = [e for e in said if e.author == entry.author and not e.withdraws and e.id not in undone]
+    return said_words(entry) + _changed(entry, own[-1:])
 
 
-def _changed(entry: Correction | Gold, before: Correction | Gold | None) -> str:
-    """Before and after, where there was something before."""
-    if before is None:
+def _changed(entry: Correction | Gold, earlier: Sequence[Correction | Gold]) -> str:
+    if not earlier:
         return ""
+    before = earlier[-1]
     parts: list[str] = []
     if before.label != entry.label:
         parts.append(f"{LABEL_WORDS[before.label].lower()} → {LABEL_WORDS[entry.label].lower()}")
@@ -131,8 +118,7 @@ def _span(span: Span) -> str:
     return f"“{escaped(clipped(span.text, 40))}” ({escaped(category_words(span.category))})"
 
 
-def draw_saved() -> None:
-    """What was saved or passed on last, and the way back to it."""
+def _draw_saved() -> None:
     last: dict[str, str] = st.session_state.get("review.last") or {}
     with state.open_store() as store:
         said = store.corrections.get(last.get("correction", ""))
@@ -142,14 +128,8 @@ def draw_saved() -> None:
     left, right = st.columns([4, 1], vertical_alignment="center")
     did = f"Saved: {LABEL_WORDS[said.label].lower()}" if said else last["did"].capitalize()
     left.caption(f"{did}, “{escaped(clipped(case.response, 80))}”")
-    right.button(
-        "Undo",
-        key="review.undo",
-        icon=":material/undo:",
-        shortcut="Alt+Z",
-        on_click=_undo,
-        args=(case.id, said),
-    )
+    with right:
+        button("Undo", "review.undo", _undo, case.id, said, icon="undo", shortcut="Alt+Z")
 
 
 def _undo(case_id: str, said: Correction | None) -> None:
@@ -157,29 +137,16 @@ def _undo(case_id: str, said: Correction | None) -> None:
     if said is not None:
         take_back(said, case_id)
     else:
-        _take_again(case_id)
+        with problem_kept("review.problem"), state.open_store() as store, store.writing():
+            project, person, now = state.project(store), state.person(store), time.time()
+            store.projects.require(project.id, person, "annotator", "review")
+            store.queue.again(case_id, person, rules_of(project), now)
+            store.handlings.add(Handling(case_id, person, now, "opened"))
     st.session_state.pop("review.last", None)
     st.session_state["review.back"] = case_id
 
 
-def _take_again(case_id: str) -> None:
-    now = time.time()
-    with problem_kept("review.problem"), state.open_store() as store, store.writing():
-        project, person = state.project(store), state.person(store)
-        store.projects.require(project.id, person, "annotator", "review")
-        store.queue.again(case_id, person, rules_of(project), now)
-        store.handlings.add(Handling(case_id, person, now, "opened"))
-
-
-KEYS = {
-    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
-    "Ctrl+Enter": "save and go on to the next item",
-    "Alt+Z": "take back what was saved, skipped or flagged last",
-    "Ctrl+Space": "skip the item",
-    "Alt+F": "flag it for a lead",
-    "Tab": "from field to field; the words of the response are one, with keys of its own",
-    "? in the words": "the keys that mark words",
-}
+KEYS: dict[str, str] = WORDS["review_item.keys"]
 RENEW_SECONDS = 60.0
 QUEUE_PAGE = "pages/review/pending.py"
 LABEL_PAGE = "pages/review/label.py"
@@ -193,7 +160,7 @@ def draw_item(case_id: str) -> None:
     if is_over:
         go_on(st.session_state.get("review.wanted", EVERYTHING))
     link(QUEUE_PAGE, "The queue", "arrow_back")
-    draw_saved()
+    _draw_saved()
     if is_over:
         return
     with state.open_store() as store:
@@ -208,11 +175,13 @@ def draw_item(case_id: str) -> None:
 
 
 def _draw_open(item: Item, case: Case, project: Project) -> None:
-    """The item: its response, what the machine says of it, the form, the evidence."""
     mine = _taken(case.id)
     loaded = load_run(item.run_id) if item.run_id else None
     run, progress = (loaded[0], loaded[2]) if loaded else (None, Progress())
-    own, is_blind = _own(item, mine, project)
+    with state.open_store() as store:
+        said = store.corrections.of_case(case.id) if mine else []
+    own = [correction for correction in said if mine and correction.author == mine.person]
+    is_blind = project.is_blind and not own  # who has answered may know the machine's view
     if mine is not None:
         _draw_hand(mine, is_blind)
         draw_keys(KEYS, "review.keys", case.id)
@@ -224,11 +193,19 @@ def _draw_open(item: Item, case: Case, project: Project) -> None:
         _draw_ways(run)
     if mine is not None:
         _draw_answer(Asked(run, case, progress, is_blind, is_alone=True), own, mine, project)
-    _draw_behind(run, case, progress, is_blind)
+    tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
+    # Which passages were quoted, and which statement is wrong, would say it too.
+    shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
+    with tabs[0]:
+        draw_evidence(shown, f"review.{case.id}.evidence")
+        if run is None:
+            st.caption("Nobody has checked it here: mark words of its sources under “More”.")
+    if len(tabs) > 1:
+        with tabs[1]:
+            draw_debate(progress, f"review.{case.id}.debate")
 
 
 def _draw_ways(run: Run) -> None:
-    """By which protocol the verdict is, and what others say of the same text, newest first."""
     with state.open_store() as store:
         runs = store.runs.of_case(run.case_id, time.time(), 0.0)
     newest = {own.plan.protocol: own for own in runs if own.label}
@@ -242,50 +219,24 @@ def _draw_ways(run: Run) -> None:
 
 
 def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project: Project) -> None:
-    """What the person said before, the form to say something, what they did with the item."""
     with state.open_store() as store:
         suggestions = tuple(store.golds.suggestions(asked.case.id))
         golds = store.golds.of_case(asked.case.id)
         is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
         is_open = is_lead or (bool(own) and not project.is_blind)  # else people answer alone
-        entries = history_of(store, asked.case.id, only="" if is_open else mine.person)
+        entries = _history_of(store, asked.case.id, only="" if is_open else mine.person)
     if not asked.is_blind:
         draw_settled(golds)
     draw_answers(own, mine.person, asked.id)
     draw_judgement(
         replace(asked, after=_submitted, suggestions=suggestions, categories=project.categories)
     )
-    draw_history(entries)
+    _draw_history(entries)
     if is_lead:
         link(SETTLE_PAGE, "Adjudicate it", "gavel", case=asked.case.id)
 
 
-def _draw_behind(run: Run | None, case: Case, progress: Progress, is_blind: bool) -> None:
-    """Evidence, and the debate for those who may know it."""
-    tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
-    # Which passages were quoted, and which statement is wrong, would say it too.
-    shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
-    with tabs[0]:
-        draw_evidence(shown, f"review.{case.id}.evidence")
-        if run is None:
-            st.caption("Nobody has checked it here: mark words of its sources under “More”.")
-    if len(tabs) > 1:
-        with tabs[1]:
-            draw_debate(progress, f"review.{case.id}.debate")
-
-
-def _own(item: Item, mine: Assignment | None, project: Project) -> tuple[list[Correction], bool]:
-    """What the person has said of the item, and whether they must not know the machine's view."""
-    if mine is None:
-        return [], project.is_blind
-    with state.open_store() as store:
-        said = store.corrections.of_case(item.case_id)
-    own = [correction for correction in said if correction.author == mine.person]
-    return own, project.is_blind and not own
-
-
 def _taken(case_id: str) -> Assignment | None:
-    """The item in the hands of the person who is here; says why it cannot be."""
     now = time.time()
     try:
         with state.open_store() as store:
@@ -302,32 +253,27 @@ def _taken(case_id: str) -> Assignment | None:
 
 
 def _draw_hand(mine: Assignment, is_blind: bool) -> None:
-    """Why it came, and the ways to pass it on."""
-    if mine.state == "claimed":
-        st.caption(f"Why this one: {escaped(why_shown(mine.why, is_blind))}.")
-    else:
+    if mine.state != "claimed":
         st.caption(f"You have {mine.state} it; you may answer again.")
         return
+    st.caption(f"Why this one: {escaped(why_shown(mine.why, is_blind))}.")
     with st.container(horizontal=True):
-        for state_, words, icon, keys in (
+        for became, words, icon, keys in (
             ("skipped", "Skip", "skip_next", "Ctrl+Space"),
             ("flagged", "Flag for a lead", "flag", "Alt+F"),
         ):
-            button(
-                words, f"review.{state_}", _pass_on, mine.case_id, state_, icon=icon, shortcut=keys
-            )
+            key = f"review.{became}"
+            button(words, key, _pass_on, mine.case_id, became, icon=icon, shortcut=keys)
 
 
-def _pass_on(case_id: str, became: AssignmentState) -> None:
-    now = time.time()
+def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
     with problem_kept("review.problem"):
         with state.open_store() as store, store.writing():
-            project, person = state.project(store), state.person(store)
+            project, person, now = state.project(store), state.person(store), time.time()
             store.projects.require(project.id, person, "annotator", "review")
             store.queue.end(case_id, person, became, now)
-            if became in ("skipped", "flagged"):
-                store.handlings.add(Handling(case_id, person, now, became))
-                st.session_state["review.last"] = {"case": case_id, "did": became}
+            store.handlings.add(Handling(case_id, person, now, became))
+        st.session_state["review.last"] = {"case": case_id, "did": became}
         st.session_state["review.go"] = True
 
 
@@ -358,8 +304,7 @@ def versions_of(store: Store, case: Case, progress: Progress) -> list[Version]:
     return found
 
 
-def draw_versions(asked: Asked, versions: Sequence[Version]) -> None:
-    """A card for each version, with what it marks, and the button that takes it."""
+def _draw_versions(asked: Asked, versions: Sequence[Version]) -> None:
     for first in range(0, len(versions), A_ROW):
         row = versions[first : first + A_ROW]
         columns = st.columns(A_ROW if first else len(row))
@@ -379,45 +324,26 @@ def _draw_version(asked: Asked, version: Version, place: int) -> None:
     if version.corrected_answer:
         st.caption(f"Right: {escaped(version.corrected_answer)}")
     number = FIRST_KEY + place
-    button(
-        "Take this",
-        f"settle.take.{place}",
-        _take,
-        asked,
-        version,
-        shortcut=f"Alt+{number}" if number <= LAST_KEY else None,
-    )
+    shortcut = f"Alt+{number}" if number <= LAST_KEY else None
+    button("Take this", f"settle.take.{place}", _take, asked, version, shortcut=shortcut)
 
 
 def _take(asked: Asked, version: Version) -> None:
-    """Put a version's label, spans and right answer into the form; other spans wait as offered.
-
-    The reason is the lead's own: what they typed stays.
-    """
+    """Put a version into the form, others' spans as offered; the lead's own reason stays."""
     key = key_of(asked.id)
     reason, answer = (
         str(st.session_state.get(f"{key}.{name}") or "") for name in ("reason", "answer")
     )
     with state.open_store() as store:
         seen = str(st.session_state.get(f"{key}.seen") or newest_seen(store, asked))
-    refill(
-        asked,
-        Correction(
-            "", None, asked.case.id, version.who, time.time(), version.label or "hallucinated",
-            version.spans, reason, version.corrected_answer or answer,
-        ),
-        seen,
+    said = Correction(
+        "", None, asked.case.id, version.who, time.time(), version.label or "hallucinated",
+        version.spans, reason, version.corrected_answer or answer,
     )  # fmt: skip
+    refill(asked, said, seen)
 
 
-ADJUDICATION_KEYS = {
-    "Alt+4 to Alt+9": "take the first to the sixth version",
-    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
-    "Ctrl+Enter": "save the right answer and go on to the next case",
-    "Ctrl+Space": "leave this case, go on to the next",
-    "Alt+Z": "back to the case that was settled last",
-    "? in the words": "the keys that mark words",
-}
+ADJUDICATION_KEYS: dict[str, str] = WORDS["review_item.adjudication_keys"]
 LOOKED_AT = 500  # cases that wait
 LIST_PAGE = "pages/review/curate.py"
 
@@ -438,7 +364,7 @@ def draw_settlement(case_id: str) -> None:
     progress = loaded[2] if loaded else Progress()
     with state.open_store() as store:
         versions = versions_of(store, case, progress)
-        entries = history_of(store, case_id)
+        entries = _history_of(store, case_id)
         flags = [one for one in store.handlings.of_case(case_id) if one.did == "flagged"]
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
@@ -446,7 +372,7 @@ def draw_settlement(case_id: str) -> None:
     _begin(asked, versions)
     if item.state == "flagged" and flags:
         st.info(f"Flagged by **{escaped(flags[-1].person)}** on {when(flags[-1].at)}.")
-    draw_versions(asked, versions)
+    _draw_versions(asked, versions)
     draw_keys(ADJUDICATION_KEYS, "settle.keys", case.id)
     with st.container(horizontal=True):
         button("Next case", "settle.next", _pass, case_id, icon="skip_next", shortcut="Ctrl+Space")
@@ -456,7 +382,7 @@ def draw_settlement(case_id: str) -> None:
     with st.expander("Evidence"):
         draw_evidence(progress, f"settle.{case_id}.evidence")
     draw_judgement(asked)
-    draw_history(entries)
+    _draw_history(entries)
 
 
 def _asked(case: Case, progress: Progress, versions: Sequence[Version], project: Project) -> Asked:
@@ -493,7 +419,11 @@ def _begin(asked: Asked, versions: Sequence[Version]) -> None:
     if f"{key}.marked" in st.session_state:
         return
     whole = merged(versions)
-    marks = _marks(asked.offered, len(whole.agreed))
+    agreed = {id_of(span) for span in whole.agreed}
+    marks = tuple(
+        replace(mark, status="marked") if mark.id in agreed else mark
+        for mark in suggested(asked.offered)
+    )
     st.session_state[f"{key}.marked"] = Marked(marks=marks)
     label = whole.label or most_said(versions)
     if label and f"{key}.label" not in st.session_state:
@@ -502,26 +432,10 @@ def _begin(asked: Asked, versions: Sequence[Version]) -> None:
             st.session_state[f"{key}.seen"] = newest_seen(store, asked)
 
 
-def _marks(spans: Sequence[Span], agreed: int) -> tuple[EditorMark, ...]:
-    return tuple(
-        EditorMark(
-            id_of(s), s.start, s.end, s.category, s.source, s.p,
-            "marked" if n < agreed else "suggested",
-        )
-        for n, s in enumerate(spans)
-    )  # fmt: skip
-
-
-def _write(work: Callable[[Store, str], None]) -> None:
-    """What only a lead may do, in one transaction; a refusal is shown."""
-    with problem_kept("settle.problem"), state.open_store() as store, store.writing():
-        person = state.person(store)
-        store.projects.require(state.project(store).id, person, "lead", "settle a case")
-        work(store, person)
-
-
 def _open_again(case_id: str) -> None:
-    _write(lambda store, person: open_again(store, case_id, person, time.time()))
+    with problem_kept("settle.problem"), state.open_store() as store, store.writing():
+        person = state.require(store, state.project(store).id, "lead", "settle a case")
+        open_again(store, case_id, person, time.time())
 
 
 def _pass(case_id: str) -> None:
@@ -544,14 +458,12 @@ def _draw_last() -> None:
 
 
 def _go_on(after: str) -> None:
-    """To another case where people differ or that was flagged, else to the list."""
     waiting: list[str] = []
     with state.open_store() as store:
         project = state.project(store)
         for name in ("people differ", "flagged"):
-            wanted, states = VIEWS[name]
             items, _ = store.queue.page(
-                project.id, wanted, states, limit=LOOKED_AT, offset=0, now=time.time()
+                project.id, *VIEWS[name], limit=LOOKED_AT, offset=0, now=time.time()
             )
             waiting += [item.case_id for item in items]
     passed = {after, *st.session_state.get("settle.passed", [])}

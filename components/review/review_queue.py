@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from components.app import state
+from components.review import WORDS
 from components.widgets.controls import choice_table, problem_shown
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -24,15 +26,8 @@ from core.review.adjudication import LABELS_DIFFER, MARKS_DIFFER
 from core.review.people import drafts_of
 from core.review.queue_ranking import fill
 from core.runtime.errors import InputError
-from core.schema.records import CATEGORY_WORDS, Case, Project
-from core.schema.reviews import (
-    Assignment,
-    AssignmentState,
-    Correction,
-    Item,
-    ItemState,
-    category_words,
-)
+from core.schema.records import CATEGORY_WORDS, Project
+from core.schema.reviews import AssignmentState, Item, ItemState, category_words
 from core.store import Store
 from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from core.store.sqlite import Mark
@@ -41,93 +36,78 @@ DAY = 86_400.0
 AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
 
 
-def draw_filters() -> ItemFilter:
-    """What the filters let through; they are open while one is set."""
+def _draw_filters() -> ItemFilter:
     with state.open_store() as store:
         project = state.project(store)
         languages = store.queue_lists.languages(project.id)
         sources = {entry.id: entry.name for entry in store.library.all(project.id)}
     is_set = st.session_state.get("review.wanted", EVERYTHING) != EVERYTHING
+    kept: dict[str, Any] = {"persist_state": "session"}
     with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
-        age, language, source = st.columns(3)
-        oldest = age.selectbox(
-            "Older than",
-            list(AGES),
-            format_func=lambda v: v or "any age",
-            key="review.age",
-            persist_state="session",
+        found: list[str] = []
+        for column, (label, key, words) in zip(
+            st.columns(3),
+            (
+                ("Older than", "age", {"": "any age"} | {name: name for name in AGES if name}),
+                ("Language", "language", {"": "any"} | {name: name for name in languages}),
+                ("Rests on", "source", {"": "any source"} | sources),
+            ),
+            strict=True,
+        ):
+            chosen = column.selectbox(
+                label, list(words), format_func=words.__getitem__, key=f"review.{key}", **kept
+            )
+            found.append(chosen or "")
+        wanted = ItemFilter(older_than=AGES[found[0]], language=found[1], source_id=found[2])
+        if project.is_blind:
+            return wanted
+        # What the machine says is for those who may know it.
+        says, p, apart = st.columns([2, 3, 3])
+        labels = {"": "any"} | LABEL_WORDS
+        label = says.selectbox(
+            "The machine says", list(labels), format_func=labels.__getitem__, key="review.label",
+            **kept,
+        )  # fmt: skip
+        low, high = p.slider(
+            "How likely hallucinated (%)", 0, 100, (0, 100), key="review.p", **kept
         )
-        spoken = language.selectbox(
-            "Language",
-            ["", *languages],
-            format_func=lambda v: v or "any",
-            key="review.language",
-            persist_state="session",
+        least = apart.slider("Agents disagree at least (%)", 0, 100, 0, key="review.apart", **kept)
+        return replace(
+            wanted,
+            label=label or "",
+            p_from=low / 100 if low else None,
+            p_to=high / 100 if high < 100 else None,
+            disagreement_from=least / 100,
         )
-        rests_on = source.selectbox(
-            "Rests on",
-            ["", *sources],
-            format_func=lambda v: sources.get(v, "any source"),
-            key="review.source",
-            persist_state="session",
-        )
-        wanted = ItemFilter(
-            older_than=AGES[oldest or ""], language=spoken or "", source_id=rests_on or ""
-        )
-        return wanted if project.is_blind else _by_the_machine(wanted)
-
-
-def _by_the_machine(wanted: ItemFilter) -> ItemFilter:
-    """Filters by what the machine says, for those who may know it."""
-    label, p, apart = st.columns([2, 3, 3])
-    chosen = label.selectbox(
-        "The machine says",
-        ["", *LABEL_WORDS],
-        format_func=lambda v: LABEL_WORDS[v] if v else "any",
-        key="review.label",
-        persist_state="session",
-    )
-    low, high = p.slider(
-        "How likely hallucinated (%)", 0, 100, (0, 100), key="review.p", persist_state="session"
-    )
-    least = apart.slider(
-        "Agents disagree at least (%)", 0, 100, 0, key="review.apart", persist_state="session"
-    )
-    return replace(
-        wanted,
-        label=chosen or "",
-        p_from=low / 100 if low else None,
-        p_to=high / 100 if high < 100 else None,
-        disagreement_from=least / 100,
-    )
 
 
 PAGE_SIZE = 25
 
 
-def first_of(page: str) -> int:
-    """How many items lie before the page that is open; `page` is the key of its switch."""
-    return (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
-
-
-def draw_items(
-    rows: Sequence[dict[str, Any]], case_ids: Sequence[str], total: int, *,
-    key: str, page: str, opens: str,
+def _draw_page(
+    wanted: ItemFilter, states: Sequence[ItemState], cells: Callable[[Store, Item], dict[str, Any]],
+    *, key: str, page: str, opens: str,
 ) -> None:  # fmt: skip
-    """The rows of one page of `total` items; `opens` is the page script that shows a case."""
-    if total and not rows:  # others have answered what stood here
+    """The items of the page that `page` chose, as `cells`; `opens` is the script that shows one."""
+    first = (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
+    with state.open_store() as store:
+        items, total = store.queue.page(
+            state.project(store).id, wanted, states,
+            limit=PAGE_SIZE, offset=first, now=time.time(),
+        )  # fmt: skip
+        rows = [cells(store, item) for item in items]
+    if not total:
+        st.caption("Nothing here fits these filters.")
+        return
+    if not rows:  # others have answered what stood here
         st.session_state[page] = 1
         st.rerun()
-    chosen = choice_table(
-        rows,
-        f"{key}.{first_of(page)}",
-        column_config={"Claim": st.column_config.TextColumn(width=300)},
-    )
-    pages = -(-total // PAGE_SIZE)
-    if pages > 1:
+    claim = {"Claim": st.column_config.TextColumn(width=300)}
+    chosen = choice_table(rows, f"{key}.{first}", column_config=claim)
+    if (pages := -(-total // PAGE_SIZE)) > 1:
         st.pagination(pages, key=page)
     if chosen is not None:
-        st.switch_page(opens, query_params={"case": case_ids[chosen]})
+        st.switch_page(opens, query_params={"case": items[chosen].case_id})
 
 
 MOST_PEOPLE = 20
@@ -155,8 +135,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
     share = right.number_input(
         "Share of items drawn at random (%)",
         0, 100, round(100 * project.random_share), key=f"{key}.share",
-        help="The others are those that would teach most. Without a random share, what people "
-        "find says little about all the rest.",
+        help=WORDS["review_queue.draw_review_rules"],
     )  # fmt: skip
     is_blind = st.toggle(
         "Hide the machine's verdict until a person has answered",
@@ -183,11 +162,7 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
 
 
 def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
-    """The categories as they can be kept, each once; the words of a default one are that one.
-
-    Raises:
-        InputError: none is left, or one is too long.
-    """
+    """The categories as kept, each once, in default words; InputError: none, or one too long."""
     ids: dict[str, str] = {words: name for name, words in CATEGORY_WORDS.items()}
     flat = (" ".join(name.split()) for name in categories if name.strip())
     found = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
@@ -233,10 +208,9 @@ def draw_progress() -> None:
         finished / total, text=f"{finished} of {counted(total, 'item')} reviewed, "
         f"{counts['pending']} waiting, {counts['in_hand']} being reviewed"
     )  # fmt: skip
-    words = [f"{mine['submitted']} submitted", f"{mine['skipped']} skipped"]
-    words.append(f"{mine['flagged']} flagged")
+    did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
     share = f"{project.random_share:.0%} of what you are given is drawn at random"
-    st.caption(f"{escaped(person)}: " + ", ".join(words) + f" · {share}")
+    st.caption(f"{escaped(person)}: {did} · {share}")
 
 
 @st.cache_resource
@@ -255,7 +229,7 @@ def _fill(store: Store, project_id: str, now: float) -> None:
 def draw_start() -> ItemFilter:
     """The button that gives the next item, and filters."""
     top = st.container()
-    wanted = draw_filters()
+    wanted = _draw_filters()
     st.session_state["review.wanted"] = wanted
     with top:
         if st.button(
@@ -272,30 +246,24 @@ def why_shown(why: str, is_blind: bool) -> str:
 
 
 def go_on(wanted: ItemFilter) -> None:
-    """To the next item that fits; says so where none is left."""
+    """To what the person has in hand, else to what they claim next; says so where none fits."""
+    now = time.time()
     with problem_shown():
         with state.open_store() as store:
-            found = next_item(store, wanted)
-        if found is None:
-            st.success(
-                "Nothing more waits for you that fits these filters.", icon=":material/check:"
-            )
-            return
-        st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
-
-
-def next_item(store: Store, wanted: ItemFilter) -> Assignment | None:
-    """What the person has in hand, else what they claim next; every so often at random."""
-    now = time.time()
-    project, person = state.project(store), state.person(store)
-    rules = rules_of(project)
-    state.reordering().ask(store, project.id, project.people_each)  # for whoever comes next
-    with store.writing():
-        store.projects.require(project.id, person, "annotator", "review")
-        mine = store.queue.counts_of(project.id, person)
-        done = sum(mine.values())
-        is_random = int((done + 1) * rules.random_share) > int(done * rules.random_share)
-        return store.queue.claim(project.id, person, rules, now, wanted, is_random=is_random)
+            project, person = state.project(store), state.person(store)
+            rules = rules_of(project)
+            state.reordering().ask(store, project.id, project.people_each)  # for whoever is next
+            with store.writing():
+                store.projects.require(project.id, person, "annotator", "review")
+                done = sum(store.queue.counts_of(project.id, person).values())
+                # Every so often at random.
+                is_random = int((done + 1) * rules.random_share) > int(done * rules.random_share)
+                found = store.queue.claim(
+                    project.id, person, rules, now, wanted, is_random=is_random
+                )
+        if found is not None:
+            st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
+        st.success("Nothing more waits for you that fits these filters.", icon=":material/check:")
 
 
 def draw_list(wanted: ItemFilter) -> None:
@@ -303,40 +271,17 @@ def draw_list(wanted: ItemFilter) -> None:
     shown = st.segmented_control(
         "Show", list(STATES), default="pending", key="review.states", persist_state="session"
     )
-    page = "review.page"
     chosen = shown or "pending"
     with state.open_store() as store:
         project = state.project(store)
-        items, total = store.queue.page(
-            project.id,
-            _of_mine(store, chosen, wanted, project),
-            STATES[chosen],
-            limit=PAGE_SIZE,
-            offset=first_of(page),
-            now=time.time(),
-        )
-        claims = [store.cases.get(item.case_id) for item in items]
-        ways = [_ways(store, item) for item in items]
-    if not total:
-        st.caption("Nothing here fits these filters.")
-        return
-    rows = [
-        _cells(item, case.response if case else "", project)
-        | ({} if project.is_blind else {"Checked by": way})
-        for item, case, way in zip(items, claims, ways, strict=True)
-    ]
-    draw_items(
-        rows,
-        [item.case_id for item in items],
-        total,
-        key=f"review.table.{shown}",
-        page=page,
-        opens=LABEL_PAGE,
-    )
+        mine = _of_mine(store, chosen, wanted, project)
+    _draw_page(
+        mine, STATES[chosen], partial(_cells, project),
+        key=f"review.table.{shown}", page="review.page", opens=LABEL_PAGE,
+    )  # fmt: skip
 
 
 def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) -> ItemFilter:
-    """The filter with what the person who is here has to do with the items."""
     person = state.person(store)
     if chosen == "pending":
         return replace(wanted, given_below=project.people_each)
@@ -349,25 +294,25 @@ def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) ->
     return wanted
 
 
-def _ways(store: Store, item: Item) -> str:
-    """The protocols of all runs that came to a label; what the machine says is the newest's."""
-    runs = store.runs.of_case(item.case_id, time.time(), 0.0)
-    found = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
-    names = list(dict.fromkeys(reversed(found)))
-    more = [f"{len(names) - MOST_WAYS} more"] if len(names) > MOST_WAYS else []
-    return ", ".join([*names[:MOST_WAYS], *more])
-
-
-def _cells(item: Item, claim: str, project: Project) -> dict[str, Any]:
-    people, is_blind = project.people_each, project.is_blind
-    cells: dict[str, Any] = {"Claim": clipped(claim, 200)}
+def _cells(project: Project, store: Store, item: Item) -> dict[str, Any]:
+    case, is_blind = store.cases.get(item.case_id), project.is_blind
+    cells: dict[str, Any] = {"Claim": clipped(case.response if case else "", 200)}
     if not is_blind:
-        label = item.label
-        cells["The machine"] = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
+        cells["The machine"] = _label_words(item)
         cells["p"] = "" if item.p is None else f"{item.p:.2f}"
-    cells["Reviewed"] = f"{item.given} of {people}"
+    cells["Reviewed"] = f"{item.given} of {project.people_each}"
     cells["Why"] = why_shown(why_of(item), is_blind)
+    if not is_blind:  # by the protocols of all runs that came to a label, the newest first
+        runs = store.runs.of_case(item.case_id, time.time(), 0.0)
+        found = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
+        names = list(dict.fromkeys(reversed(found)))
+        more = [f"{len(names) - MOST_WAYS} more"] if len(names) > MOST_WAYS else []
+        cells["Checked by"] = ", ".join([*names[:MOST_WAYS], *more])
     return cells
+
+
+def _label_words(item: Item) -> str:
+    return f"{LABEL_SIGNS[item.label]} {LABEL_WORDS[item.label]}" if item.label else "–"
 
 
 SETTLE_PAGE = "pages/review/settle.py"
@@ -402,34 +347,17 @@ def draw_settling() -> None:
     if not counts[name]:
         st.info("Nothing is here. Cases come when two people have answered, or one has flagged it.")
         return
-    page = f"settling.{name}.page"
-    wanted, states = VIEWS[name]
-    with state.open_store() as store:
-        items, total = store.queue.page(
-            project.id, wanted, states, limit=PAGE_SIZE, offset=first_of(page), now=now
-        )
-        rows = [
-            _settling_cells(
-                item, store.cases.get(item.case_id), store.corrections.newest_of_case(item.case_id)
-            )
-            for item in items
-        ]
-    draw_items(
-        rows,
-        [item.case_id for item in items],
-        total,
-        key=f"settling.table.{name}",
-        page=page,
-        opens=SETTLE_PAGE,
-    )
+    _draw_page(
+        *VIEWS[name], _settling_cells,
+        key=f"settling.table.{name}", page=f"settling.{name}.page", opens=SETTLE_PAGE,
+    )  # fmt: skip
 
 
-def _settling_cells(item: Item, case: Case | None, said: list[Correction]) -> dict[str, Any]:
-    words = ", ".join(f"{c.author}: {LABEL_SIGNS[c.label]}" for c in said)
-    machine = f"{LABEL_SIGNS[item.label]} {LABEL_WORDS[item.label]}" if item.label else "–"
+def _settling_cells(store: Store, item: Item) -> dict[str, Any]:
+    case, said = store.cases.get(item.case_id), store.corrections.newest_of_case(item.case_id)
     return {
         "Claim": clipped(case.response if case else "", 200),
-        "People": words,
+        "People": ", ".join(f"{one.author}: {LABEL_SIGNS[one.label]}" for one in said),
         "They differ in": DIFFER_WORDS[item.differ],
-        "The machine": machine,
+        "The machine": _label_words(item),
     }

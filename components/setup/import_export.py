@@ -11,9 +11,9 @@ import io
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from components.app import state
+from components.setup import WORDS
 from components.widgets.controls import button, download, link, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.documents.segmentation import terms
@@ -54,10 +55,7 @@ def draw_trace_import() -> None:
                 project = state.project(store)
                 state.require(store, project.id, "annotator", "open a trace file")
                 run_id = import_trace(
-                    store,
-                    upload.getvalue(),
-                    project.id,
-                    lambda text, language: list(terms(text, language)),
+                    store, upload.getvalue(), project.id, lambda *text: list(terms(*text))
                 )
         except ReviewError as error:
             st.error(escaped(f"{upload.name}: {error}"), icon=":material/error:")
@@ -67,7 +65,6 @@ def draw_trace_import() -> None:
 
 
 LOGGER = logging.getLogger(__name__)
-MOST_KEPT = 20
 UNEXPECTED = "The import broke off: an unexpected error, of which the server’s log has the details."
 
 
@@ -79,102 +76,33 @@ class Import:
     total: int = 0
     is_over: bool = False
     outcome: Outcome | None = None
-    project_id: str = ""
     words: str = ""
     problem: str = ""
 
 
-@dataclass
-class Imports:
-    """The imports of this server process, the newest last."""
-
-    known: dict[str, Import] = field(default_factory=dict)
-
-    def start(self, work: Callable[[Import], None]) -> str:
-        """Begin one in a thread of its own; its id."""
-        name, one = uuid.uuid4().hex, Import()
-        self.known[name] = one
-        for old in list(self.known)[:-MOST_KEPT]:
-            del self.known[old]
-        threading.Thread(target=_carried_out, args=(one, work), daemon=True, name="import").start()
-        return name
-
-
-@st.cache_resource
-def imports() -> Imports:
-    """The imports of this server process."""
-    return Imports()
-
-
-def _carried_out(one: Import, work: Callable[[Import], None]) -> None:
-    try:
-        work(one)
-    except ReviewError as error:
-        one.problem = str(error)
-    except Exception:
-        LOGGER.exception("an import broke off")
-        one.problem = UNEXPECTED
-    one.is_over = True
-
-
-def start_rows(read: Read, order: Order) -> str:
-    """Bring the rows in; their documents are read afterwards."""
-    home, prereading = state.home(), state.prereading()
-
-    def work(one: Import) -> None:
-        one.total = len(read.rows)
-
-        def progress(done: int, total: int) -> None:
-            one.done, one.total = done, total
-
-        with open_store_in(home) as store:
-            one.outcome = take_in(store, home, read, order, progress)
-            one.project_id = order.project.id
-            project = store.projects.get(one.project_id)
-            one.words = f"Imported into “{project.name}”." if project else "Imported."
-        for source, name in one.outcome.sources.items():
-            prereading.submit(source, name)
-
-    return imports().start(work)
-
-
-def start_archive(data: bytes, by: str) -> str:
-    """Bring a whole project in."""
-    home: Path = state.home()
-
-    def work(one: Import) -> None:
-        with open_store_in(home) as store:
-            taken = take(store, home, io.BytesIO(data), by, time.time())
-        one.words, one.project_id = taken.words, taken.project.id
-
-    return imports().start(work)
-
-
-RUNNING = "exchange.running"
+RUNNING = "exchange.running"  # the import that this session has started last
 POLL_SECONDS = 0.5
 
 
-def draw_last(last: Import | None, is_over: bool) -> None:
-    """The import that this session has started last, as it was when the page began to be drawn.
+def _start(work: Callable[[Import], None]) -> None:
+    one = st.session_state[RUNNING] = Import()
 
-    One that ends while the page is drawn is told by the next drawing, with the counts it changed.
-    """
-    if last is None:
-        return
-    if is_over:
-        _draw_outcome(last)
-    else:
-        _poll()
+    def carry_out() -> None:
+        try:
+            work(one)
+        except ReviewError as error:
+            one.problem = str(error)
+        except Exception:
+            LOGGER.exception("an import broke off")
+            one.problem = UNEXPECTED
+        one.is_over = True
 
-
-def current() -> Import | None:
-    """The import that this session has started last, while the process knows it."""
-    return imports().known.get(str(st.session_state.get(RUNNING, "")))
+    threading.Thread(target=carry_out, daemon=True, name="import").start()
 
 
 @st.fragment(run_every=POLL_SECONDS)
 def _poll() -> None:
-    one = current()
+    one: Import | None = st.session_state.get(RUNNING)
     if one is None or one.is_over:
         st.rerun()
     else:
@@ -182,14 +110,18 @@ def _poll() -> None:
         st.progress(share, text=f"{one.done:,} of {one.total:,} rows are in")
 
 
-def _draw_outcome(one: Import) -> None:
-    if one.problem:
-        st.error(escaped(one.problem), icon=":material/error:")
+def _draw_last(last: Import | None, is_over: bool) -> None:
+    """The import started last, as it was when the page began: its counts come with the next."""
+    if last is None:
         return
-    told = f"{one.outcome.words}." if one.outcome is not None else "Choose it on Project."
-    words = f"{one.words} {told}"
-    st.success(escaped(words), icon=":material/check_circle:")
-    link("pages/review/pending.py", "Review them", "checklist")
+    if not is_over:
+        _poll()
+    elif last.problem:
+        st.error(escaped(last.problem), icon=":material/error:")
+    else:
+        told = f"{last.outcome.words}." if last.outcome is not None else "Choose it on Project."
+        st.success(escaped(f"{last.words} {told}"), icon=":material/check_circle:")
+        link("pages/review/pending.py", "Review them", "checklist")
 
 
 WHICH = {"all": "all cases", "reviewed": "those with an answer"}
@@ -204,12 +136,7 @@ class Asker:
     person: str
 
     def project(self, store: Store) -> Project:
-        """The project as it is now.
-
-        Raises:
-            NotAllowed: they have no role there, or a lesser one than lead.
-            InputError: it is not there any more.
-        """
+        """The project as it is now, for a lead."""
         store.projects.require(self.project_id, self.person, "lead", "export the answers of all")
         project = store.projects.get(self.project_id)
         if project is None:
@@ -224,73 +151,39 @@ def draw_export() -> None:
         asker = Asker(state.home(), state.project(store).id, state.person(store))
         categories = asker.project(store).categories
     which = st.segmented_control(
-        "Which cases",
-        list(WHICH),
-        default="all",
-        format_func=lambda name: WHICH[name],
+        "Which cases", list(WHICH), default="all", format_func=WHICH.__getitem__,
         key="exchange.which",
-    )
+    ) or "all"  # fmt: skip
+    files = [(name, FORMATS[name].words, f"{name}.{FORMATS[name].ending}") for name in WRITTEN]
+    files.append(("trajectories", "Trajectories (ReAct)", "trajectories.zip"))
+    files.append(("archive", "Whole project (archive)", "project.zip"))
     with st.container(horizontal=True):
-        for name in WRITTEN:
-            how = FORMATS[name]
-            download(
-                how.words,
-                _maker(asker, name, which or "all"),
-                f"counterpoint-{name}.{how.ending}",
-                f"exchange.out.{name}",
-            )
-        download(
-            "Trajectories (ReAct)",
-            lambda: _trajectories(asker, which or "all"),
-            "counterpoint-trajectories.zip",
-            "exchange.out.trajectories",
-        )
-        download(
-            "Whole project (archive)",
-            lambda: _archive(asker),
-            "counterpoint-project.zip",
-            "exchange.out.archive",
-            "archive",
-        )
-    st.caption(
-        "The answer that counts is written: a settled one, else the newest correction, else the "
-        "imported gold. An archive holds documents, checks and the whole history too. Trajectories "
-        "are audits step by step, to train an agent on: those that people found right in one file, "
-        "the others with the reason in a second."
-    )
+        for name, words, file_name in files:
+            make, icon = partial(_file_of, asker, name, which), "download"
+            if name == "archive":
+                icon = name
+            download(words, make, f"counterpoint-{file_name}", f"exchange.out.{name}", icon)
+    st.caption(WORDS["import_export.draw_export"])
     with st.expander("The labelling configuration for Label Studio"):
         st.code(config_of(categories), language="xml")
 
 
-def _maker(asker: Asker, name: str, which: str) -> Callable[[], bytes]:
-    def make() -> bytes:
-        write = FORMATS[name].write
-        with open_store_in(asker.home) as store:
-            rows = rows_of(store, asker.home, asker.project(store), which)
-        return write(rows) if write else b""
-
-    return make
-
-
-def _trajectories(asker: Asker, which: str) -> bytes:
+def _file_of(asker: Asker, name: str, which: str) -> bytes:
     with open_store_in(asker.home) as store:
-        return zipped(sorted_out(store, asker.project(store), which, balance=False))
-
-
-def _archive(asker: Asker) -> bytes:
-    stream = io.BytesIO()
-    with open_store_in(asker.home) as store:
-        give(store, asker.home, asker.project(store), stream)
-    return stream.getvalue()
+        project = asker.project(store)
+        if name == "trajectories":
+            return zipped(sorted_out(store, project, which, balance=False))
+        if name == "archive":
+            give(store, asker.home, project, stream := io.BytesIO())
+            return stream.getvalue()
+        rows = rows_of(store, asker.home, project, which)
+    write = FORMATS[name].write
+    return write(rows) if write else b""
 
 
 PREVIEWED = 5
 MOST_PROBLEMS = 50
-WHAT: dict[As, str] = {
-    "gold": "gold answers",
-    "suggestions": "suggestions of an agent",
-    "cases": "cases without labels",
-}
+WHAT: dict[As, str] = WORDS["import_export.what"]
 PROBLEM = "exchange.problem"
 ZIP = b"PK\x03\x04"
 
@@ -299,17 +192,15 @@ def draw_import() -> None:
     """The upload, what is in it, and the button."""
     st.subheader("In", anchor=False)
     upload = st.file_uploader(
-        "JSONL, CSV, Label Studio, Argilla, Mu-SHROOM, RAGTruth, FaithBench, HaluQuestQA, XSum, "
-        "recorded debates (MAD), or an archive",
+        WORDS["import_export.draw_import"],
         key="exchange.file",
         max_upload_size=MOST_MEGABYTES,
-        help="Plain or gzipped. Nothing is stored before you say so; the same file again changes "
-        "nothing.",
+        help=WORDS["import_export.draw_import_2"],
     )
-    last = current()
+    last: Import | None = st.session_state.get(RUNNING)
     is_over = last is not None and last.is_over
     if upload is None:
-        draw_last(last, is_over)
+        _draw_last(last, is_over)
         return
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
@@ -318,7 +209,7 @@ def draw_import() -> None:
         _draw_archive(upload, person)
     else:
         _draw_rows(upload, project, (id(last), is_over))
-    draw_last(last, is_over)
+    _draw_last(last, is_over)
 
 
 def _draw_archive(upload: UploadedFile, person: str) -> None:
@@ -330,14 +221,9 @@ def _draw_archive(upload: UploadedFile, person: str) -> None:
         st.info(escaped(str(error)), icon=":material/lock:")
         return
     button(
-        "Import the project",
-        "exchange.import.archive",
-        _begin_archive,
-        upload.getvalue(),
-        person,
-        icon="archive",
-        type="primary",
-    )
+        "Import the project", "exchange.import.archive", _begin_archive, upload.getvalue(), person,
+        icon="archive", type="primary",
+    )  # fmt: skip
 
 
 def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -> None:
@@ -352,7 +238,13 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
             key=f"exchange.format.{upload.file_id}",
         )
         read = _read(upload.file_id, chosen, upload.name, upload)
-        read = _with_second_file(read, chosen)
+        if chosen == "ragtruth":
+            sources = st.file_uploader(
+                "Its sources (source_info.jsonl), if you have them",
+                key="exchange.sources",
+                max_upload_size=MOST_MEGABYTES,
+            )
+            read = joined_sources(read, sources.getvalue(), chosen) if sources else read
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return
@@ -363,28 +255,16 @@ def _draw_rows(upload: UploadedFile, project: Project, last: tuple[int, bool]) -
         st.caption(f"The first {PREVIEWED} of them.")
     _draw_problems([*read.problems, *problems], read.unit)
     what = st.segmented_control(
-        "Import as",
-        list(WHAT),
-        default="gold",
-        format_func=lambda name: WHAT[name],
-        key="exchange.as",
+        "Import as", list(WHAT), default="gold", format_func=WHAT.__getitem__, key="exchange.as"
     )
     agent = ""
     if what == "suggestions":
         agent = st.text_input("Whose suggestions", key="exchange.agent", max_chars=80)
     button(
-        "Import",
-        "exchange.import",
-        _begin_rows,
-        read,
-        project,
-        upload.name,
-        what or "gold",
-        agent.strip(),
-        icon="input",
-        type="primary",
-        disabled=not read.rows or what is None,
-    )
+        "Import", "exchange.import", _begin_rows,
+        read, project, upload.name, what or "gold", agent.strip(),
+        icon="input", type="primary", disabled=not read.rows or what is None,
+    )  # fmt: skip
     show_problem(PROBLEM)
 
 
@@ -399,22 +279,8 @@ def _read(file_id: str, chosen: str, name: str, _upload: UploadedFile) -> Read:
     return FORMATS[chosen].read(name, _upload.getvalue())
 
 
-def _with_second_file(read: Read, chosen: str) -> Read:
-    if chosen != "ragtruth":
-        return read
-    sources = st.file_uploader(
-        "Its sources (source_info.jsonl), if you have them",
-        key="exchange.sources",
-        max_upload_size=MOST_MEGABYTES,
-    )
-    return read if sources is None else joined_sources(read, sources.getvalue(), chosen)
-
-
 def _draw_counts(read: Read, project: Project, seen: tuple[object, ...]) -> list[Problem]:
-    """What would come in; rows that name another case are given back.
-
-    Looked up again only when another file, or an import that ended, can have changed it.
-    """
+    """What would come in, looked up again when that may change; rows that name another case."""
     key = (*seen, len(read.rows), project.id)
     kept = st.session_state.get("exchange.foreseen")
     if kept is None or kept[0] != key:
@@ -445,23 +311,41 @@ def _draw_problems(problems: list[Problem], unit: str) -> None:
     if not problems:
         return
     with st.expander(f"{len(problems)} left out, with the reasons", expanded=True):
-        table(
-            [
-                {unit.capitalize(): one.place, "Why": one.reason}
-                for one in sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
-            ]
-        )
+        first = sorted(problems, key=lambda one: one.place)[:MOST_PROBLEMS]
+        table([{unit.capitalize(): one.place, "Why": one.reason} for one in first])
         if len(problems) > MOST_PROBLEMS:
             st.caption(f"The first {MOST_PROBLEMS} of them.")
 
 
 def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -> None:
+    """Bring the rows in; their documents are read afterwards."""
+    home, prereading = state.home(), state.prereading()
+
+    def work(one: Import) -> None:
+        one.total = len(read.rows)
+
+        def progress(done: int, total: int) -> None:
+            one.done, one.total = done, total
+
+        with open_store_in(home) as store:
+            one.outcome = take_in(store, home, read, order, progress)
+            into = store.projects.get(project.id)
+            one.words = f"Imported into “{into.name}”." if into else "Imported."
+        for source, its_name in one.outcome.sources.items():
+            prereading.submit(source, its_name)
+
     with problem_kept(PROBLEM):
         with state.open_store() as store:
             person = state.require(store, project.id, "lead", "import cases")
         order = Order(project, person, time.time(), name, what, agent)
-        st.session_state[RUNNING] = start_rows(read, order)
+        _start(work)
 
 
 def _begin_archive(data: bytes, by: str) -> None:
-    st.session_state[RUNNING] = start_archive(data, by)
+    home = state.home()
+
+    def work(one: Import) -> None:
+        with open_store_in(home) as store:
+            one.words = take(store, home, io.BytesIO(data), by, time.time()).words
+
+    _start(work)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from components.app import state
+from components.check import roster_choice
 from components.check.new_check import entry_facts
-from components.check.roster_choice import (
-    draw_offer_note,
-    draw_option_fields,
-    forget_options,
-    happens,
-    offered_protocols,
-    usual_options,
-)
 from components.measure.calibration import draw_error_rate, refit
 from components.review.review_queue import draw_review_rules, sound_categories
+from components.setup import WORDS
 from components.widgets.controls import (
     ask,
     button,
     download,
     draw_question,
     problem_kept,
+    problem_shown,
     show_problem,
 )
 from components.widgets.html import marked_text, show
@@ -33,16 +30,12 @@ from components.widgets.wording import ROLE_WORDS, escaped, protocol_words, rost
 from core.agents.rosters import sheets_of
 from core.documents.library import file_bytes, reindex, remove_file
 from core.review.people import member_name
-from core.runtime.errors import InputError, ReviewError
+from core.runtime.errors import InputError
 from core.schema.records import LibraryEntry, Member, PersonRole, Project, new_id
+from core.store.projects import Projects
 from core.store.sqlite import to_json
 
-STATUS = {
-    "ready": "ready",
-    "waiting": "waiting to be read",
-    "reading": "being read",
-    "refused": "refused",
-}
+STATUS: dict[str, str] = WORDS["project.status"]
 PREVIEW = 4000
 PROBLEM = "library.problem"
 
@@ -69,23 +62,13 @@ def draw_library() -> None:
         st.caption("Select rows to view, delete or read files again.")
         return
     with st.container(horizontal=True):
-        button(
-            f"Delete {len(chosen)}",
-            "library.delete",
-            ask,
-            "library.asked",
-            [entry.id for entry in chosen],
-            icon="delete",
-        )
-        button(
-            "Read again",
-            "library.reindex",
-            _read_again,
-            chosen,
-            icon="refresh",
-            help="Reads and indexes the file anew, e.g. after the limits were changed",
-        )
-        _download(chosen)
+        ids, one = [entry.id for entry in chosen], chosen[0]
+        button(f"Delete {len(ids)}", "library.delete", ask, "library.asked", ids, icon="delete")
+        told = "Reads and indexes the file anew, e.g. after the limits were changed"
+        button("Read again", "library.reindex", _read_again, chosen, icon="refresh", help=told)
+        if len(chosen) == 1:
+            make = partial(file_bytes, state.home(), one.id)
+            download("Download", make, one.name, "library.download")
     asked = st.session_state.get("library.asked") or []
     if asked:
         gone = [entry for entry in entries if entry.id in asked]
@@ -94,8 +77,13 @@ def draw_library() -> None:
             f"Delete {names}? Runs keep the passages they used; the files and their pictures go."
         )
         draw_question(words, "Delete", "library", _delete, gone, asked="library.asked")
-    for entry in chosen[:1]:
-        _preview(entry)
+    with state.open_store() as store:
+        text = store.readings.text(one.id, 0, PREVIEW)
+    if text:
+        with st.expander(f"What was read in {escaped(one.name)}", expanded=True):
+            show(marked_text(text, []))
+            if one.characters > PREVIEW:
+                st.caption(f"The first {PREVIEW:,} of {one.characters:,} characters.")
 
 
 def _cells(entry: LibraryEntry) -> dict[str, Any]:
@@ -108,14 +96,6 @@ def _cells(entry: LibraryEntry) -> dict[str, Any]:
         "Added": when(entry.added_at),
         "By": entry.added_by,
     }
-
-
-def _download(chosen: list[LibraryEntry]) -> None:
-    if len(chosen) == 1:
-        entry = chosen[0]
-        download(
-            "Download", lambda: file_bytes(state.home(), entry.id), entry.name, "library.download"
-        )
 
 
 def _delete(chosen: list[LibraryEntry]) -> None:
@@ -142,28 +122,6 @@ def _read_again(chosen: list[LibraryEntry]) -> None:
         st.toast(f"{what} being read again.", icon=":material/refresh:")
 
 
-def _preview(entry: LibraryEntry) -> None:
-    with state.open_store() as store:
-        text = store.readings.text(entry.id, 0, PREVIEW)
-    if text:
-        with st.expander(f"What was read in {escaped(entry.name)}", expanded=True):
-            show(marked_text(text, []))
-            if entry.characters > PREVIEW:
-                st.caption(f"The first {PREVIEW:,} of {entry.characters:,} characters.")
-
-
-def draw_defaults(project: Project) -> dict[str, Any]:
-    """The fields; their values by the names that `Project` gives them."""
-    left, right = st.columns(2)
-    with left:
-        roster = _draw_roster(project)
-    with right:
-        protocol = _draw_protocol(project, roster)
-        usual = usual_options(project, protocol)
-        options = draw_option_fields(f"project.{project.id}", protocol, usual)
-    return {"roster": roster, "protocol": protocol, "options": options}
-
-
 def _draw_roster(project: Project) -> str:
     with state.open_store() as store:
         words = {sheet.name: sheet.words for sheet in sheets_of(store)}
@@ -184,7 +142,7 @@ def _draw_roster(project: Project) -> str:
 
 def _draw_protocol(project: Project, roster: str) -> str:
     key = f"project.{project.id}.protocol"
-    offered = offered_protocols([roster], key)
+    offered = roster_choice.offered_protocols([roster], key)
     chosen = st.selectbox(
         "Protocol of new checks",
         offered,
@@ -194,8 +152,8 @@ def _draw_protocol(project: Project, roster: str) -> str:
         help="  \n".join(map(protocol_words, offered)),
     )
     protocol = str(chosen or project.protocol)
-    st.caption(escaped(happens(protocol)))
-    draw_offer_note(offered)
+    st.caption(escaped(roster_choice.happens(protocol)))
+    roster_choice.draw_offer_note(offered)
     return protocol
 
 
@@ -207,17 +165,11 @@ def draw_choice() -> None:
     with state.open_store() as store:
         projects, current = state.projects(store), state.project(store)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
-        ids = [project.id for project in projects]
-        names = {project.id: project.name for project in projects}
-        st.selectbox(
-            "Project",
-            ids,
-            index=ids.index(current.id),
-            format_func=lambda i: names[i],
-            key="project.choice",
-            on_change=_switch,
-        )
+    names = {project.id: project.name for project in projects}
+    left.selectbox(
+        "Project", list(names), index=list(names).index(current.id),
+        format_func=names.__getitem__, key="project.choice", on_change=_switch,
+    )  # fmt: skip
     with right, st.popover("New project", icon=":material/add:"):
         st.text_input("Name", key="project.new")
         button("Begin", "project.begin", _begin, type="primary")
@@ -248,35 +200,32 @@ def draw_record() -> None:
     key = f"project.{project.id}"
     if f"{key}.name" not in st.session_state:  # the fields are drawn anew, from this
         st.session_state[f"{key}.before"] = to_json(project)
-        forget_options(key)
+        roster_choice.forget_options(key)
     with st.container(border=True):  # no form: which options there are depends on the protocol
-        name = st.text_input("Name", value=project.name, key=f"{key}.name")
-        description = st.text_area(
-            "What it is about", value=project.description, key=f"{key}.description"
-        )
-        role = st.text_input("Role given to the agents", value=project.role, key=f"{key}.role")
-        instruction = st.text_area(
-            "Instruction given to the agents", value=project.instruction, key=f"{key}.instruction"
-        )
-        defaults = draw_defaults(project)
-        reviewed = draw_review_rules(project)
-        rate = draw_error_rate(project, f"{key}.error_rate")
+        typed: dict[str, Any] = {
+            name: field(words, value=getattr(project, name), key=f"{key}.{name}") or ""
+            for name, words, field in (
+                ("name", "Name", st.text_input),
+                ("description", "What it is about", st.text_area),
+                ("role", "Role given to the agents", st.text_input),
+                ("instruction", "Instruction given to the agents", st.text_area),
+            )
+        }
+        typed["name"] = typed["name"].strip()
+        left, right = st.columns(2)
+        with left:
+            typed["roster"] = _draw_roster(project)
+        with right:
+            typed["protocol"] = protocol = _draw_protocol(project, typed["roster"])
+            usual = roster_choice.usual_options(project, protocol)
+            typed["options"] = roster_choice.draw_option_fields(key, protocol, usual)
+        typed |= draw_review_rules(project)
+        typed["error_rate"] = draw_error_rate(project, f"{key}.error_rate")
         st.caption(f"Begun {when(project.created_at)}.")
         if st.button("Save", key=f"{key}.save"):
-            changed = replace(
-                project,
-                name=(name or "").strip(),
-                description=description or "",
-                role=role or "",
-                instruction=instruction or "",
-                error_rate=rate,
-                **defaults,
-                **reviewed,
-            )
-            try:
-                _save(project, replace(changed, categories=sound_categories(changed.categories)))
-            except ReviewError as error:  # the rest of the page stays, and what was typed
-                st.error(escaped(str(error)))
+            with problem_shown():  # the rest of the page stays, and what was typed
+                typed["categories"] = sound_categories(typed["categories"])
+                _save(project, replace(project, **typed))
 
 
 def _save(before: Project, changed: Project) -> None:
@@ -333,7 +282,8 @@ def draw_members() -> None:
 def _set_role(project_id: str, person: str) -> None:
     key = f"project.{project_id}.role.{person}"
     role: PersonRole = st.session_state[key]
-    if not _write_member(Member(project_id, person, role, time.time()), is_new=False):
+    member = Member(project_id, person, role, time.time())
+    if not _write(project_id, lambda to: to.set_member(member)):
         with state.open_store() as store:
             st.session_state[key] = store.projects.role_of(project_id, person)
 
@@ -341,23 +291,19 @@ def _set_role(project_id: str, person: str) -> None:
 def _add_member(project_id: str) -> None:
     person = member_name(str(st.session_state.get("project.member") or ""))
     role: PersonRole = st.session_state.get("project.member.role") or "annotator"
-    if _write_member(Member(project_id, person, role, time.time()), is_new=True):
+    member = Member(project_id, person, role, time.time())
+    if _write(project_id, lambda to: to.add_member(member)):
         st.session_state["project.member"] = ""
 
 
 def _remove_member(project_id: str, person: str) -> None:
-    with problem_kept("project.member.problem"), state.open_store() as store, store.writing():
-        state.require(store, project_id, "admin", "change who is in the project")
-        store.projects.remove_member(project_id, person)
+    _write(project_id, lambda to: to.remove_member(project_id, person))
 
 
-def _write_member(member: Member, *, is_new: bool) -> bool:
-    try:
+def _write(project_id: str, change: Callable[[Projects], object]) -> bool:
+    with problem_kept("project.member.problem"):
         with state.open_store() as store, store.writing():
-            state.require(store, member.project_id, "admin", "change who is in the project")
-            write = store.projects.add_member if is_new else store.projects.set_member
-            write(member)
-    except ReviewError as error:
-        st.session_state["project.member.problem"] = str(error)
-        return False
-    return True
+            state.require(store, project_id, "admin", "change who is in the project")
+            change(store.projects)
+        return True
+    return False

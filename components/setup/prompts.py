@@ -9,26 +9,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components.app import state
+from components.setup import WORDS
 from components.widgets import drafts
-from components.widgets.controls import ask, button, draw_question, show_problem
+from components.widgets.controls import ask, button, draw_question, problem_kept, show_problem
 from components.widgets.html import changed_lines, difference_html, element, joined, show
-from components.widgets.wording import (
-    FIELD_WORDS,
-    LANGUAGE_WORDS,
-    counted,
-    escaped,
-    when,
-)
-from core.llm.prompting import (
-    FIELDS,
-    LANGUAGES,
-    TITLES,
-    Prompt,
-    PromptBook,
-    check_edit,
-    shipped,
-)
-from core.runtime.errors import ReviewError
+from components.widgets.wording import FIELD_WORDS, LANGUAGE_WORDS, counted, escaped, when
+from core.llm import prompting
 from core.store.projects import RANK, PromptEdit
 
 
@@ -52,44 +38,34 @@ class PromptAtHand:
         return self.edits[0].number if self.edits else 0
 
     @property
-    def ours(self) -> Prompt:
-        """The prompt as we ship it."""
-        return shipped(self.name, self.language)
+    def ours(self) -> str:
+        """The text that we ship."""
+        return prompting.shipped(self.name, self.language).text
 
     @property
-    def in_force(self) -> Prompt:
+    def in_force(self) -> prompting.Prompt:
         """The prompt that new checks use."""
         return self.after(self.newest)
 
-    def after(self, number: int) -> Prompt:
+    @property
+    def typed(self) -> str:
+        """What stands in the field."""
+        return str(st.session_state.get(f"{self.key}.text") or "")
+
+    @property
+    def base(self) -> int:
+        """The number of the edit from which the text in the field began."""
+        return int(st.session_state.get(f"{self.key}.base") or 0)
+
+    def after(self, number: int) -> prompting.Prompt:
         """The prompt as that edit left it; 0 is before the first."""
         text = next((edit.text for edit in self.edits if edit.number == number), "")
         edits = {(self.name, self.language): text} if text else {}
-        return PromptBook(edits).prompt(self.name, self.language)
+        return prompting.PromptBook(edits).prompt(self.name, self.language)
 
 
-def load_prompt(project_id: str, name: str, language: str) -> PromptAtHand:
-    """The prompt with its history, as the store has it now."""
-    with state.open_store() as store:
-        edits = store.prompt_edits.history(project_id, name, language)
-    return PromptAtHand(project_id, name, language, edits)
-
-
-def typed(prompt: PromptAtHand) -> str:
-    """What stands in the field."""
-    return str(st.session_state.get(f"{prompt.key}.text") or "")
-
-
-def base_of(prompt: PromptAtHand) -> int:
-    """The number of the edit from which the text in the field began."""
-    return int(st.session_state.get(f"{prompt.key}.base") or 0)
-
-
-def restore(prompt: PromptAtHand) -> None:
-    """Fill the field before it is drawn: what was left there, else the text in force.
-
-    A text that nobody touched follows the one in force when that changes.
-    """
+def _restore(prompt: PromptAtHand) -> None:
+    """Fill the field: what was left there, else the text in force (an untouched one follows it)."""
     text_key, base_key = f"{prompt.key}.text", f"{prompt.key}.base"
     left = st.session_state.pop(f"{prompt.key}.typed", None)
     if left is not None:  # the page was left without the field telling its text
@@ -100,78 +76,59 @@ def restore(prompt: PromptAtHand) -> None:
         if isinstance(text, str) and isinstance(base, int):
             st.session_state[text_key], st.session_state[base_key] = text, base
             return
-    elif typed(prompt) != prompt.after(base_of(prompt)).text:
+    elif prompt.typed != prompt.after(prompt.base).text:
         return
     st.session_state[text_key] = prompt.in_force.text
     st.session_state[base_key] = prompt.newest
 
 
-def keep(prompt: PromptAtHand) -> None:
-    """Keep what the field has told."""
+def _keep(prompt: PromptAtHand, typing: str | None = None) -> None:
+    """Keep what the field has told, or `typing`, the text that is still being typed."""
     st.session_state.pop(f"{prompt.key}.typed", None)
-    _keep(prompt, typed(prompt))
+    if typing is not None:
+        st.session_state[f"{prompt.key}.typed"] = typing
+    text = prompt.typed if typing is None else typing
+    is_open = text not in (prompt.in_force.text, prompt.after(prompt.base).text)
+    drafts.keep(prompt.key, {"text": text, "base": prompt.base} if is_open else {})
 
 
-def keep_typed(prompt: PromptAtHand, text: str | None) -> None:
-    """Keep a text that is still being typed; None when the field is not on the page."""
-    if text is not None:
-        st.session_state[f"{prompt.key}.typed"] = text
-        _keep(prompt, text)
-
-
-def _keep(prompt: PromptAtHand, text: str) -> None:
-    is_open = text not in (prompt.in_force.text, prompt.after(base_of(prompt)).text)
-    drafts.keep(prompt.key, {"text": text, "base": base_of(prompt)} if is_open else {})
-
-
-def forget(prompt: PromptAtHand) -> None:
-    """Let go of what was typed; the field shows the text in force again."""
+def _forget(prompt: PromptAtHand) -> None:
     drafts.keep(prompt.key, {})
     for name in ("text", "typed"):
         st.session_state.pop(f"{prompt.key}.{name}", None)
 
 
-def append(prompt: PromptAtHand, text: str) -> bool:
-    """Keep a text as the newest; our own is kept as “ours”, so that it follows our updates."""
-    try:
-        check_edit(prompt.name, prompt.language, text)
+def _append(prompt: PromptAtHand, text: str) -> bool:
+    """Keep a text as the newest; our own is kept as "", so that it follows our updates."""
+    with problem_kept(f"{prompt.key}.problem"):
+        prompting.check_edit(prompt.name, prompt.language, text)
         with state.open_store() as store, store.writing():
             person = state.person(store)
             store.projects.require(prompt.project_id, person, "lead", "edit prompts")
-            kept = "" if text == prompt.ours.text else text
+            kept = "" if text == prompt.ours else text
             edit = PromptEdit(
                 0, prompt.project_id, prompt.name, prompt.language, kept, time.time(), person
             )
             store.prompt_edits.save(edit, seen=prompt.newest)
-    except ReviewError as error:
-        st.session_state[f"{prompt.key}.problem"] = str(error)
-        return False
-    return True
+        return True
+    return False
 
 
-def draw_changes(prompt: PromptAtHand, is_open: bool) -> None:
-    """The text in the field against ours, or against the one in force where that is another."""
-    choices = {"ours": prompt.ours.text}
+def _draw_changes(prompt: PromptAtHand, is_open: bool) -> None:
+    choices = {"ours": prompt.ours}
     if is_open and prompt.in_force.is_edited:
         choices = {"the text in force": prompt.in_force.text} | choices
     against = next(iter(choices))
     if len(choices) > 1:
-        against = (
-            st.segmented_control(
-                "Compare with",
-                list(choices),
-                default=against,
-                required=True,
-                format_func=str.capitalize,
-                key=f"{prompt.key}.against",
-            )
-            or against
-        )
-    draw_difference(choices[against], typed(prompt), against)
+        chosen = st.segmented_control(
+            "Compare with", list(choices), default=against, required=True,
+            format_func=str.capitalize, key=f"{prompt.key}.against",
+        )  # fmt: skip
+        against = chosen or against
+    _draw_difference(choices[against], prompt.typed, against)
 
 
-def draw_difference(before: str, after: str, against: str) -> None:
-    """What is out of `before` and what is in `after`; nothing when they are equal."""
+def _draw_difference(before: str, after: str, against: str) -> None:
     gone, come = changed_lines(before, after)
     if gone or come:
         st.markdown(
@@ -181,20 +138,18 @@ def draw_difference(before: str, after: str, against: str) -> None:
         show(difference_html(before, after))
 
 
-def draw_history(prompt: PromptAtHand) -> None:
-    """Who edited when; each earlier text can be compared and brought back."""
+def _draw_history(prompt: PromptAtHand) -> None:
     if not prompt.edits:
         return
-    oldest = len(prompt.edits)
-    words = {
-        edit.number: f"{oldest - place}. {_edit_words(prompt, edit)}"
-        for place, edit in enumerate(prompt.edits)
-    }
+    words = {}
+    for place, edit in zip(range(len(prompt.edits), 0, -1), prompt.edits, strict=True):
+        what = f"version {prompt.after(edit.number).hash}" if edit.text else "back to ours"
+        words[edit.number] = f"{place}. {when(edit.at)} · {edit.author} · {what}"
     chosen = st.selectbox(
         f"Edits ({len(words)})",
         list(words),
         index=None,
-        format_func=lambda number: words[number],
+        format_func=words.__getitem__,
         placeholder="Choose one to see it and to bring it back",
         key=f"{prompt.key}.earlier",
     )
@@ -204,20 +159,15 @@ def draw_history(prompt: PromptAtHand) -> None:
     if text == prompt.in_force.text:
         st.caption("This is the text in force.")
         return
-    draw_difference(prompt.in_force.text, text, "the text in force")
+    _draw_difference(prompt.in_force.text, text, "the text in force")
     button("Bring it back", f"{prompt.key}.back", _bring_back, prompt, chosen)
-
-
-def _edit_words(prompt: PromptAtHand, edit: PromptEdit) -> str:
-    what = f"version {prompt.after(edit.number).hash}" if edit.text else "back to ours"
-    return f"{when(edit.at)} · {edit.author} · {what}"
 
 
 def _bring_back(prompt: PromptAtHand, number: int) -> None:
     """Append an earlier text once more; what was typed and not saved stays in the field."""
     if st.session_state.get(f"{prompt.key}.earlier") != number:
         return  # the second half of a double click
-    if append(prompt, prompt.after(number).text):
+    if _append(prompt, prompt.after(number).text):
         st.session_state[f"{prompt.key}.earlier"] = None
         st.toast("Brought back. New checks use it.", icon=":material/check:")
 
@@ -228,16 +178,17 @@ FIELD_HEIGHT = 420
 def draw_prompts() -> None:
     """The prompts of the project at hand; leads and admins may edit them."""
     st.subheader("Prompts", anchor=False)
-    st.caption(
-        "What language models are told. An edit holds for this project’s new checks. Checks that "
-        "were made keep the prompt they used: it stands with each role on their Run page."
-    )
+    st.caption(WORDS["prompts.draw_prompts"])
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
         role = store.projects.role_of(project.id, person)
         edited = set(store.prompt_edits.of_project(project.id))
     prompt = _choice(project.id, edited)
-    _draw_in_force(prompt)
+    whose = "the default prompt"
+    if prompt.in_force.is_edited:
+        newest = prompt.edits[0]
+        whose = f"edited by {newest.author}, {when(newest.at)}"
+    st.markdown(f"In use: {escaped(whose)} · version `{prompt.in_force.hash}`")
     if role is not None and RANK[role] >= RANK["lead"]:
         _draw_field(prompt)
     else:
@@ -245,81 +196,58 @@ def draw_prompts() -> None:
         st.caption("Leads and admins may edit it.")
         st.code(prompt.in_force.text, language=None, wrap_lines=True)
         _draw_fields(prompt.name)
-        draw_difference(prompt.ours.text, prompt.in_force.text, "ours")
+        _draw_difference(prompt.ours, prompt.in_force.text, "ours")
 
 
 def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
-    """Which prompt, in which language."""
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with right:
-        language = st.segmented_control(
-            "Language",
-            LANGUAGES,
-            default="en",
-            required=True,
-            format_func=lambda code: LANGUAGE_WORDS.get(code, code),
-            key="prompts.language",
-            persist_state="session",
-            help="A check uses the prompts in its text’s language, else the English ones.",
-        )
-
-    with left:
-        name = st.selectbox(
-            "Prompt",
-            list(TITLES),
-            index=list(TITLES).index("debate"),
-            format_func=lambda name: TITLES[name],
-            key="prompts.name",
-            persist_state="session",
-        )
-    chosen = language or "en"
-    here = [words for known, words in TITLES.items() if (known, chosen) in edited]
+    language = right.segmented_control(
+        "Language", prompting.LANGUAGES, default="en", required=True,
+        format_func=lambda code: LANGUAGE_WORDS.get(code, code),
+        key="prompts.language", persist_state="session",
+        help="A check uses the prompts in its text’s language, else the English ones.",
+    ) or "en"  # fmt: skip
+    name = left.selectbox(
+        "Prompt", list(prompting.TITLES), index=list(prompting.TITLES).index("debate"),
+        format_func=prompting.TITLES.__getitem__, key="prompts.name", persist_state="session",
+    ) or "debate"  # fmt: skip
+    here = [words for known, words in prompting.TITLES.items() if (known, language) in edited]
     if here:
         st.caption(f"Edited in this project: {', '.join(here)}.")
-    return load_prompt(project_id, name or "debate", chosen)
-
-
-def _draw_in_force(prompt: PromptAtHand) -> None:
-    """Whose text new checks use, and its version."""
-    whose = "the default prompt"
-    if prompt.in_force.is_edited:
-        newest = prompt.edits[0]
-        whose = f"edited by {newest.author}, {when(newest.at)}"
-    st.markdown(f"In use: {escaped(whose)} · version `{prompt.in_force.hash}`")
+    with state.open_store() as store:
+        edits = store.prompt_edits.history(project_id, name, language)
+    return PromptAtHand(project_id, name, language, edits)
 
 
 def _draw_fields(name: str) -> None:
-    st.caption(
-        "A comment at the top is not sent. Each of these fields must stand in it, and no other; "
-        r"a dollar sign itself is \$\$."
-    )
+    st.caption(WORDS["prompts.draw_fields"])
     rows = [
         joined([element("dt", f"${{{field}}}"), element("dd", FIELD_WORDS[field])])
-        for field in FIELDS[name]
+        for field in prompting.FIELDS[name]
     ]
     show(element("dl", joined(rows), class_="cp-fields"))
 
 
 def _draw_field(prompt: PromptAtHand) -> None:
     """The field with its buttons; what is typed is kept at each pause until it is saved."""
-    restore(prompt)
+    _restore(prompt)
     with st.container(key="cp-prompt", gap=None):  # app.css gives it letters of one width
         drafts.watch(
             f"{prompt.key}.watch",
             {"text": f"{prompt.key}.text"},
-            lambda texts: keep_typed(prompt, texts.get("text")),
+            lambda texts: _keep(prompt, texts["text"]) if texts.get("text") is not None else None,
         )
         st.text_area(
             "Text",
             height=FIELD_HEIGHT,
             key=f"{prompt.key}.text",
-            on_change=keep,
+            on_change=_keep,
             args=(prompt,),
             persist_state="session",  # without it the field may come back empty from another page
         )
-    is_open = typed(prompt) != prompt.in_force.text
+    is_open = prompt.typed != prompt.in_force.text
     show_problem(f"{prompt.key}.problem")
-    if is_open and base_of(prompt) != prompt.newest:
+    if is_open and prompt.base != prompt.newest:
         newest = prompt.edits[0]
         st.warning(
             escaped(
@@ -329,8 +257,8 @@ def _draw_field(prompt: PromptAtHand) -> None:
         )
     _draw_buttons(prompt, is_open)
     _draw_fields(prompt.name)
-    draw_changes(prompt, is_open)
-    draw_history(prompt)
+    _draw_changes(prompt, is_open)
+    _draw_history(prompt)
 
 
 def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
@@ -338,7 +266,7 @@ def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         button("Save prompt", f"{key}.save", _save, prompt, type="primary")
         if is_open:
-            button("Discard changes", f"{key}.discard", forget, prompt)
+            button("Discard changes", f"{key}.discard", _forget, prompt)
         if prompt.in_force.is_edited:
             button("Back to ours", f"{key}.ours", ask, f"{key}.asked", True)
         if is_open:
@@ -350,14 +278,12 @@ def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
 
 
 def _save(prompt: PromptAtHand) -> None:
-    """Make the text in the field the one in force; on a problem it stays in the field."""
     if f"{prompt.key}.text" not in st.session_state:
         return  # the second half of a double click
-    text = typed(prompt)
-    if text == prompt.in_force.text:
+    if prompt.typed == prompt.in_force.text:
         st.toast("This text is in force already.")
-    elif append(prompt, text):
-        forget(prompt)
+    elif _append(prompt, prompt.typed):
+        _forget(prompt)
         st.toast("Saved. New checks use it.", icon=":material/check:")
 
 
@@ -365,5 +291,5 @@ def _back_to_ours(prompt: PromptAtHand) -> None:
     if not st.session_state.get(f"{prompt.key}.asked"):
         return  # the second half of a double click
     ask(f"{prompt.key}.asked", None)
-    if append(prompt, prompt.ours.text):
-        forget(prompt)
+    if _append(prompt, prompt.ours):
+        _forget(prompt)

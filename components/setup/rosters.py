@@ -5,13 +5,11 @@ A file is read strictly, kept whole or not at all, and never over another unaske
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import re
 import threading
 import time
 import traceback
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,20 +20,15 @@ import streamlit as st
 from components.app import state
 from components.run.debate import cost_words
 from components.setup.roster_fields import (
-    KEY,
+    DRAFT,
     QUIET,
-    SEAT,
-    TEXTS,
-    Place,
-    draw_refusal,
-    draw_seats,
-    fill,
+    REFUSED,
+    begin,
+    capital,
+    draw_form,
     forget,
-    give_everywhere,
-    place_of,
     roster_table,
     table,
-    text,
     typed_sheet,
 )
 from components.widgets.controls import (
@@ -48,23 +41,8 @@ from components.widgets.controls import (
 )
 from components.widgets.html import Html, element, paged, show
 from components.widgets.wording import counted, escaped, roster_words, when
-from core.agents.roster_files import (
-    LONGEST,
-    MOST_BYTES,
-    SUFFIX,
-    ReadRoster,
-    check_sheet,
-    read_roster,
-    roster_file,
-)
-from core.agents.rosters import (
-    ROSTER_WORDS,
-    SHIPPED,
-    one_model,
-    require_filled_in,
-    sheet_named,
-    sheets_of,
-)
+from core.agents import roster_files as files
+from core.agents.rosters import SHIPPED, require_filled_in, sheet_named, sheets_of
 from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
 from core.runtime.concurrency import Stop
@@ -80,8 +58,7 @@ if TYPE_CHECKING:
     from core.llm.metering import Account
 
 LOGGER = logging.getLogger(__name__)
-TRIALS = "rosters.trials"
-TRIAL_PROBLEM = "rosters.trial_problem"
+TRIALS, TRIAL_PROBLEM = "rosters.trials", "rosters.trial_problem"
 POLL_SECONDS = 0.3
 STOPPED = "The test was stopped."
 UNEXPECTED = "The test broke off: an unexpected error, of which the server's log has the details."
@@ -99,50 +76,21 @@ class Trial:
     is_done: bool = False
 
 
-def draw_trial_button(sheet: RosterSheet) -> None:
-    """Start the test of the roster as it is now, or stop the one under way."""
-    if sheet.is_built_in:
-        return
-    trial = _trial_of(sheet.name)
-    if trial is not None and not trial.is_done:
-        button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
-        return
-    button(
-        "Test every role",
-        "rosters.test",
-        _start,
-        sheet.name,
-        icon="network_check",
-        type="primary",
-        help="Asks each model for one word; it is booked like any other call, under your caps.",
-    )
-
-
-def draw_trial(sheet: RosterSheet) -> None:
-    """What the last test of this very sheet has found, as far as it is."""
-    show_problem(TRIAL_PROBLEM)
-    trial = _trial_of(sheet.name)
-    if trial is None or trial.sheet != sheet:
-        return
-    if trial.is_done:
-        _draw_found(trial)
-    else:
-        _follow(sheet.name)
-
-
-@st.fragment(run_every=POLL_SECONDS)
-def _follow(name: str) -> None:
-    """Draw what has arrived; when all has, draw the page anew."""
-    trial = _trial_of(name)
-    if trial is None or trial.is_done:
-        st.rerun()
-        return
-    _draw_found(trial)
-
-
 def _trial_of(name: str) -> Trial | None:
     trials: dict[str, Trial] = st.session_state.setdefault(TRIALS, {})
     return trials.get(name)
+
+
+def _draw_trial_button(sheet: RosterSheet) -> None:
+    trial = _trial_of(sheet.name)
+    if trial is not None and not trial.is_done:
+        button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
+    elif not sheet.is_built_in:
+        button(
+            "Test every role", "rosters.test", _start, sheet.name,
+            icon="network_check", type="primary",
+            help="Asks each model for one word; it is booked like any other call, under your caps.",
+        )  # fmt: skip
 
 
 def _start(name: str) -> None:
@@ -157,16 +105,10 @@ def _start(name: str) -> None:
             sheet = sheet_named(name, store)
             project = state.project(store)
             by = state.require(store, project.id, "annotator", "test a roster")
-            account = Account(new_id(), by, project.id)
         require_filled_in(sheet)
-        trial = Trial(sheet, time.time())
-        st.session_state[TRIALS][name] = trial
-        threading.Thread(
-            target=_work,
-            args=(trial, state.keys(), state.home(), account),
-            daemon=True,
-            name="roster-test",
-        ).start()
+        trial = st.session_state[TRIALS][name] = Trial(sheet, time.time())
+        work = (trial, state.keys(), state.home(), Account(new_id(), by, project.id))
+        threading.Thread(target=_work, args=work, daemon=True, name="roster-test").start()
 
 
 def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
@@ -174,10 +116,9 @@ def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
     try:
         from core.agents.roster_files import probe
 
-        for found in probe(
-            trial.sheet, keys, trial.stop, home=home, account=account, clock=time.time
-        ):
-            trial.found.append(found)
+        found = probe(trial.sheet, keys, trial.stop, home=home, account=account, clock=time.time)
+        for one in found:
+            trial.found.append(one)
     except Stopped:
         trial.problem = STOPPED
     except ReviewError as error:
@@ -189,174 +130,103 @@ def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
         trial.is_done = True
 
 
+def _draw_trial(sheet: RosterSheet) -> None:
+    show_problem(TRIAL_PROBLEM)
+    trial = _trial_of(sheet.name)
+    if trial is not None and trial.sheet == sheet:
+        if trial.is_done:
+            _draw_found(trial)
+        else:
+            _follow(sheet.name)
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def _follow(name: str) -> None:
+    """Draw what has arrived; when all has, draw the page anew."""
+    trial = _trial_of(name)
+    if trial is None or trial.is_done:
+        st.rerun()
+    else:
+        _draw_found(trial)
+
+
 def _draw_found(trial: Trial) -> None:
     found = {probe.role: probe for probe in list(trial.found)}
-    roles = [role for role, seat in trial.sheet.seats() if not seat.is_built_in]
     waits = "not asked" if trial.is_done else "asking …"
-    rows = [
-        [role[:1].upper() + role[1:], _found_cell(found[role]) if role in found else waits]
-        for role in roles
-    ]
+    rows: list[list[str | Html]] = []
+    for role in (role for role, seat in trial.sheet.seats() if not seat.is_built_in):
+        cell: str | Html = waits
+        if one := found.get(role):
+            sign = element("strong", "✓ works" if one.works else "✗ does not work")
+            took = element("span", f" · {one.seconds:.1f} s · ", style=QUIET)
+            cell = element("span", sign, took, one.words, dir="auto")
+        rows.append([capital(role), cell])
     show(table(("Role", "Test"), rows))
     if trial.problem:
         st.error(escaped(trial.problem))
     if trial.is_done:
-        st.caption(escaped(_sum_words(trial)))
+        calls = [call for probe in trial.found for call in probe.calls]
+        st.caption(
+            escaped(
+                f"Tested {when(trial.at)}: {sum(probe.works for probe in trial.found)} of "
+                f"{counted(len(trial.found), 'role')} work · {counted(len(calls), 'call')} · "
+                f"{cost_words(total_cost(calls)) if calls else 'no cost'}."
+            )
+        )
 
 
-def _found_cell(probe: Probe) -> Html:
-    sign = "✓ works" if probe.works else "✗ does not work"
-    took = element("span", f" · {probe.seconds:.1f} s · ", style=QUIET)
-    return element("span", element("strong", sign), took, probe.words, dir="auto")
-
-
-def _sum_words(trial: Trial) -> str:
-    """How it went and what it cost, in one line."""
-    works = sum(probe.works for probe in trial.found)
-    calls = [call for probe in trial.found for call in probe.calls]
-    cost = cost_words(total_cost(calls)) if calls else "no cost"
-    return (
-        f"Tested {when(trial.at)}: {works} of {counted(len(trial.found), 'role')} work · "
-        f"{counted(len(calls), 'call')} · {cost}."
-    )
-
-
-DRAFT = "rosters.draft"
 CHOICE = "rosters.choice"
-REFUSED = "rosters.refused"
 
 
-def begin(sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
-    """Open the form on a sheet; `fixed` is the name of a kept roster that is being changed.
-
-    `seen` is the number of its version that is changed. Call it from a callback.
-    """
-    if DRAFT in st.session_state:
-        return  # a double click; what is being written stays
-    fill(sheet)
-    st.session_state[DRAFT] = {"fixed": fixed, "seen": seen}
-    st.session_state[SEAT] = "judge"
-    st.session_state.pop(REFUSED, None)
-
-
-def derived_name(name: str, word: str) -> str:
-    """The name with a word behind it, no longer than names may be."""
+def _derived(sheet: RosterSheet, word: str) -> RosterSheet:
+    """The sheet with a word behind its name, which stays no longer than names may be."""
     end = f" ({word})"
-    return f"{name[: LONGEST['name'] - len(end)].rstrip()}{end}"
+    return replace(sheet, name=f"{sheet.name[: files.LONGEST['name'] - len(end)].rstrip()}{end}")
 
 
-def draw_editor(book: PromptBook) -> None:
-    """The form, while a roster is being written, with the roster as it would be."""
-    draft = st.session_state.get(DRAFT)
-    if not draft:
+def _draw_editor() -> None:
+    if DRAFT not in st.session_state:
         return
-    message = str(st.session_state.get(REFUSED) or "")
-    place = place_of(message) if message else None
-    refused = {place: message} if place else {}
     with st.container(border=True, key="rosters.editor"):
-        _draw_head(str(draft["fixed"]), refused)
-        _draw_one_model()
-        draw_seats(refused)
-        if message and place is None:
-            st.error(escaped(message))
+        draw_form()
+        if refused := st.session_state.get(REFUSED):
+            st.error(escaped(str(refused)))
         with st.container(horizontal=True):
             button("Save", "rosters.save", _save, type="primary")
-            button("Discard", "rosters.discard", _close)
-        with contextlib.suppress(InputError):  # Save says what is missing
-            shown = roster_table(typed_sheet(), book)
-            with st.expander("The roster as it would be", key="rosters.would_be"):
-                show(shown)
-
-
-def _draw_head(fixed: str, refused: Mapping[Place, str]) -> None:
-    if fixed:
-        st.markdown(f"**Change “{escaped(fixed)}”**  \nThe version before stays in its history.")
-    else:
-        st.markdown("**A roster of your own**")
-        st.text_input("Name", key=f"{KEY}name", max_chars=LONGEST["name"], persist_state="session")
-        draw_refusal("", "name", refused)
-    st.text_input(
-        "In a few words", key=f"{KEY}words", max_chars=LONGEST["words"], persist_state="session"
-    )
-    draw_refusal("", "words", refused)
-
-
-def _draw_one_model() -> None:
-    """The short way: one model for every role that speaks."""
-    with st.expander("One model for every speaking role", icon=":material/group:"):
-        for name, (label, words) in TEXTS.items():
-            st.text_input(label, key=f"{KEY}all.{name}", help=words, persist_state="session")
-        button("Use it everywhere", "rosters.everywhere", _give_everywhere)
-        st.caption("Retrieval and the cutting into statements stay as they are.")
-
-
-def _give_everywhere() -> None:
-    model, api_base, key_name = (text(f"all.{name}") for name in TEXTS)
-    if not model:
-        st.toast("Write the model's name first.", icon=":material/edit:")
-        return
-    give_everywhere(model, api_base, key_name)
-    if text("words") in ROSTER_WORDS.values():  # they tell of the models that are gone now
-        st.session_state[f"{KEY}words"] = one_model(model, api_base).words[: LONGEST["words"]]
-    st.toast(f"Every speaking role is {escaped(model)} now.", icon=":material/check:")
-
-
-def _close() -> None:
-    forget()
-    st.session_state.pop(DRAFT, None)
-    st.session_state.pop(REFUSED, None)
+            button("Discard", "rosters.discard", forget)
 
 
 def _save() -> None:
-    """Keep what stands in the form; on a refusal it stays open, at the seat in question."""
+    """Keep what stands in the form; on a refusal it stays open."""
     draft = st.session_state.get(DRAFT)
     if not draft:
         return  # the second half of a double click
+    sheet, fixed = typed_sheet(), str(draft["fixed"])
     try:
-        sheet = typed_sheet()
-        check_sheet(sheet)
+        files.check_sheet(sheet)
         require_filled_in(sheet)
         with state.open_store() as store, store.writing():
-            keep(store, sheet, fixed=str(draft["fixed"]), seen=int(draft["seen"]))
+            _keep(store, sheet, fixed=fixed, seen=int(draft["seen"]))
     except ReviewError as error:
-        _refuse(error)
+        st.session_state[REFUSED] = str(error)
+        if isinstance(error, ConflictError) and fixed:
+            with state.open_store() as store:
+                newest = store.rosters.newest(fixed)
+            # Saving once more lays ours over theirs, which stays in the history.
+            draft["seen"] = newest.number if newest else 0
         return
-    _close()
+    forget()
     st.session_state[CHOICE] = sheet.name
     st.toast(f"Saved “{escaped(sheet.name)}”.", icon=":material/check:")
 
 
-def _refuse(error: ReviewError) -> None:
-    draft = st.session_state[DRAFT]
-    st.session_state[REFUSED] = str(error)
-    place = place_of(str(error))
-    if place and place[0]:
-        st.session_state[SEAT] = place[0]
-    if isinstance(error, ConflictError) and draft["fixed"]:
-        with state.open_store() as store:
-            newest = store.rosters.newest(str(draft["fixed"]))
-        # Saving once more lays ours over theirs, which stays in the history.
-        st.session_state[DRAFT] = draft | {"seen": newest.number if newest else 0}
-
-
-def require_lead(store: Store) -> None:
-    """Refuse whoever may not change rosters.
-
-    Raises:
-        NotAllowed: the person here is neither lead nor admin of the first project.
-    """
+def _require_lead(store: Store) -> None:
     store.projects.require_for_all(state.person(store), "lead", "change rosters")
 
 
-def keep(store: Store, sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
-    """Append a version of a roster; call it inside `Store.writing()`.
-
-    Raises:
-        NotAllowed: the person here is neither lead nor admin of the first project.
-        InputError: the name belongs to another roster, a shipped or a kept one.
-        ConflictError: somebody else changed the roster since the version `seen`.
-    """
-    require_lead(store)
+def _keep(store: Store, sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
+    """Append a version of a roster, within `Store.writing()`, unless the name is another's."""
+    _require_lead(store)
     ours = {name.casefold() for name in (*SHIPPED, roster_words(BUILT_IN, short=True))}
     if sheet.name.casefold() in ours:
         raise InputError(
@@ -375,124 +245,103 @@ def keep(store: Store, sheet: RosterSheet, *, fixed: str = "", seen: int = 0) ->
 
 
 NOTICE = "rosters.notice"
-ROSTER_IMPORT_PROBLEM = "rosters.import_problem"
+IMPORT_PROBLEM = "rosters.import_problem"
 PENDING = "rosters.pending"
 UPLOADS = "rosters.uploads"  # counts them: a new number is an empty uploader
-KILOBYTES = MOST_BYTES // 1000
 
 
-def draw_import() -> None:
-    """The field for a file, what is wrong with it, and the question before a new version."""
+def _draw_import() -> None:
     pending: dict[str, Any] | None = st.session_state.get(PENDING)
-    problem = str(st.session_state.get(ROSTER_IMPORT_PROBLEM) or "")
-    with st.expander(
-        "Import a roster", icon=":material/upload:", expanded=bool(pending or problem)
-    ):
+    problem = str(st.session_state.get(IMPORT_PROBLEM) or "")
+    is_open = bool(pending or problem)
+    with st.expander("Import a roster", icon=":material/upload:", expanded=is_open):
         key = f"rosters.import.{st.session_state.get(UPLOADS, 0)}"
         st.file_uploader(
-            f"A file that was exported from Counterpoint, at most {KILOBYTES} kB",
-            type=["json"],
-            key=key,
-            on_change=_take,
-            args=(key,),
-        )
+            f"A file that was exported from Counterpoint, at most {files.MOST_BYTES // 1000} kB",
+            type=["json"], key=key, on_change=_take, args=(key,),
+        )  # fmt: skip
         if problem:
             st.error(escaped(problem))
         if pending:
-            _draw_question(pending)
-
-
-def _draw_question(pending: dict[str, Any]) -> None:
-    st.markdown(
-        f"There is a roster “{escaped(pending['name'])}”, saved {when(pending['at'])} by "
-        f"{escaped(pending['author'])}, with other seats. Keep the file's as a new version of it?"
-    )
-    with st.container(horizontal=True):
-        button("New version", "rosters.import.sure", _confirm, type="primary")
-        button("Leave it", "rosters.import.leave", _let_go)
+            st.markdown(
+                f"There is a roster “{escaped(pending['name'])}”, saved {when(pending['at'])} by "
+                f"{escaped(pending['author'])}, with other seats. Keep the file's as a new version "
+                "of it?"
+            )
+            with st.container(horizontal=True):
+                button("New version", "rosters.import.sure", _confirm, type="primary")
+                button("Leave it", "rosters.import.leave", _let_go)
 
 
 def _take(key: str) -> None:
-    """Read the file that was given; whatever is wrong with it, nothing of it is kept."""
+    """Keep a new name, ask about a known one, open the form where the name is ours."""
     upload = st.session_state.get(key)
     st.session_state.pop(PENDING, None)
-    st.session_state.pop(ROSTER_IMPORT_PROBLEM, None)
+    st.session_state.pop(IMPORT_PROBLEM, None)
     if upload is None:
         return
-    with problem_kept(ROSTER_IMPORT_PROBLEM), state.open_store() as store, store.writing():
-        require_lead(store)
-        _place(store, upload.getvalue())
+    with problem_kept(IMPORT_PROBLEM), state.open_store() as store, store.writing():
+        _require_lead(store)
+        read = _read(store, upload.getvalue())
+        name = read.sheet.name
+        newest = store.rosters.newest(name)
+        if name.casefold() in {ours.casefold() for ours in SHIPPED}:
+            _open_copy(read)
+        elif newest is None or newest.sheet is None:
+            _keep(store, read.sheet)
+            _kept(read)
+        elif newest.sheet == replace(read.sheet, prompts=newest.sheet.prompts):
+            _let_go(f"“{name}” is here already, just as in the file.")
+        else:
+            told = {"name": name, "author": newest.author, "at": newest.at}
+            st.session_state[PENDING] = {
+                "data": upload.getvalue(), "seen": newest.number, **told,
+            }  # fmt: skip
 
 
-def _place(store: Store, data: bytes) -> None:
-    """Keep a new name, ask about a known one, open the form where the name is ours."""
-    read = _read(store, data)
-    name = read.sheet.name
-    ours = next((ours for ours in SHIPPED if ours.casefold() == name.casefold()), None)
-    newest = store.rosters.newest(name)
-    if ours is not None:
-        _open_copy(read)
-    elif newest is None or newest.sheet is None:
-        keep(store, read.sheet)
-        _kept(read)
-    elif newest.sheet == replace(read.sheet, prompts=newest.sheet.prompts):
-        _say(f"“{name}” is here already, just as in the file.")
-        _let_go()
-    else:
-        told = {"name": name, "author": newest.author, "at": newest.at}
-        st.session_state[PENDING] = {"data": data, "seen": newest.number, **told}
-
-
-def _read(store: Store, data: bytes) -> ReadRoster:
+def _read(store: Store, data: bytes) -> files.ReadRoster:
     book = PromptBook(store.prompt_edits.of_project(state.project(store).id))
-    return read_roster(data, book.digest())
+    return files.read_roster(data, book.digest())
 
 
-def _open_copy(read: ReadRoster) -> None:
+def _open_copy(read: files.ReadRoster) -> None:
+    name = read.sheet.name
     if DRAFT in st.session_state:
         raise InputError(
-            f"“{read.sheet.name}” comes with Counterpoint, so the file's needs another name; "
+            f"“{name}” comes with Counterpoint, so the file's needs another name; "
             "save or discard the roster that you are writing, then import it again."
         )
-    name = read.sheet.name
-    begin(replace(read.sheet, name=derived_name(name, "imported")))
-    _say(
+    begin(_derived(read.sheet, "imported"))
+    _let_go(
         f"“{name}” comes with Counterpoint and never changes. The file's roster is open below "
         f"under another name; nothing is kept until you save it. {read.notice}"
     )
-    _let_go()
 
 
 def _confirm() -> None:
     pending: dict[str, Any] | None = st.session_state.get(PENDING)
     if not pending:
         return  # the second half of a double click
-    try:
+    _let_go()
+    with problem_kept(IMPORT_PROBLEM):
         with state.open_store() as store, store.writing():
             read = _read(store, pending["data"])
-            keep(store, read.sheet, fixed=read.sheet.name, seen=pending["seen"])
-    except ReviewError as error:
-        _let_go()
-        st.session_state[ROSTER_IMPORT_PROBLEM] = str(error)
-        return
-    _kept(read)
+            _keep(store, read.sheet, fixed=read.sheet.name, seen=pending["seen"])
+        _kept(read)
 
 
-def _kept(read: ReadRoster) -> None:
+def _kept(read: files.ReadRoster) -> None:
     st.session_state[CHOICE] = read.sheet.name
-    _say(f"Imported “{read.sheet.name}”. {read.notice}")
-    _let_go()
+    _let_go(f"Imported “{read.sheet.name}”. {read.notice}")
 
 
-def _say(words: str) -> None:
-    st.session_state[NOTICE] = words.strip()
-
-
-def _let_go() -> None:
-    """Empty the uploader: its file has been dealt with."""
+def _let_go(words: str = "") -> None:
+    """Empty the uploader, whose file has been dealt with, and say what became of it."""
     st.session_state.pop(PENDING, None)
-    st.session_state.pop(ROSTER_IMPORT_PROBLEM, None)
+    st.session_state.pop(IMPORT_PROBLEM, None)
     st.session_state[UPLOADS] = st.session_state.get(UPLOADS, 0) + 1
+    if words:
+        st.session_state[NOTICE] = words.strip()
 
 
 PROBLEM = "rosters.problem"
@@ -505,7 +354,15 @@ def draw_rosters() -> None:
     with state.open_store() as store:
         project = state.project(store)
         sheets = {sheet.name: sheet for sheet in sheets_of(store)}
-        name = _chosen(list(sheets), project.roster)
+        if st.session_state.get(CHOICE) not in sheets:  # at first, or once it was removed
+            usual = project.roster if project.roster in sheets else next(iter(sheets))
+            st.session_state[CHOICE] = usual
+        words = partial(roster_words, short=True)
+        name = str(
+            st.selectbox(
+                "Roster", list(sheets), format_func=words, key=CHOICE, persist_state="session"
+            )
+        )
         sheet = sheets[name]
         history = [] if name in SHIPPED else store.rosters.history(name)
         book = PromptBook(store.prompt_edits.of_project(project.id))
@@ -513,46 +370,28 @@ def draw_rosters() -> None:
     show(roster_table(sheet, book))
     st.caption(_origin(sheet, history, book.digest()))
     with st.container(horizontal=True):
-        draw_trial_button(sheet)
+        _draw_trial_button(sheet)
         _draw_changes(sheet, history)
         _draw_export(sheet, book.digest())
     for key, draw in ((PROBLEM, st.error), (NOTICE, st.info)):
-        words = st.session_state.pop(key, "")
-        if words:
-            draw(escaped(words))
+        if told := st.session_state.pop(key, ""):
+            draw(escaped(told))
     if history and st.session_state.get(ASKED) == (number := history[0].number):
-        words = (
+        question = (
             f"Remove “{escaped(name)}”? Runs keep the seats that they used, and its history stays."
         )
-        draw_question(words, "Remove", "rosters", _remove, name, number, asked=ASKED)
-    draw_editor(book)
-    draw_trial(sheet)
+        draw_question(question, "Remove", "rosters", _remove, name, number, asked=ASKED)
+    _draw_editor()
+    _draw_trial(sheet)
     _draw_history(history)
-    draw_import()
-
-
-def _chosen(names: list[str], usual: str) -> str:
-    """The roster to look at, at first the project's; one that was removed is let go of."""
-    if st.session_state.get(CHOICE) not in names:
-        st.session_state[CHOICE] = usual if usual in names else names[0]
-    return str(
-        st.selectbox(
-            "Roster",
-            names,
-            format_func=partial(roster_words, short=True),
-            key=CHOICE,
-            persist_state="session",
-        )
-    )
+    _draw_import()
 
 
 def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
-    """Where the roster comes from and which prompts are in force, in Markdown."""
+    first = "Comes with Counterpoint and never changes; a copy is yours to change."
     if history:
         saved = history[0]
         first = f"Saved {when(saved.at)} by {escaped(saved.author)}, version {len(history)}."
-    else:
-        first = "Comes with Counterpoint and never changes; a copy is yours to change."
     if sheet.is_built_in:
         return first
     written = ""
@@ -566,43 +405,37 @@ def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
 
 def _draw_changes(sheet: RosterSheet, history: list[SavedRoster]) -> None:
     """Copy, change, remove; what is being written must be saved or discarded first."""
-    is_writing = DRAFT in st.session_state
-    button(
-        "Make a copy", "rosters.copy", _copy, sheet.name, icon="content_copy", disabled=is_writing
-    )
+    is_writing, name = DRAFT in st.session_state, sheet.name
+    button("Make a copy", "rosters.copy", _copy, name, icon="content_copy", disabled=is_writing)
     if history:
-        button("Change", "rosters.change", _change, sheet.name, icon="edit", disabled=is_writing)
+        button("Change", "rosters.change", _change, name, icon="edit", disabled=is_writing)
         button("Remove", "rosters.remove", ask, ASKED, history[0].number, icon="delete")
 
 
 def _draw_export(sheet: RosterSheet, digest: str) -> None:
     try:
-        data = roster_file(sheet, digest)
+        data = files.roster_file(sheet, digest)
     except InputError as error:  # kept by an earlier version with other rules
         st.error(escaped(str(error)))
         return
-    download(
-        "Export",
-        data,
-        re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + SUFFIX,
-        "rosters.export",
-        help="The roster as a file, without any key",
-    )
+    file_name = re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + files.SUFFIX
+    told = "The roster as a file, without any key"
+    download("Export", data, file_name, "rosters.export", help=told)
 
 
 def _copy(name: str) -> None:
     with problem_kept(PROBLEM):
         with state.open_store() as store:
-            require_lead(store)
+            _require_lead(store)
             sheet = sheet_named(name, store)
-        begin(replace(sheet, name=derived_name(name, "copy")))
+        begin(_derived(sheet, "copy"))
 
 
 def _change(name: str, number: int = 0) -> None:
     """Open the form on the newest version of a roster, or on the one of that number."""
     with problem_kept(PROBLEM):
         with state.open_store() as store:
-            require_lead(store)
+            _require_lead(store)
             history = store.rosters.history(name)
         chosen = next((saved for saved in history if saved.number == number), None) or history[0]
         if chosen.sheet is not None:
@@ -613,7 +446,7 @@ def _remove(name: str, number: int) -> None:
     ask(ASKED, None)
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
-            require_lead(store)
+            _require_lead(store)
             store.rosters.remove(name, state.person(store), time.time(), seen=number)
         st.toast(f"“{escaped(name)}” is off the list.", icon=":material/delete:")
 
@@ -627,10 +460,8 @@ def _draw_history(history: list[SavedRoster]) -> None:
             what = "saved" if saved.sheet else "removed"
             left.markdown(f"{when(saved.at)} · {escaped(saved.author)} · {what}")
             if saved.sheet and saved != history[0]:
-                right.button(
-                    "Take it up again",
-                    key=f"rosters.version.{saved.number}",
-                    on_click=_change,
-                    args=(saved.name, saved.number),
-                    disabled=DRAFT in st.session_state,
-                )
+                with right:
+                    button(
+                        "Take it up again", f"rosters.version.{saved.number}",
+                        _change, saved.name, saved.number, disabled=DRAFT in st.session_state,
+                    )  # fmt: skip

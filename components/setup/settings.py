@@ -1,39 +1,27 @@
-"""Settings: the person, the reader, the limits, API keys, web search, and what works here.
-
-A key that is typed leaves its field at once: it lives in the session's memory alone, and neither a
-field nor anything else on a page ever holds it again.
-"""
+"""Settings: the person, reader, limits, keys (which no field ever shows again), web search."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import streamlit as st
 
 from components.app import login, state
+from components.setup import WORDS
 from components.setup.roster_fields import table
 from components.widgets.controls import button, problem_kept, problem_shown, show_problem
 from components.widgets.html import show
 from components.widgets.wording import escaped
 from core.agents.roster_files import NAME_OF_KEY
 from core.agents.rosters import sheets_of
-from core.baseline.entailment import (
-    SHIPPED,
-    brought,
-    calibration_of,
-    choose_reader,
-    reader_card,
-    reader_folders,
-    reader_in_use,
-)
-from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, Keys, key_names
+from core.baseline import entailment as reader
+from core.llm.keys import ADDRESS_KEY, SEARCH_KEY, key_names
 from core.pipeline.doctor import checks
 from core.review.people import change_person, rename_person
 from core.runtime.concurrency import Stop
 from core.runtime.config import SETTINGS
-from core.runtime.errors import NotAllowed, ReviewError
+from core.runtime.errors import NotAllowed
 from core.schema.records import Plan
 from core.schema.rosters import RosterSheet
 from core.store import Store
@@ -49,13 +37,9 @@ def draw_plan_keys(plan: Plan, page: str) -> None:
 def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
     """The same for several rosters, each key once; `page` sets the fields' names apart."""
     keys = state.keys()
-    missing: dict[str, None] = {}
-    typed: dict[str, None] = {}
-    for _, seat in (own for sheet in sheets for own in sheet.seats()):
-        if not seat.is_built_in:
-            missing |= dict.fromkeys(keys.missing_for(seat))
-            names = key_names(seat)
-            typed |= dict.fromkeys(n for n in names if keys.where(n) == "typed")
+    seats = [seat for sheet in sheets for _, seat in sheet.seats() if not seat.is_built_in]
+    missing = list(dict.fromkeys(name for seat in seats for name in keys.missing_for(seat)))
+    names = dict.fromkeys(name for seat in seats for name in key_names(seat))
     if missing:
         st.info(
             escaped(
@@ -67,152 +51,107 @@ def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
             icon=":material/key:",
         )
     for name in missing:
-        draw_key_field(name, page)
-    for name in typed:
-        draw_forget(name, page)
+        _draw_key_field(name, page)
+    for name in names:
+        if keys.where(name) == "typed":
+            _draw_forget(name, page)
 
 
-def draw_forget(name: str, page: str) -> None:
-    """A button that lets go of a typed key, so that another can be typed in its place."""
+def _draw_forget(name: str, page: str) -> None:
     button(
         escaped(f"Forget {name}"),
         f"{page}.forget.{name}",
-        _forget,
-        name,
+        lambda: st.session_state.pop(f"{state.KEY_FIELD}{name}", None),
         icon="delete",
         help="Typed in this session. Forget it to type another.",
     )
 
 
-def _forget(name: str) -> None:
-    st.session_state.pop(f"{state.KEY_FIELD}{name}", None)
-
-
-def draw_key_field(name: str, page: str) -> None:
+def _draw_key_field(name: str, page: str) -> None:
     """A password field that is empty again as soon as something was typed."""
+    field = f"{page}.key.{name}"
+
+    def take() -> None:
+        typed = str(st.session_state.get(field) or "").strip()
+        st.session_state[field] = ""
+        if typed:
+            st.session_state[f"{state.KEY_FIELD}{name}"] = typed
+            st.toast(f"{escaped(name)} is at hand for this session.", icon=":material/key:")
+
     st.text_input(
-        _label(name),
+        # The name itself where Markdown has nothing to say to it: screen readers read it so.
+        name if NAME_OF_KEY.fullmatch(name.strip("_")) else escaped(name),
         type="password",
-        key=f"{page}.key.{name}",
-        on_change=_take,
-        args=(name, page),
+        key=field,
+        on_change=take,
         placeholder="for this session only",
         autocomplete="off",
     )
 
 
-def _label(name: str) -> str:
-    """The name itself where Markdown has nothing to say to it: screen readers read it so."""
-    return name if NAME_OF_KEY.fullmatch(name.strip("_")) else escaped(name)
-
-
-def _take(name: str, page: str) -> None:
-    """Move what was typed out of its field."""
-    field = f"{page}.key.{name}"
-    typed = str(st.session_state.get(field) or "").strip()
-    st.session_state[field] = ""
-    if typed:
-        st.session_state[f"{state.KEY_FIELD}{name}"] = typed
-        st.toast(f"{escaped(name)} is at hand for this session.", icon=":material/key:")
-
-
 IN_A_ROW = 3
-WHERE = {
-    "typed": "✓ typed in this session",
-    "secrets": "✓ .streamlit/secrets.toml",
-    "environment": "✓ environment",
-}
+WHERE: dict[str, str] = WORDS["settings.where"]
 ALIAS = "✓ environment or secrets, under another usual name"
 MISSING = "– missing"
 ONLY_IF_ASKED = "– none; needed only where the address asks for one"
-KEPT = (
-    "A key typed here stays in this browser session's memory: it is never stored, logged or shown. "
-    "To keep one, set it in the environment or in .streamlit/secrets.toml and start again."
-)
-
-
-@dataclass(frozen=True)
-class KeyUse:
-    """One key's name, the rosters that use it, and what to say of where it is."""
-
-    name: str
-    rosters: tuple[str, ...]
-    words: str
-    is_missing: bool
 
 
 def draw_keys() -> None:
     """Every key by name, never by value, and a field for each that nobody has set."""
     st.subheader("Keys", anchor=False)
-    with state.open_store() as store:
-        uses = key_uses(sheets_of(store), state.keys())
-    if not uses:
-        st.caption("No roster needs a key.")
-        return
-    rows = [(use.name, use.words, ", ".join(use.rosters)) for use in uses]
-    show(table(("Name", "Where it is", "Rosters that use it"), rows))
-    missing = [use.name for use in uses if use.is_missing]
-    for start in range(0, len(missing), IN_A_ROW):  # row by row, so that a phone keeps the order
-        for name, column in zip(missing[start:], st.columns(IN_A_ROW), strict=False):
-            with column:
-                draw_key_field(name, "settings")
-    with st.container(horizontal=True):
-        for name in state.typed_keys():
-            draw_forget(name, "settings")
-    st.caption(KEPT)
-
-
-def key_uses(sheets: Iterable[RosterSheet], keys: Keys) -> list[KeyUse]:
-    """The keys that these rosters use, by name."""
+    keys = state.keys()
     rosters: dict[str, list[str]] = {}
     missing: set[str] = set()
     optional: set[str] = set()
-    for sheet in sheets:
-        for _, seat in sheet.seats():
-            names = key_names(seat)
-            missing.update(keys.missing_for(seat))
-            if seat.api_base and not names:
-                names = (ADDRESS_KEY,)
-                optional.add(ADDRESS_KEY)
-            for name in names:
-                if sheet.name not in rosters.setdefault(name, []):
-                    rosters[name].append(sheet.name)
-    uses: list[KeyUse] = []
-    for name in sorted(rosters):
+    with state.open_store() as store:
+        seats = [(sheet.name, seat) for sheet in sheets_of(store) for _, seat in sheet.seats()]
+    for roster, seat in seats:
+        names = key_names(seat)
+        missing.update(keys.missing_for(seat))
+        if seat.api_base and not names:
+            names = (ADDRESS_KEY,)
+            optional.add(ADDRESS_KEY)
+        for name in names:
+            rosters.setdefault(name, []).append(roster)
+    if not rosters:
+        st.caption("No roster needs a key.")
+        return
+    rows, absent = [], []
+    for name, used_by in sorted(rosters.items()):
         place = keys.where(name)
-        is_optional = name in optional and name not in missing
-        absent = ONLY_IF_ASKED if is_optional else MISSING if name in missing else ALIAS
-        words = WHERE[place] if place else absent
-        uses.append(KeyUse(name, tuple(rosters[name]), words, place is None and absent != ALIAS))
-    return uses
+        words = WHERE[place] if place else MISSING if name in missing else ALIAS
+        words = ONLY_IF_ASKED if not place and name in optional - missing else words
+        rows.append((name, words, ", ".join(dict.fromkeys(used_by))))
+        absent += [name] if place is None and words != ALIAS else []
+    show(table(("Name", "Where it is", "Rosters that use it"), rows))
+    for start in range(0, len(absent), IN_A_ROW):  # row by row, so that a phone keeps the order
+        for name, column in zip(absent[start:], st.columns(IN_A_ROW), strict=False):
+            with column:
+                _draw_key_field(name, "settings")
+    with st.container(horizontal=True):
+        for name in state.typed_keys():
+            _draw_forget(name, "settings")
+    st.caption(WORDS["settings.kept"])
 
 
 WEB_FIELD = "settings.web"
 WEB_PROBLEM, TRIED = f"{WEB_FIELD}.problem", f"{WEB_FIELD}.tried"
-ABOUT_WEB_SEARCH = (
-    "An audit's search looks through a project's own documents. Where these hardly speak of a "
-    "statement it can ask the web too, through one provider, for all projects. It reads the "
-    "provider's snippets, or how Wikipedia's articles begin; the pages that are found are never "
-    "fetched. How many searches a run may send, and how long results are kept, stands under Limits."
-)
 SENT = "Each search sends a statement's words, which may come from your documents, to {who}."
-INSIDE = (
-    "This one address may lie on this computer or in your own network; nothing else inside is ever "
-    "asked. Its settings.yml must list json under search.formats."
-)
 
 
 def draw_web_search() -> None:
     """The choice as it stands, fields for another, and a button that tries it."""
     st.subheader("Web search", anchor=False)
-    st.caption(ABOUT_WEB_SEARCH)
-    stored = _stored()
+    st.caption(WORDS["settings.about_web_search"])
+    stored = WebChoice()
+    with problem_shown(), state.open_store() as store:
+        stored = web_choice(store)
     names = list(PROVIDERS)
     provider = st.selectbox(
         "Provider",
         names,
         index=names.index(stored.provider),
-        format_func=lambda name: PROVIDERS[name],
+        format_func=PROVIDERS.__getitem__,
         key=f"{WEB_FIELD}.provider",
     )
     if provider == "google":
@@ -223,7 +162,7 @@ def draw_web_search() -> None:
             value=stored.address,
             key=f"{WEB_FIELD}.address",
             placeholder="https://search.example.org",
-            help=INSIDE,
+            help=WORDS["settings.inside"],
         )
     if provider:
         who = WHO_IS_TOLD[provider]
@@ -231,18 +170,15 @@ def draw_web_search() -> None:
     with st.container(horizontal=True):
         button("Save", f"{WEB_FIELD}.save", _save, icon="save")
         if stored.provider:
-            button(
-                "Test",
-                f"{WEB_FIELD}.test",
-                _try,
-                icon="network_check",
-                help="One search for “Wikipedia” at the provider that is saved.",
-            )
-    _draw_outcome()
+            told = "One search for “Wikipedia” at the provider that is saved."
+            button("Test", f"{WEB_FIELD}.test", _try, icon="network_check", help=told)
+    show_problem(WEB_PROBLEM)
+    if tried := st.session_state.pop(TRIED, None):
+        works, words = tried
+        (st.success if works else st.error)(escaped(words))
 
 
 def _draw_google(stored: WebChoice) -> None:
-    """The engine's cx, and a field for the key where nobody has set it."""
     st.text_input(
         "The engine's cx",
         value=stored.cx,
@@ -251,31 +187,11 @@ def _draw_google(stored: WebChoice) -> None:
     )
     place = state.keys().where(SEARCH_KEY)
     if place is None:
-        draw_key_field(SEARCH_KEY, WEB_FIELD)
+        _draw_key_field(SEARCH_KEY, WEB_FIELD)
         return
     st.caption(escaped(f"{SEARCH_KEY}: {WHERE[place]}"))
     if place == "typed":
-        draw_forget(SEARCH_KEY, WEB_FIELD)
-
-
-def _stored() -> WebChoice:
-    try:
-        with state.open_store() as store:
-            return web_choice(store)
-    except ReviewError as error:
-        st.error(escaped(str(error)))
-        return WebChoice()
-
-
-def _draw_outcome() -> None:
-    """What came of the last click."""
-    show_problem(WEB_PROBLEM)
-    tried_words = st.session_state.pop(TRIED, None)
-    if tried_words is None:
-        return
-    works, words = tried_words
-    show = st.success if works else st.error
-    show(escaped(words))
+        _draw_forget(SEARCH_KEY, WEB_FIELD)
 
 
 def _save() -> None:
@@ -285,7 +201,7 @@ def _save() -> None:
     }
     with problem_kept(WEB_PROBLEM):
         with state.open_store() as store, store.writing():
-            store.projects.require_for_all(state.person(store), "admin", "choose a web search")
+            _require_admin(store, "choose a web search")
             save_web_choice(store, WebChoice(**typed))
         st.toast("Saved.", icon=":material/check:")
 
@@ -296,28 +212,23 @@ def _try() -> None:
 
     with problem_kept(WEB_PROBLEM):
         with state.open_store() as store:
-            store.projects.require_for_all(state.person(store), "admin", "test the web search")
+            _require_admin(store, "test the web search")
             choice = web_choice(store)
         st.session_state[TRIED] = tried(choice, state.keys(), Stop())
 
 
 FIELD = "settings.reader"
 PROBLEM = f"{FIELD}.problem"
-ABOUT = (
-    "What reads a statement against the evidence, on this computer. You may bring any model that "
-    "says whether a text supports a claim, or that marks unsupported words: it is exported once. "
-    "docs/readers.md names some that are worth downloading."
-)
 UNCALIBRATED = "This reader is not calibrated, so its probabilities may be off."
 
 
 def draw_readers() -> None:
     """The reader in use, what is known of it, and a field for another."""
     st.subheader("Reader", anchor=False)
-    st.caption(ABOUT)
+    st.caption(WORDS["settings.about"])
     with state.open_store() as store:
-        used = reader_in_use(store)
-    names = [SHIPPED, *reader_folders(state.home())]
+        used = reader.reader_in_use(store)
+    names = [reader.SHIPPED, *reader.reader_folders(state.home())]
     if used not in names:
         st.error(
             escaped(f"The reader “{used}” is not in the home any more; choose another."),
@@ -327,7 +238,9 @@ def draw_readers() -> None:
         "Checks read with",
         names,
         index=names.index(used) if used in names else None,
-        format_func=lambda name: "the reader that ships (English)" if name == SHIPPED else name,
+        format_func=lambda name: (
+            "the reader that ships (English)" if name == reader.SHIPPED else name
+        ),
         key=f"{FIELD}.name",
         on_change=_choose,
     )
@@ -342,11 +255,11 @@ def draw_readers() -> None:
 
 
 def _draw_known(name: str) -> None:
-    folder = reader_folders(state.home()).get(name)
+    folder = reader.reader_folders(state.home()).get(name)
     if folder is None:
         return
     with problem_shown():
-        card, found = reader_card(folder), calibration_of(folder)
+        card, found = reader.reader_card(folder), reader.calibration_of(folder)
         st.caption(escaped(f"{card['architecture']} from {card['source']}"))
         if found is None:
             st.warning(escaped(UNCALIBRATED), icon=":material/tune:")
@@ -359,16 +272,16 @@ def _draw_known(name: str) -> None:
         )
 
 
-def _require_admin(store: Store) -> None:
-    store.projects.require_for_all(state.person(store), "admin", "change the reader")
+def _require_admin(store: Store, what: str) -> None:
+    store.projects.require_for_all(state.person(store), "admin", what)
 
 
 def _choose() -> None:
     name = str(st.session_state.get(f"{FIELD}.name") or "")
     with problem_kept(PROBLEM):
         with state.open_store() as store:
-            _require_admin(store)
-            choose_reader(store, state.home(), name)
+            _require_admin(store, "change the reader")
+            reader.choose_reader(store, state.home(), name)
         st.toast("New checks read with it.", icon=":material/check:")
 
 
@@ -376,9 +289,9 @@ def _import() -> None:
     source = str(st.session_state.get(f"{FIELD}.source") or "").strip()
     with problem_kept(PROBLEM):
         with state.open_store() as store:
-            _require_admin(store)
+            _require_admin(store, "change the reader")
         with st.spinner("Exporting the model; large ones take a minute…"):
-            name = brought(state.home(), source)
+            name = reader.brought(state.home(), source)
         st.session_state[f"{FIELD}.source"] = ""
         st.toast(escaped(f"{name} is here; choose it above."), icon=":material/check:")
 
@@ -405,11 +318,6 @@ def draw_person() -> None:
 
 
 def _typed_name() -> str:
-    """What stands in the field, where one may have another name.
-
-    Raises:
-        NotAllowed: the name comes from a login.
-    """
     if login.is_on():
         raise NotAllowed("Whoever logged in cannot take another name; log out instead.")
     return str(st.session_state.get("settings.person") or "").strip()
@@ -445,18 +353,10 @@ def draw_limits() -> None:
         values = store.projects.settings().as_dict()
     columns = st.columns(3)
     for place, (name, about) in enumerate(SETTINGS.items()):
-        with columns[place % 3]:
-            st.number_input(
-                f"{about.label} ({about.unit})",
-                min_value=about.low,
-                max_value=about.high,
-                value=values[name],
-                step=1,
-                key=f"settings.{name}",
-                help=about.help,
-                on_change=_set,
-                args=(name,),
-            )
+        columns[place % 3].number_input(
+            f"{about.label} ({about.unit})", about.low, about.high, values[name], 1,
+            key=f"settings.{name}", help=about.help, on_change=_set, args=(name,),
+        )  # fmt: skip
     show_problem("settings.problem")
 
 
@@ -464,7 +364,7 @@ def _set(name: str) -> None:
     value = st.session_state.get(f"settings.{name}")
     with problem_kept("settings.problem"):
         with state.open_store() as store, store.writing():
-            store.projects.require_for_all(state.person(store), "admin", "change limits")
+            _require_admin(store, "change limits")
             store.projects.save_setting(name, int(value or 0))
         st.toast("Saved.", icon=":material/check:")
 

@@ -1,8 +1,7 @@
 """Reliability: how far each agent can be trusted, who makes up for whom, and what they come to."""
 
 from components.app.frame import page_title
-from components.measure.reliability import draw_reliability
-from components.measure.reliability_theory import draw_theory
+from components.measure.reliability import draw_reliability, draw_theory
 
 page_title(
     "Reliability",

@@ -2,8 +2,7 @@
 
 from components.app.frame import page_title
 from components.app.state import answers_mark
-from components.learn.learning_material import draw_material
-from components.learn.retrain import draw_doubts, draw_gain, draw_training
+from components.learn.retrain import draw_doubts, draw_gain, draw_material, draw_training
 from components.learn.versions import draw_versions
 
 page_title(

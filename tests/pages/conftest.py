@@ -21,6 +21,7 @@ from core.schema.rosters import DebaterSeat
 from core.store import open_store
 from tests.debate.test_all_protocols_served import sensible
 from tests.llm.loopback import loopback
+from tests.pages.driving import Site
 from tests.test_with_models import sheet_at
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -62,6 +63,20 @@ def app() -> Callable[..., AppTest]:
         return at
 
     return open_app
+
+
+@pytest.fixture
+def project_id(home: Path) -> str:
+    """A project whose admin is Mira."""
+    with open_store(home) as store:
+        store.projects.save_note("person", "Mira")
+        return first_project(store, "Mira", 1.0).id
+
+
+@pytest.fixture
+def site(app: OpenApp, home: Path) -> Site:
+    """The app and its home together."""
+    return Site(app, home)
 
 
 @pytest.fixture

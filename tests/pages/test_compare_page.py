@@ -11,7 +11,8 @@ from core.pipeline.comparison import compared_cases
 from core.schema.rosters import DebateOptions
 from core.store import open_store
 from tests.pages.conftest import OpenApp
-from tests.pages.test_reliability_page import table_with, texts
+from tests.pages.driving import told as texts
+from tests.pages.test_reliability_page import table_with
 
 PAGE = "pages/check/compare.py"
 

@@ -12,11 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.learning.track_record import curve
 from core.review.queue_ranking import policy_of
-from core.schema.records import Member
 from core.store import open_store
 from core.store.answered import AnsweredVerdicts
 from tests.learning.answered import add_run, say
-from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, member, press
 
 PAGE = "pages/learn/confidence.py"
 
@@ -46,15 +45,15 @@ def shown(at: AppTest) -> str:
 
 
 def test_a_run_says_how_often_verdicts_at_its_level_were_right(
-    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    near = confidence_of(home, run_id)
-    at = app("pages/check/run.py", run=run_id)
+    near = confidence_of(site.home, run_id)
+    at = site.open("pages/check/run.py", run=run_id)
     assert "past verdict" not in shown(at)
-    project_id = fill(home, near, 3, 1)
+    project_id = fill(site.home, near, 3, 1)
     at.run()
     assert "Only 4 past verdicts at this level were looked at: too few to say" in shown(at)
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         for n in range(4, 30):
             add_run(store, f"{near}-{n}", near, project=project_id)
             say(store, f"{near}-{n}", "hallucinated")
@@ -72,19 +71,17 @@ def test_a_run_says_how_often_verdicts_at_its_level_were_right(
     monkeypatch.setattr(AnsweredVerdicts, "of", of)
     at.run()
     assert not asked, "nothing has changed: nothing is counted again"
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         say(store, f"{near}-0", "supported", at=99.0)
     at.run()
     assert asked == [[f"c-{near}-0"]], "only what changed is looked at"
     assert "93% were right (n=30" in shown(at)
 
 
-def test_a_lead_fits_the_limit_and_the_run_says_who_decides(
-    app: OpenApp, run_id: str, home: Path
-) -> None:
-    fill(home, 0.97, 60, 0)
-    fill(home, 0.55, 5, 15)
-    at = app(PAGE)
+def test_a_lead_fits_the_limit_and_the_run_says_who_decides(site: Site, run_id: str) -> None:
+    fill(site.home, 0.97, 60, 0)
+    fill(site.home, 0.55, 5, 15)
+    at = site.open(PAGE)
     assert [metric.value for metric in at.metric][:2] == ["80", "81%"]
     table = at.dataframe[0].value
     assert list(table["Right"]) == ["25%", "–", "–", "–", "–", "over 99%"]
@@ -93,35 +90,33 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(
     assert list(rates.loc["5%"])[:4] == ["60%", "75%", "25%", "0 of 60"]
     assert rates.loc["1%"]["Why none"] == "230 are needed, if none is wrong"
     at.number_input[0].set_value(5.0)
-    at.button(key="confidence.fit").click().run()
-    assert not at.exception
+    press(at, "confidence.fit")
     assert "from a confidence of 60% on" in " ".join(m.value for m in at.markdown)
     risk = json.loads(at.get("plotly_chart")[1].proto.spec)
     assert "in use" in [trace.get("name") for trace in risk["data"]]
-    fill(home, 0.96, 0, 60)
+    fill(site.home, 0.96, 0, 60)
     at.run()
     assert "60 verdicts more can be counted by now" in " ".join(c.value for c in at.caption)
-    at.button(key="confidence.fit").click().run()
+    press(at, "confidence.fit")
     assert "nothing is answered by itself" in " ".join(m.value for m in at.markdown)
-    run = app("pages/check/run.py", run=run_id)
+    run = site.open("pages/check/run.py", run=run_id)
     assert "answers nothing by itself yet" in shown(run)
-    history = app("pages/check/history.py")
+    history = site.open("pages/check/history.py")
     assert set(history.dataframe[0].value["For people"]) == {"⚑ to decide", "decided"}
-    queue = app("pages/review/pending.py")
+    queue = site.open("pages/review/pending.py")
     assert all(why.endswith("for people to decide") for why in queue.dataframe[0].value["Why"])
 
 
-def test_only_leads_change_what_is_answered(app: OpenApp, run_id: str, home: Path) -> None:
-    project_id = fill(home, 0.97, 60, 0)
-    at = app(PAGE)
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Lea", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
+def test_only_leads_change_what_is_answered(site: Site, run_id: str) -> None:
+    project_id = fill(site.home, 0.97, 60, 0)
+    at = site.open(PAGE)
+    member(site.home, project_id, "Lea", "admin")
+    member(site.home, project_id, "Mira", "annotator")
     at.number_input[0].set_value(5.0)
     at.button(key="confidence.fit").click().run()  # the page is from before that
     assert any("lead" in error.value for error in at.error)
     assert at.button(key="confidence.fit").disabled
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         project = store.projects.get(project_id)
         assert project is not None
         assert project.error_rate is None
@@ -129,34 +124,33 @@ def test_only_leads_change_what_is_answered(app: OpenApp, run_id: str, home: Pat
         assert store.learned.all("selective", project_id) == []
 
 
-def test_nothing_answered_says_what_would_count(app: OpenApp, home: Path) -> None:
-    at = app(PAGE)
+def test_nothing_answered_says_what_would_count(site: Site) -> None:
+    at = site.open(PAGE)
     assert "Nobody has answered a verdict" in at.info[0].value
     assert not at.get("plotly_chart")
 
 
-def test_the_rate_is_also_a_field_of_the_project(app: OpenApp, run_id: str, home: Path) -> None:
-    project_id = fill(home, 0.97, 60, 0)
-    at = app("pages/setup/project.py")
+def test_the_rate_is_also_a_field_of_the_project(site: Site, run_id: str) -> None:
+    project_id = fill(site.home, 0.97, 60, 0)
+    at = site.open("pages/setup/project.py")
     at.number_input(key=f"project.{project_id}.error_rate").set_value(5.0)
-    at.button(key=f"project.{project_id}.save").click().run()
-    assert not at.exception
-    with open_store(home) as store:
+    press(at, f"project.{project_id}.save")
+    with open_store(site.home) as store:
         policy = policy_of(store, store.projects.get(project_id))
     assert policy is not None
     assert [limit.threshold for limit in policy.limits] == [0.5]
 
 
 def test_figures_are_kept_until_somebody_says_something(
-    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(home, 0.97, 2, 1)
-    at = app(PAGE)
+    fill(site.home, 0.97, 2, 1)
+    at = site.open(PAGE)
     counted = Mock(wraps=curve)
-    monkeypatch.setattr("components.measure.calibration.curve", counted)
+    monkeypatch.setattr("core.learning.track_record.curve", counted)
     at.run()
     assert not counted.called
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         say(store, "0.97-0", "supported", at=99.0)
     at.run()
     assert counted.call_count == 1

@@ -6,34 +6,25 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.setup.import_export import RUNNING, Asker, _archive, _maker, _trajectories, imports
+from components.setup.import_export import RUNNING, Asker, _file_of
 from core.exchange.archive import give
 from core.review.people import first_project
 from core.runtime.errors import NotAllowed
 from core.schema.records import Member
 from core.store import open_store
 from tests.formats.recorded_debates import archive, debate
+from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, member, press, told
 
-OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/exchange.py"
 SPAN = {"start": 4, "end": 9, "text": "tower", "category": "reasoning"}
 GOOD = {"id": "a", "response": "The tower.", "label": "hallucinated", "spans": [SPAN]}
 ROWS = b"\n".join([json.dumps(GOOD).encode(), b"broken", b'{"id": "b", "response": "Two."}'])
-
-
-@pytest.fixture
-def project_id(home: Path) -> str:
-    """A project whose admin is Mira."""
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
-    return project.id
 
 
 def given(at: AppTest, name: str, data: bytes) -> AppTest:
@@ -45,7 +36,7 @@ def given(at: AppTest, name: str, data: bytes) -> AppTest:
 def imported(at: AppTest, key: str = "exchange.import") -> AppTest:
     at.button(key=key).click().run()
     end = time.monotonic() + 30
-    while not imports().known[at.session_state[RUNNING]].is_over:
+    while not at.session_state[RUNNING].is_over:
         assert time.monotonic() < end
         time.sleep(0.02)
     at.run()
@@ -53,23 +44,19 @@ def imported(at: AppTest, key: str = "exchange.import") -> AppTest:
     return at
 
 
-def texts(at: AppTest) -> str:
-    return " ".join(one.value for one in (*at.markdown, *at.success, *at.error, *at.info))
-
-
-def test_a_file_is_shown_and_then_stored(app: OpenApp, project_id: str, home: Path) -> None:
-    at = given(app(PAGE), "rows.jsonl", ROWS)
-    assert "**3 rows**: 2 new, 0 known, 1 cannot be read." in texts(at)
+def test_a_file_is_shown_and_then_stored(site: Site, project_id: str) -> None:
+    at = given(site.open(PAGE), "rows.jsonl", ROWS)
+    assert "**3 rows**: 2 new, 0 known, 1 cannot be read." in told(at)
     assert list(at.dataframe[0].value["Id"]) == ["a", "b"]
     assert list(at.dataframe[0].value["Marked"]) == ["tower", ""]
     (why,) = at.dataframe[1].value["Why"]
     assert why.startswith("expected JSON")
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         assert store.cases.all(project_id) == [], "nothing is stored before one says so"
     imported(at)
-    assert "2 new cases" in texts(at)
-    assert "0 new, 2 known" in texts(at)
-    with open_store(home) as store:
+    assert "2 new cases" in told(at)
+    assert "0 new, 2 known" in told(at)
+    with open_store(site.home) as store:
         assert [case.id for case in store.cases.all(project_id)] == ["a", "b"]
         gold = store.golds.that_counts("a")
         assert gold is not None
@@ -77,12 +64,12 @@ def test_a_file_is_shown_and_then_stored(app: OpenApp, project_id: str, home: Pa
         assert store.queue.get("b") is not None
 
 
-def test_labels_come_in_as_suggestions(app: OpenApp, project_id: str, home: Path) -> None:
-    at = given(app(PAGE), "rows.jsonl", ROWS)
+def test_labels_come_in_as_suggestions(site: Site, project_id: str) -> None:
+    at = given(site.open(PAGE), "rows.jsonl", ROWS)
     at.segmented_control(key="exchange.as").set_value("suggestions").run()
     at.text_input(key="exchange.agent").set_value("detector").run()
     imported(at)
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         assert [s.agent for s in store.golds.suggestions("a")] == ["detector"]
         assert store.golds.of_case("a") == []
 
@@ -102,90 +89,77 @@ def test_other_files_are_refused_in_words(
     assert words in at.error[0].value.replace("\\", "")
 
 
-def test_what_leaves_the_page_comes_in_again(app: OpenApp, project_id: str, home: Path) -> None:
-    imported(given(app(PAGE), "rows.jsonl", ROWS))
-    mira = Asker(home, project_id, "Mira")
-    assert json.loads(_maker(mira, "jsonl", "reviewed")().splitlines()[0])["id"] == "a"
-    assert len(_maker(mira, "jsonl", "reviewed")().splitlines()) == 1
-    assert len(_maker(mira, "mu-shroom", "all")().splitlines()) == 2
-    assert _archive(mira).startswith(b"PK")
-    with zipfile.ZipFile(io.BytesIO(_trajectories(mira, "all"))) as packed:
+def test_what_leaves_the_page_comes_in_again(site: Site, project_id: str) -> None:
+    imported(given(site.open(PAGE), "rows.jsonl", ROWS))
+    mira = Asker(site.home, project_id, "Mira")
+    assert json.loads(_file_of(mira, "jsonl", "reviewed").splitlines()[0])["id"] == "a"
+    assert len(_file_of(mira, "jsonl", "reviewed").splitlines()) == 1
+    assert len(_file_of(mira, "mu-shroom", "all").splitlines()) == 2
+    assert _file_of(mira, "archive", "all").startswith(b"PK")
+    with zipfile.ZipFile(io.BytesIO(_file_of(mira, "trajectories", "all"))) as packed:
         assert packed.namelist() == ["trajectories.jsonl", "trajectories.failed.jsonl"]
 
 
 def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
     project_id: str, home: Path
 ) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Ben", "annotator", 2.0))
-    for make in (
-        _maker(ben := Asker(home, project_id, "Ben"), "csv", "all"),
-        lambda: _archive(ben),
-        lambda: _trajectories(ben, "all"),
-    ):
+    member(home, project_id, "Ben", "annotator")
+    ben = Asker(home, project_id, "Ben")
+    for name in ("csv", "archive", "trajectories"):
         with pytest.raises(NotAllowed, match="takes the role lead"):
-            make()
+            _file_of(ben, name, "all")
 
 
-def test_an_archive_brings_a_project(
-    app: OpenApp, project_id: str, home: Path, tmp_path: Path
-) -> None:
+def test_an_archive_brings_a_project(site: Site, project_id: str, tmp_path: Path) -> None:
     stream, other = io.BytesIO(), tmp_path / "other"
     with open_store(other) as store:
         give(store, other, first_project(store, "Kim", 1.0), stream)
-    at = given(app(PAGE), "project.zip", stream.getvalue())
+    at = given(site.open(PAGE), "project.zip", stream.getvalue())
     imported(at, "exchange.import.archive")
-    assert "is here with 0 cases" in texts(at)
-    with open_store(home) as store:
+    assert "is here with 0 cases" in told(at)
+    with open_store(site.home) as store:
         assert sorted(one.name for one in store.projects.all())[1].endswith("(2)")
     imported(at, "exchange.import.archive")
-    assert "was here before, so nothing was stored" in texts(at)
+    assert "was here before, so nothing was stored" in told(at)
 
 
 def test_who_may_not_begin_a_project_is_told_so_beside_an_archive(
-    app: OpenApp, project_id: str, home: Path
+    site: Site, project_id: str
 ) -> None:
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         store.projects.set_member(Member(project_id, "Lea", "lead", 2.0))
         store.projects.save_note("person", "Lea")
-    at = given(app(PAGE), "project.zip", b"PK\x03\x04")
-    assert "begin a project takes the role admin" in texts(at).replace("\\", "")
+    at = given(site.open(PAGE), "project.zip", b"PK\x03\x04")
+    assert "begin a project takes the role admin" in told(at).replace("\\", "")
     assert not [b for b in at.button if b.key == "exchange.import.archive"]
 
 
-def test_who_lost_the_role_since_the_file_was_shown_is_told(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    at = given(app(PAGE), "rows.jsonl", ROWS)
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Ann", "admin", 2.0))
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 2.0))
-    at.button(key="exchange.import").click().run()
-    assert not at.exception
-    assert "takes the role lead" in texts(at).replace("\\", "")
-    with open_store(home) as store:
+def test_who_lost_the_role_since_the_file_was_shown_is_told(site: Site, project_id: str) -> None:
+    at = given(site.open(PAGE), "rows.jsonl", ROWS)
+    member(site.home, project_id, "Ann", "admin")
+    member(site.home, project_id, "Mira", "annotator")
+    press(at, "exchange.import")
+    assert "takes the role lead" in told(at).replace("\\", "")
+    with open_store(site.home) as store:
         assert store.cases.all(project_id) == []
 
 
-def test_an_annotator_neither_imports_nor_exports(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    with open_store(home) as store:
+def test_an_annotator_neither_imports_nor_exports(site: Site, project_id: str) -> None:
+    with open_store(site.home) as store:
         store.projects.set_member(Member(project_id, "Ben", "annotator", 2.0))
         store.projects.save_note("person", "Ben")
-    at = given(app(PAGE), "rows.jsonl", ROWS)
+    at = given(site.open(PAGE), "rows.jsonl", ROWS)
     assert "takes the role lead" in at.error[0].value.replace("\\", "")
     assert not [b for b in at.button if b.key == "exchange.import"]
 
 
-def test_recorded_debates_come_in_as_runs(app: OpenApp, project_id: str, home: Path) -> None:
+def test_recorded_debates_come_in_as_runs(site: Site, project_id: str) -> None:
     debates = archive({"1.json": debate(), "2.json": debate(source="另一句。")})
-    at = given(app(PAGE), "debates.tar.gz", debates)
-    assert "**2 rows**: 2 new, 0 known." in texts(at)
+    at = given(site.open(PAGE), "debates.tar.gz", debates)
+    assert "**2 rows**: 2 new, 0 known." in told(at)
     imported(at)
-    assert "2 recorded debates" in texts(at)
-    with open_store(home) as store:
+    assert "2 recorded debates" in told(at)
+    with open_store(site.home) as store:
         runs = [run for case in store.cases.all(project_id)
                 for run in store.runs.of_case(case.id, 1.0, 6)]  # fmt: skip
         assert [run.origin for run in runs] == ["imported", "imported"]

@@ -9,53 +9,53 @@ from unittest.mock import Mock
 import pytest
 
 from components.app import state
-from components.measure.agreement import answers_of
 from core.learning.training_set import overview
 from core.pipeline.streaming_input import Draft, store_case
+from core.review.agreement import counted
 from core.review.people import first_project
 from core.schema.records import Plan, Project
 from core.store import Store, open_store
-from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site
 from tests.pages.test_review_pages import say
 
 
 def test_agreement_is_counted_once_and_again_after_the_next_answer(
-    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = Mock(wraps=answers_of)
-    monkeypatch.setattr("components.measure.agreement.answers_of", counted)
-    with open_store(home) as store:
+    again = Mock(wraps=counted)
+    monkeypatch.setattr("core.review.agreement.counted", again)
+    with open_store(site.home) as store:
         say(store, run_id, "Mira", "supported", 1.0)
         say(store, run_id, "Karl", "hallucinated", 2.0)
-    at = app("pages/review/agreement.py").run()
+    at = site.open("pages/review/agreement.py").run()
     assert list(at.dataframe[1].value["Same answer"]) == ["0 of 1"]
-    assert counted.call_count == 1, "nothing has changed: nothing is counted again"
-    with open_store(home) as store:
+    assert again.call_count == 1, "nothing has changed: nothing is counted again"
+    with open_store(site.home) as store:
         say(store, run_id, "Mira", "hallucinated", 3.0)
     at.run()
     assert list(at.dataframe[1].value["Same answer"]) == ["1 of 1"]
-    assert counted.call_count == 2
+    assert again.call_count == 2
 
 
 def test_what_there_is_to_learn_is_counted_once_and_again_after_the_next_correction(
-    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = Mock(wraps=overview)
-    monkeypatch.setattr("components.learn.learning_material.overview", counted)
-    at = app("pages/learn/retrain.py").run()
+    again = Mock(wraps=overview)
+    monkeypatch.setattr("core.learning.training_set.overview", again)
+    at = site.open("pages/learn/retrain.py").run()
     assert [metric.value for metric in at.metric] == ["0", "0", "0", "0"]
-    assert counted.call_count == 1
-    with open_store(home) as store:
+    assert again.call_count == 1
+    with open_store(site.home) as store:
         say(store, run_id, "Mira", "hallucinated", 1.0)
     at.run()
     assert [metric.value for metric in at.metric] == ["1", "0", "0", "0"]
-    assert counted.call_count == 2
+    assert again.call_count == 2
 
 
 def test_the_queue_looks_for_missing_runs_once_and_again_after_the_next_run(
-    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         store.db.execute("DELETE FROM items")
     asked: list[str] = []
     ours = type(store.queue_lists).missing
@@ -65,14 +65,14 @@ def test_the_queue_looks_for_missing_runs_once_and_again_after_the_next_run(
         return ours(self, project_id, most)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(store.queue_lists), "missing", missing)
-    at = app("pages/review/pending.py")
+    at = site.open("pages/review/pending.py")
     assert len(at.dataframe[0].value) == 1
     at.run()
     looked = len(asked)
     at.run()
     assert len(asked) == looked, "it was found full, and no run has ended since"
-    ended = another_run(home)
-    with open_store(home) as store:
+    ended = another_run(site.home)
+    with open_store(site.home) as store:
         store.db.execute("DELETE FROM items WHERE run_id = ?", [ended])
     assert len(at.run().dataframe[0].value) == 2
     assert len(asked) == looked + 1

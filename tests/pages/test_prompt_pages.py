@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,9 @@ from core.review.people import first_project
 from core.schema.records import Member
 from core.store import open_store
 from core.store.projects import PromptEdit
+from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, member, press, put, told
 
-OpenApp = Callable[..., AppTest]
 PAGE = "pages/setup/project.py"
 OURS = shipped("debate", "en").text
 MINE = OURS.replace("You are an expert debater.", "You are an <b>engineer</b> who debates.")
@@ -47,22 +47,18 @@ def saved_by(home: Path, project_id: str, text: str, author: str = "Karl", at: f
         store.prompt_edits.save(PromptEdit(0, project_id, "debate", "en", text, at, author))
 
 
-def said(at: AppTest) -> str:
-    """All that the page says in words."""
-    return "\n".join(str(item.value) for item in (*at.markdown, *at.caption, *at.warning))
-
-
 def difference(at: AppTest) -> str:
     return "\n".join(
         item.proto.body for item in at.get("html") if 'class="cp-diff"' in item.proto.body
     )
 
 
+def typed(at: AppTest, key: str) -> str | None:
+    return at.text_area(key=f"{key}.text").value
+
+
 def open_at(app: OpenApp, name: str = "debate") -> AppTest:
-    at = app(PAGE)
-    at.selectbox(key="prompts.name").set_value(name).run()
-    assert not at.exception
-    return at
+    return put(app(PAGE), "prompts.name", name)
 
 
 def test_every_field_has_words() -> None:
@@ -75,7 +71,7 @@ def test_each_prompt_is_shown_with_its_version_and_its_fields(
     at = open_at(app)
     assert "Debater’s turn" in at.selectbox(key="prompts.name").options
     assert at.text_area(key=f"{key_of(project_id)}.text").value == OURS
-    assert shipped("debate", "en").hash in said(at)
+    assert shipped("debate", "en").hash in told(at)
     fields = "\n".join(
         item.proto.body for item in at.get("html") if 'class="cp-fields"' in item.proto.body
     )
@@ -83,164 +79,154 @@ def test_each_prompt_is_shown_with_its_version_and_its_fields(
     at.segmented_control(key="prompts.language").set_value("zh").run()
     ours = shipped("debate", "zh")
     assert at.text_area(key=f"{key_of(project_id, language='zh')}.text").value == ours.text
-    assert ours.hash in said(at)
+    assert ours.hash in told(at)
     for name in NAMES:
-        at.selectbox(key="prompts.name").set_value(name).run()
-        assert not at.exception
+        put(at, "prompts.name", name)
 
 
 def test_an_edit_is_saved_with_its_author_and_compared_with_ours(
-    app: OpenApp, project_id: str, home: Path
+    site: Site, project_id: str
 ) -> None:
-    at, key = open_at(app), key_of(project_id)
+    at, key = open_at(site.open), key_of(project_id)
     assert difference(at) == ""
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    put(at, f"{key}.text", MINE)
     assert "&lt;b&gt;" in difference(at), "what is typed is compared before it is saved"
-    assert edits(home, project_id) == []
-    at.button(key=f"{key}.save").click().run()
-    assert not at.exception
+    assert edits(site.home, project_id) == []
+    press(at, f"{key}.save")
     assert not at.error
-    assert edits(home, project_id) == [MINE]
-    with open_store(home) as store:
+    assert edits(site.home, project_id) == [MINE]
+    with open_store(site.home) as store:
         (edit,) = store.prompt_edits.history(project_id, "debate", "en")
     assert edit.author == "Mira"
     shown = difference(at)
     assert "cp-diff-removed" in shown
     assert "cp-diff-added" in shown
     assert "<b>" not in shown
-    assert at.text_area(key=f"{key}.text").value == MINE
-    assert "Edited in this project: Debater’s turn." in said(at)
+    assert typed(at, key) == MINE
+    assert "Edited in this project: Debater’s turn." in told(at)
 
 
 def test_what_cannot_be_filled_is_refused_and_nothing_typed_is_lost(
-    app: OpenApp, project_id: str, home: Path
+    site: Site, project_id: str
 ) -> None:
-    at, key = open_at(app), key_of(project_id)
+    at, key = open_at(site.open), key_of(project_id)
     broken = OURS.replace("${last_message}", "the last one")
-    at.text_area(key=f"{key}.text").set_value(broken).run()
-    at.button(key=f"{key}.save").click().run()
+    put(at, f"{key}.text", broken)
+    press(at, f"{key}.save")
     (error,) = at.error
     assert "last" in error.value
     assert "must contain" in error.value
-    assert at.text_area(key=f"{key}.text").value == broken
-    assert edits(home, project_id) == []
+    assert typed(at, key) == broken
+    assert edits(site.home, project_id) == []
 
 
 def test_what_was_typed_outlives_other_prompts_other_pages_and_reloads(
-    app: OpenApp, project_id: str, home: Path
+    site: Site, project_id: str
 ) -> None:
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", MINE)
     at.selectbox(key="prompts.name").set_value("judge").run()
     assert at.text_area(key=f"{key_of(project_id, 'judge')}.text").value != MINE
     at.selectbox(key="prompts.name").set_value("debate").run()
-    assert at.text_area(key=f"{key}.text").value == MINE
+    assert typed(at, key) == MINE
     at.switch_page("pages/setup/settings.py").run()
     at.switch_page(PAGE).run()
     assert at.selectbox(key="prompts.name").value == "debate"
-    assert at.text_area(key=f"{key}.text").value == MINE
-    again = open_at(app)
-    assert again.text_area(key=f"{key}.text").value == MINE
-    assert "not saved" in said(again)
-    again.button(key=f"{key}.discard").click().run()
-    assert again.text_area(key=f"{key}.text").value == OURS
-    assert open_at(app).text_area(key=f"{key}.text").value == OURS
-    assert edits(home, project_id) == []
+    assert typed(at, key) == MINE
+    again = open_at(site.open)
+    assert typed(again, key) == MINE
+    assert "not saved" in told(again)
+    press(again, f"{key}.discard")
+    assert typed(again, key) == OURS
+    assert open_at(site.open).text_area(key=f"{key}.text").value == OURS
+    assert edits(site.home, project_id) == []
 
 
-def test_back_to_ours_asks_first_and_can_be_undone(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    saved_by(home, project_id, THEIRS)
-    at, key = open_at(app), key_of(project_id)
-    assert at.text_area(key=f"{key}.text").value == THEIRS
-    assert "Karl" in said(at)
-    at.button(key=f"{key}.ours").click().run()
-    assert edits(home, project_id) == [THEIRS], "it asks first"
-    at.button(key=f"{key}.keep").click().run()
-    assert edits(home, project_id) == [THEIRS]
-    at.button(key=f"{key}.ours").click().run()
-    at.button(key=f"{key}.sure").click().run()
-    assert not at.exception
-    assert edits(home, project_id) == ["", THEIRS]
-    assert at.text_area(key=f"{key}.text").value == OURS
+def test_back_to_ours_asks_first_and_can_be_undone(site: Site, project_id: str) -> None:
+    saved_by(site.home, project_id, THEIRS)
+    at, key = open_at(site.open), key_of(project_id)
+    assert typed(at, key) == THEIRS
+    assert "Karl" in told(at)
+    press(at, f"{key}.ours")
+    assert edits(site.home, project_id) == [THEIRS], "it asks first"
+    press(at, f"{key}.keep")
+    assert edits(site.home, project_id) == [THEIRS]
+    press(at, f"{key}.ours")
+    press(at, f"{key}.sure")
+    assert edits(site.home, project_id) == ["", THEIRS]
+    assert typed(at, key) == OURS
     earlier = at.selectbox(key=f"{key}.earlier")
     assert len(earlier.options) == 2
     assert any("Karl" in option for option in earlier.options)
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         number = store.prompt_edits.history(project_id, "debate", "en")[-1].number
     earlier.set_value(number).run()
     assert "patient" in difference(at)
-    at.button(key=f"{key}.back").click().run()
-    assert not at.exception
-    assert edits(home, project_id) == [THEIRS, "", THEIRS]
+    press(at, f"{key}.back")
+    assert edits(site.home, project_id) == [THEIRS, "", THEIRS]
     earlier = at.selectbox(key=f"{key}.earlier")
     assert earlier.value is None
     assert len(set(earlier.options)) == 3, "no two read alike"
-    assert at.text_area(key=f"{key}.text").value == THEIRS
+    assert typed(at, key) == THEIRS
 
 
-def test_our_own_text_saved_again_is_ours(app: OpenApp, project_id: str, home: Path) -> None:
-    saved_by(home, project_id, THEIRS)
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(OURS).run()
-    at.button(key=f"{key}.save").click().run()
-    assert edits(home, project_id) == ["", THEIRS], "so that it follows us when we improve it"
-    at.button(key=f"{key}.save").click().run()
-    assert len(edits(home, project_id)) == 2, "nothing changed, nothing is kept"
+def test_our_own_text_saved_again_is_ours(site: Site, project_id: str) -> None:
+    saved_by(site.home, project_id, THEIRS)
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", OURS)
+    press(at, f"{key}.save")
+    assert edits(site.home, project_id) == ["", THEIRS], "so that it follows us when we improve it"
+    press(at, f"{key}.save")
+    assert len(edits(site.home, project_id)) == 2, "nothing changed, nothing is kept"
 
 
-def test_nobody_is_overwritten_unseen(app: OpenApp, project_id: str, home: Path) -> None:
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
-    saved_by(home, project_id, THEIRS)
-    at.button(key=f"{key}.save").click().run()
+def test_nobody_is_overwritten_unseen(site: Site, project_id: str) -> None:
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", MINE)
+    saved_by(site.home, project_id, THEIRS)
+    press(at, f"{key}.save")
     assert "changed by Karl" in at.error[0].value
-    assert edits(home, project_id) == [THEIRS]
-    assert at.text_area(key=f"{key}.text").value == MINE
+    assert edits(site.home, project_id) == [THEIRS]
+    assert typed(at, key) == MINE
     assert "Karl" in at.warning[0].value
     assert "patient" in difference(at), "theirs is what it is compared with now"
-    at.button(key=f"{key}.save").click().run()
-    assert edits(home, project_id) == [MINE, THEIRS], "whoever has seen theirs may replace it"
+    press(at, f"{key}.save")
+    assert edits(site.home, project_id) == [MINE, THEIRS], "whoever has seen theirs may replace it"
     assert not at.warning
 
 
-def test_a_text_that_nobody_touched_follows_the_one_in_force(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    at, key = open_at(app), key_of(project_id)
-    saved_by(home, project_id, THEIRS)
+def test_a_text_that_nobody_touched_follows_the_one_in_force(site: Site, project_id: str) -> None:
+    at, key = open_at(site.open), key_of(project_id)
+    saved_by(site.home, project_id, THEIRS)
     at.run()
-    assert at.text_area(key=f"{key}.text").value == THEIRS
+    assert typed(at, key) == THEIRS
     assert not at.warning
 
 
-def test_an_annotator_reads_but_does_not_edit(app: OpenApp, project_id: str, home: Path) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
-    at = open_at(app)
+def test_an_annotator_reads_but_does_not_edit(site: Site, project_id: str) -> None:
+    member(site.home, project_id, "Karl", "admin")
+    member(site.home, project_id, "Mira", "annotator")
+    at = open_at(site.open)
     assert OURS.strip() in [block.value.strip() for block in at.code]
     assert not [area for area in at.text_area if area.key and area.key.startswith("prompts.")]
-    assert "Leads and admins" in said(at)
+    assert "Leads and admins" in told(at)
 
 
-def test_a_lead_who_is_one_no_more_saves_nothing(app: OpenApp, project_id: str, home: Path) -> None:
-    at, key = open_at(app), key_of(project_id)
-    at.text_area(key=f"{key}.text").set_value(MINE).run()
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
-    at.button(key=f"{key}.save").click().run()
+def test_a_lead_who_is_one_no_more_saves_nothing(site: Site, project_id: str) -> None:
+    at, key = open_at(site.open), key_of(project_id)
+    put(at, f"{key}.text", MINE)
+    member(site.home, project_id, "Karl", "admin")
+    member(site.home, project_id, "Mira", "annotator")
+    press(at, f"{key}.save")
     assert "takes the role lead" in at.error[0].value
-    assert edits(home, project_id) == []
+    assert edits(site.home, project_id) == []
 
 
-def test_a_projects_edit_is_its_own(app: OpenApp, project_id: str, home: Path) -> None:
-    saved_by(home, project_id, THEIRS)
-    at = app(PAGE)
+def test_a_projects_edit_is_its_own(site: Site, project_id: str) -> None:
+    saved_by(site.home, project_id, THEIRS)
+    at = site.open(PAGE)
     at.text_input(key="project.new").set_value("Towers")
-    at.button(key="project.begin").click().run()
+    press(at, "project.begin")
     at.selectbox(key="prompts.name").set_value("debate").run()
     other = at.session_state["project"]
     assert other != project_id

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -24,16 +23,13 @@ from tests.exchange.audits_told import Audit, own_tools
 from tests.exchange.audits_told import tell as tell_audits
 from tests.learning.runs_told import tell
 from tests.learning.test_answer_weights import NO_EXTRA
-from tests.learning.test_learned_consensus import told
+from tests.learning.test_learned_consensus import told as runs
 from tests.needs import need
 from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, press, told
 
 __all__ = ["own_tools"]
 PAGE = "pages/learn/reliability.py"
-
-
-def texts(at: AppTest) -> str:
-    return "\n".join(own.value for own in [*at.markdown, *at.caption, *at.info, *at.error])
 
 
 def table_with(at: AppTest, column: str) -> Any:
@@ -47,60 +43,60 @@ def test_nothing_was_decided_yet(app: OpenApp) -> None:
     assert not at.dataframe
 
 
-def test_few_answers_are_shown_and_said_to_be_few(app: OpenApp, home: Path) -> None:
-    with open_store(home) as store:
-        tell(store, told(6))
-    at = app(PAGE)
+def test_few_answers_are_shown_and_said_to_be_few(site: Site) -> None:
+    with open_store(site.home) as store:
+        tell(store, runs(6))
+    at = site.open(PAGE)
     table = table_with(at, "Agent")
     assert set(table["Agent"]) == {"Reader Ada", "Reader Ben", "Judge", "Classifier seed"}
     assert all("too few" in words for words in table["Right"])
-    assert "Weights can be learned after 34 more decided cases" in texts(at)
-    assert "Too few cases to say" in texts(at)
+    assert "Weights can be learned after 34 more decided cases" in told(at)
+    assert "Too few cases to say" in told(at)
 
 
-def test_a_single_case_is_not_told_in_the_plural(app: OpenApp, home: Path) -> None:
-    with open_store(home) as store:
-        tell(store, told(1))
-    said = texts(app(PAGE))
+def test_a_single_case_is_not_told_in_the_plural(site: Site) -> None:
+    with open_store(site.home) as store:
+        tell(store, runs(1))
+    said = told(site.open(PAGE))
     assert "1 case that people decided, 1 run over them." in said
     assert "(over 1 run)" in said
 
 
 def test_weights_are_learned_used_and_seen_on_a_run(
-    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(home) as store:
-        ids = tell(store, told(80))
+    with open_store(site.home) as store:
+        ids = tell(store, runs(80))
     looked = Mock(wraps=rows_of)
     monkeypatch.setattr("components.measure.reliability_agents.rows_of", looked)
-    at = app(PAGE)
+    at = site.open(PAGE)
     assert looked.call_count == 1
     figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]
     assert [trace["type"] for figure in figures for trace in figure["data"]].count("heatmap") == 1
     at.segmented_control(key="reliability.kind").set_value("category").run()
-    assert "hallucinated responses only" in texts(at)
+    assert "hallucinated responses only" in told(at)
     at.button(key="reliability.learn").click().run(timeout=60)
     assert not at.exception
     table = table_with(at, "Consensus")
     assert len(table) == 6
-    assert "n=80 runs over 80 cases" in texts(at)
-    with open_store(home) as store:
+    assert "n=80 runs over 80 cases" in told(at)
+    with open_store(site.home) as store:
         compared = store.learned.all(KIND, first_project(store, "Mira", 1.0).id)[0].body["compared"]
-    assert ("has a lower log loss, which may be chance" in texts(at)) == compared["is_tie"]
-    at.button(key="reliability.use").click().run()
+    assert ("has a lower log loss, which may be chance" in told(at)) == compared["is_tie"]
+    press(at, "reliability.use")
     assert "Expected a reason" in at.error[0].value
     at.text_input(key="reliability.reason").set_value("better than a majority").run()
-    at.button(key="reliability.use").click().run()
-    assert "In use: the weights of" in texts(at)
-    assert "better than a majority" in texts(at)
+    press(at, "reliability.use")
+    assert "In use: the weights of" in told(at)
+    assert "better than a majority" in told(at)
     assert looked.call_count == 1, "nothing was answered: nothing is counted again"
-    run = app("pages/check/run.py", run=ids[0])
-    assert "Consensus of agents" in texts(run)
-    assert "n=80" in texts(run)
+    run = site.open("pages/check/run.py", run=ids[0])
+    assert "Consensus of agents" in told(run)
+    assert "n=80" in told(run)
     at.text_input(key="reliability.reason").set_value("look again").run()
-    at.button(key="reliability.back").click().run()
-    assert "No weights are in use" in texts(at)
-    assert "Consensus of agents" not in texts(app("pages/check/run.py", run=ids[0]))
+    press(at, "reliability.back")
+    assert "No weights are in use" in told(at)
+    assert "Consensus of agents" not in told(site.open("pages/check/run.py", run=ids[0]))
 
 
 def test_a_debate_is_laid_beside_all_first_turns_too() -> None:
@@ -115,49 +111,47 @@ def test_a_debate_is_laid_beside_all_first_turns_too() -> None:
     assert "majority" not in finding(replace(whole, steps=(alone, replace(same, paired=9))))
 
 
-def test_an_annotator_sees_and_changes_nothing(app: OpenApp, home: Path) -> None:
-    with open_store(home) as store:
-        tell(store, told(40))
+def test_an_annotator_sees_and_changes_nothing(site: Site) -> None:
+    with open_store(site.home) as store:
+        tell(store, runs(40))
         project = first_project(store, "Mira", 1.0)
         number = learn(store, project.id, rows_of(store, project.id, {}), "Mira", 5.0)
         choose(store, project.id, number, by="Mira", reason="try", now=6.0)
         with store.writing():
             store.projects.set_member(Member(project.id, "Karl", "annotator", 1.0))
         store.projects.save_note("person", "Karl")
-    at = app(PAGE)
+    at = site.open(PAGE)
     assert at.button(key="reliability.learn").disabled
-    assert "A lead takes weights into use" in texts(at)
+    assert "A lead takes weights into use" in told(at)
     assert not [own for own in at.button if own.key in ("reliability.use", "reliability.back")]
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         assert store.learned.in_use(KIND, project.id) is not None
 
 
-def test_weights_that_were_changed_in_the_file_are_named_and_others_taken(
-    app: OpenApp, home: Path
-) -> None:
-    with open_store(home) as store:
-        tell(store, told(40))
+def test_weights_that_were_changed_in_the_file_are_named_and_others_taken(site: Site) -> None:
+    with open_store(site.home) as store:
+        tell(store, runs(40))
         project = first_project(store, "Mira", 1.0)
         rows = rows_of(store, project.id, {})
         number = learn(store, project.id, rows, "Mira", 5.0)
         choose(store, project.id, number, by="Mira", reason="try", now=6.0)
         store.db.execute("UPDATE learned SET body = body || ' '")
-    at = app(PAGE)
-    assert "checksum differs" in texts(at)
+    at = site.open(PAGE)
+    assert "checksum differs" in told(at)
     assert not [own for own in at.button if own.key == "reliability.use"]
     at.button(key="reliability.learn").click().run(timeout=60)
     at.text_input(key="reliability.reason").set_value("those were damaged").run()
-    at.button(key="reliability.use").click().run()
-    assert "checksum" not in texts(at)
-    assert "In use: the weights of" in texts(at)
+    press(at, "reliability.use")
+    assert "checksum" not in told(at)
+    assert "In use: the weights of" in told(at)
 
 
 @pytest.mark.usefixtures("own_tools")
-def test_tools_stand_with_their_usage_and_success(app: OpenApp, home: Path) -> None:
-    assert not any("Each tool" in own.value for own in app(PAGE).subheader)
-    with open_store(home) as store:
+def test_tools_stand_with_their_usage_and_success(site: Site) -> None:
+    assert not any("Each tool" in own.value for own in site.open(PAGE).subheader)
+    with open_store(site.home) as store:
         tell_audits(store, [Audit(marks=(1,)), Audit(outcome="off"), Audit(right=None)])
-    at = app(PAGE)
+    at = site.open(PAGE)
     table = table_with(at, "Used in")
     (row,) = [own for _, own in table.iterrows() if own["Tool"] == "adder"]
     assert row["Calls"] == 6
@@ -165,30 +159,28 @@ def test_tools_stand_with_their_usage_and_success(app: OpenApp, home: Path) -> N
     assert row["Found / nothing / off / failed"] == "4 / 0 / 2 / 0"
     assert row["Its label is right"] == "1.00 (0.34 to 1.00), n=2, too few"
     assert row["Always hallucinated"] == "0.50"
-    assert "3 audits, 2 of them over responses that people answered" in texts(at)
+    assert "3 audits, 2 of them over responses that people answered" in told(at)
 
 
-def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(
-    app: OpenApp, home: Path
-) -> None:
-    with open_store(home) as store:
-        tell(store, told(6))
-    at = app(PAGE)
+def test_pairs_without_a_figure_are_told_of_instead_of_an_empty_chart(site: Site) -> None:
+    with open_store(site.home) as store:
+        tell(store, runs(6))
+    at = site.open(PAGE)
     figures = [json.loads(own.proto.spec) for own in at.get("plotly_chart")]
     assert "heatmap" not in [trace["type"] for figure in figures for trace in figure["data"]]
     assert "Which agents complement each other" in [own.value for own in at.subheader]
-    assert "spoke on fewer than 10 of the same cases" in texts(at)
+    assert "spoke on fewer than 10 of the same cases" in told(at)
 
 
 def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
-    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.learning.answer_weights.PACKAGE", "no_such_package")
-    with open_store(home) as store:
-        tell(store, told(80))
-    at = app(PAGE)
+    with open_store(site.home) as store:
+        tell(store, runs(80))
+    at = site.open(PAGE)
     assert at.checkbox(key="reliability.policy").disabled
-    assert "requirements-policy.txt" in texts(at)
+    assert "requirements-policy.txt" in told(at)
     at.button(key="reliability.learn").click().run(timeout=60)
     assert not at.exception
     table = table_with(at, "Weights")
@@ -200,34 +192,32 @@ def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
 
 
 def test_a_policy_is_trained_from_the_page_and_its_course_is_drawn(
-    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need(is_installed(), NO_EXTRA)
     monkeypatch.setattr("core.learning.answer_weights.UPDATES", 2)
-    with open_store(home) as store:
-        tell(store, told(40))
-    at = app(PAGE)
+    with open_store(site.home) as store:
+        tell(store, runs(40))
+    at = site.open(PAGE)
     at.checkbox(key="reliability.policy").check().run()
     at.button(key="reliability.learn").click().run(timeout=100)
     assert not at.exception
     assert any(words.startswith("Policy (PPO)") for words in table_with(at, "Weights")["Weights"])
-    assert "Kept is the policy after update" in texts(at)
+    assert "Kept is the policy after update" in told(at)
     at.run()
     at.button(key="reliability.adapt").click().run(timeout=60)
     assert "Of what was answered since the policy was trained" in at.error[0].value
 
 
-def test_weights_of_answers_in_another_form_are_named_and_not_drawn(
-    app: OpenApp, home: Path
-) -> None:
-    with open_store(home) as store:
-        tell(store, told(40))
+def test_weights_of_answers_in_another_form_are_named_and_not_drawn(site: Site) -> None:
+    with open_store(site.home) as store:
+        tell(store, runs(40))
         project_id = first_project(store, "Mira", 1.0).id
         number = learn(store, project_id, rows_of(store, project_id, {}), "Mira", 5.0)
         found = store.learned.get(number)
         assert found is not None
         body = found.body | {"answers": {"lacking": ""}}
         store.learned.add(replace(found, body=body))
-    at = app(PAGE)
+    at = site.open(PAGE)
     assert not at.exception
     assert "in the form that this version keeps" in at.error[0].value

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from components.app import state as kept_results
 from components.learn.retrain import progress_words, share_of
@@ -25,11 +24,11 @@ from core.learning.retrain import Rescored
 from core.learning.training_set import taught
 from core.review.people import first_project
 from core.review.queue_ranking import enqueue
-from core.schema.records import Member
 from core.store import open_store
 from core.store.queue import Rules
 from core.store.versions import Training, Version
 from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, keys, member, press, run_of, told
 from tests.pages.test_review_pages import say
 
 PAGE = "pages/learn/retrain.py"
@@ -65,21 +64,9 @@ RICH = CARD | {
 }
 
 
-@pytest.fixture
-def project_id(home: Path) -> str:
-    """A project whose admin is Mira."""
-    with open_store(home) as store:
-        store.projects.save_note("person", "Mira")
-        return first_project(store, "Mira", 1.0).id
-
-
 def add_version(home: Path, name: str, card: dict[str, Any], at: float = 1.0) -> None:
     with open_store(home) as store:
         store.versions.add(Version(name, at, "Mira", card))
-
-
-def texts(at: AppTest) -> str:
-    return "\n".join(item.value for item in (*at.markdown, *at.caption))
 
 
 def test_what_is_missing_is_said_and_nothing_starts(app: OpenApp, project_id: str) -> None:
@@ -89,24 +76,24 @@ def test_what_is_missing_is_said_and_nothing_starts(app: OpenApp, project_id: st
     assert "8 more hallucinated and 8 more supported cases are needed" in at.info[0].value
 
 
-def test_where_labels_come_from_is_counted(app: OpenApp, run_id: str, home: Path) -> None:
-    with open_store(home) as store:
+def test_where_labels_come_from_is_counted(site: Site, run_id: str) -> None:
+    with open_store(site.home) as store:
         say(store, run_id, "Mira", "hallucinated", 1.0)
-    at = app(PAGE)
+    at = site.open(PAGE)
     people = next(table.value for table in at.dataframe if "Person" in table.value)
     assert people.to_dict("records") == [{"Person": "Mira", "Hallucinated": 1, "Supported": 0}]
 
 
 def test_too_few_cases_are_said_where_wrong_labels_and_more_cases_are_asked_about(
-    app: OpenApp, run_id: str, home: Path
+    site: Site, run_id: str
 ) -> None:
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         say(store, run_id, "Mira", "hallucinated", 1.0)
-    at = app(PAGE)
-    at.button(key="retrain.doubts.look").click().run()
-    assert any("Too few to say" in info.value for info in at.info)
-    at.button(key="retrain.curve.count").click().run()
-    assert any("Too few to say" in info.value for info in at.info)
+    at = site.open(PAGE)
+    press(at, "retrain.doubts.look")
+    assert "Too few to say" in told(at)
+    press(at, "retrain.curve.count")
+    assert "Too few to say" in told(at)
     assert not at.exception
 
 
@@ -115,8 +102,7 @@ def doubted(app: OpenApp, run_id: str, home: Path) -> str:
     """The case of a run whose label looks wrong, which Karl answered in the queue."""
     with open_store(home) as store:
         enqueue(store, run_id, 9.0)
-        run = store.runs.get(run_id, 9.0, 60.0)
-        assert run is not None
+        run = run_of(store, run_id)
         say(store, run_id, "Karl", "supported", 1.0)
         with store.writing():
             store.queue.take(run.case_id, "Karl", Rules(), 2.0)
@@ -128,16 +114,14 @@ def doubted(app: OpenApp, run_id: str, home: Path) -> str:
     return run.case_id
 
 
-def test_a_label_that_looks_wrong_goes_back_to_who_gave_it(
-    app: OpenApp, doubted: str, home: Path
-) -> None:
-    at = app(PAGE)
-    assert not any(button.key == "retrain.doubts.look" for button in at.button), "it is kept"
-    assert "the model gives that 4% and thinks **hallucinated**" in texts(at)
-    at.button(key=f"retrain.doubts.ask.{doubted}").click().run()
+def test_a_label_that_looks_wrong_goes_back_to_who_gave_it(site: Site, doubted: str) -> None:
+    at = site.open(PAGE)
+    assert "retrain.doubts.look" not in keys(at), "it is kept"
+    assert "the model gives that 4% and thinks **hallucinated**" in told(at)
+    press(at, f"retrain.doubts.ask.{doubted}")
     assert "with 1 person who answered it" in at.toast[0].value
-    assert "back in the queue" in texts(at)
-    with open_store(home) as store:
+    assert "back in the queue" in told(at)
+    with open_store(site.home) as store:
         mine = store.queue.of(doubted, "Karl")
         assert mine is not None
         assert (mine.state, mine.why) == (
@@ -146,61 +130,57 @@ def test_a_label_that_looks_wrong_goes_back_to_who_gave_it(
         assert store.handlings.of_case(doubted)[-1].person == "Mira"
 
 
-def test_only_a_lead_asks_people_again(app: OpenApp, doubted: str, home: Path) -> None:
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.set_member(Member(project.id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project.id, "Mira", "annotator", 2.0))
-    at = app(PAGE)
-    at.button(key=f"retrain.doubts.ask.{doubted}").click().run()
-    assert any("takes the role lead" in info.value for info in at.info)
-    with open_store(home) as store:
+def test_only_a_lead_asks_people_again(site: Site, doubted: str) -> None:
+    with open_store(site.home) as store:
+        project_id = first_project(store, "Mira", 1.0).id
+    member(site.home, project_id, "Karl", "admin")
+    member(site.home, project_id, "Mira", "annotator")
+    at = site.open(PAGE)
+    press(at, f"retrain.doubts.ask.{doubted}")
+    assert "takes the role lead" in told(at)
+    with open_store(site.home) as store:
         assert store.queue.of(doubted, "Karl").state == "submitted"  # type: ignore[union-attr]
 
 
 def test_what_was_found_is_asked_for_anew_only_after_another_answer(
-    app: OpenApp, doubted: str, run_id: str, home: Path
+    site: Site, doubted: str, run_id: str
 ) -> None:
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         say(store, run_id, "Ida", "supported", 4.0)
-    at = app(PAGE)
+    at = site.open(PAGE)
     assert at.button(key="retrain.doubts.look").label == "Look again: answers came since"
-    assert "thinks **hallucinated**" in texts(at), "what was found is still there"
+    assert "thinks **hallucinated**" in told(at), "what was found is still there"
 
 
-def test_a_failed_training_says_why_and_all_are_listed(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
+def test_a_failed_training_says_why_and_all_are_listed(site: Site, project_id: str) -> None:
     now = time.time()
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         for name, at_, status in (("t1", now - 90, "finished"), ("t2", now - 9, "failed")):
             training = Training(name, "Mira", at_, "running", {}, None, "", None)
             store.versions.start_training(training, at_, 30)
             store.versions.end_training(name, status, at_ + 50, message="The disk is full.")  # type: ignore[arg-type]
-    at = app(PAGE)
-    assert any("The disk is full" in error.value for error in at.error)
+    at = site.open(PAGE)
+    assert "The disk is full" in told(at)
     past = next(table.value for table in at.dataframe if "Outcome" in table.value)
     assert list(past["Outcome"]) == ["failed", "finished"]
-    assert "The last one took 50 s" in texts(at)
+    assert "The last one took 50 s" in told(at)
 
 
-def test_progress_is_told_with_steps_and_time_left(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
+def test_progress_is_told_with_steps_and_time_left(site: Site, project_id: str) -> None:
     now = time.time()
     progress = {
         "stage": "Fine-tuning", "stage_number": 5, "stages": 9, "step": 10, "steps": 40,
         "loss": 0.25, "losses": [[5, 0.4], [10, 0.25]], "eta": 21.0,
     }  # fmt: skip
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         store.versions.start_training(
             Training("t", "Mira", now, "running", {}, None, "", None), now, 30
         )
         store.versions.report_training("t", progress, now, 1)
-    at = app(PAGE)
+    at = site.open(PAGE)
     assert at.button(key="retrain.cancel")
     assert len(at.get("plotly_chart")) == 1
-    assert not any(button.key == "retrain.start" for button in at.button)
+    assert "retrain.start" not in keys(at)
     assert progress_words(progress, 12.0) == (
         "5 of 9: Fine\\-tuning, step 10 of 40 · loss 0.250 · 12 s so far · "
         "about 21 s left in this stage"
@@ -209,9 +189,9 @@ def test_progress_is_told_with_steps_and_time_left(
     assert progress_words({}, 0.5).startswith("Starting the training process")
 
 
-def test_a_version_stands_beside_the_one_before(app: OpenApp, project_id: str, home: Path) -> None:
-    add_version(home, "v1", CARD)
-    at = app(PAGE)
+def test_a_version_stands_beside_the_one_before(site: Site, project_id: str) -> None:
+    add_version(site.home, "v1", CARD)
+    at = site.open(PAGE)
     table = next(t.value for t in at.dataframe if "Always hallucinated" in t.value)
     figures = {row[""]: row for row in table.to_dict("records")}
     assert figures["Accuracy"] == {
@@ -220,63 +200,59 @@ def test_a_version_stands_beside_the_one_before(app: OpenApp, project_id: str, h
     }  # fmt: skip
     assert figures["F1 (hallucinated)"]["Difference"] == "no change"
     assert figures["Brier score (lower is better)"]["Difference"] == "-0.10 better"
-    assert "Too few to be sure of any difference" in texts(at)
+    assert "Too few to be sure of any difference" in told(at)
     assert len(at.get("plotly_chart")) == 2, "an old card has neither losses nor bins"
     changed = next(t.value for t in at.dataframe if "Claim" in t.value)
     assert list(changed["Claim"]) == ["<b>x</b>"], "what it got right comes first"
-    at.button(key="retrain.activate.v1").click().run()
-    assert any("none that can be read" in error.value for error in at.error)
+    press(at, "retrain.activate.v1")
+    assert "none that can be read" in told(at)
 
 
-def test_a_rich_card_shows_calibration_and_losses(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    add_version(home, "v1", RICH)
-    at = app(PAGE)
+def test_a_rich_card_shows_calibration_and_losses(site: Site, project_id: str) -> None:
+    add_version(site.home, "v1", RICH)
+    at = site.open(PAGE)
     assert len(at.get("plotly_chart")) == 4
-    assert "it may be chance" in texts(at)
-    assert "this one is beyond that" in texts(at)
+    assert "it may be chance" in told(at)
+    assert "this one is beyond that" in told(at)
 
 
-def test_any_two_versions_have_an_address(app: OpenApp, project_id: str, home: Path) -> None:
-    add_version(home, "v1", CARD, 1.0)
-    add_version(home, "v2", CARD | {"compared_with": "v1"}, 2.0)
-    at = app(PAGE)
+def test_any_two_versions_have_an_address(site: Site, project_id: str) -> None:
+    add_version(site.home, "v1", CARD, 1.0)
+    add_version(site.home, "v2", CARD | {"compared_with": "v1"}, 2.0)
+    at = site.open(PAGE)
     assert (at.query_params["version"], at.query_params["beside"]) == ("v2", "v1")
-    at = app(PAGE, version="v1", beside="seed")
+    at = site.open(PAGE, version="v1", beside="seed")
     assert at.selectbox(key="retrain.pair.version").value == "v1"
     assert at.selectbox(key="retrain.pair.beside").value == "seed"
-    at = app(PAGE, version="gone", beside="nothing")
+    at = site.open(PAGE, version="gone", beside="nothing")
     assert at.selectbox(key="retrain.pair.version").value == "v2"
 
 
 def test_two_versions_are_compared_anew_on_what_is_held_out_now(
-    app: OpenApp, project_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, project_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_version(home, "v1", CARD, 1.0)
-    add_version(home, "v2", CARD, 2.0)
+    add_version(site.home, "v1", CARD, 1.0)
+    add_version(site.home, "v2", CARD, 2.0)
     found = CARD["holdout"] | {"after": AFTER | {"accuracy": 0.25}}
     compared = Mock(return_value=found)
     monkeypatch.setattr("components.learn.versions.compare", compared)
-    at = app(PAGE, version="v2", beside="v1")
+    at = site.open(PAGE, version="v2", beside="v1")
     assert not at.get("plotly_chart"), "they were never measured beside each other"
-    at.button(key="retrain.pair.compare").click().run()
+    press(at, "retrain.pair.compare")
     table = next(t.value for t in at.dataframe if "Always hallucinated" in t.value)
     assert table.to_dict("records")[1]["v2"] == "0.25"
     assert compared.call_args.args[2:] == ("v1", "v2")
-    assert not any(button.key == "retrain.pair.compare" for button in at.button), "it is kept"
+    assert "retrain.pair.compare" not in keys(at), "it is kept"
 
 
-def test_a_reason_typed_just_before_the_click_counts(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
+def test_a_reason_typed_just_before_the_click_counts(site: Site, project_id: str) -> None:
     held = {"before": {"n": 4, "accuracy": 0.75}, "after": {"n": 4, "accuracy": 0.5}, "rows": []}
-    add_version(home, "v1", {"holdout": held})
-    at = app(PAGE)
-    at.button(key="retrain.activate.v1").click().run()
-    assert any("takes a reason" in error.value for error in at.error)
+    add_version(site.home, "v1", {"holdout": held})
+    at = site.open(PAGE)
+    press(at, "retrain.activate.v1")
+    assert "takes a reason" in told(at)
     at.text_input(key="retrain.activate.v1.reason").set_value("It knows our terms.")
-    at.button(key="retrain.activate.v1").click().run()
+    press(at, "retrain.activate.v1")
     (error,) = at.error
     assert "takes a reason" not in error.value, "it is refused for its missing files only"
 
@@ -319,36 +295,34 @@ def test_details_are_text_whatever_the_card_holds() -> None:
 
 
 def test_nothing_is_looked_for_or_counted_on_a_rerun(
-    app: OpenApp, run_id: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked, counted = Mock(), Mock()
     monkeypatch.setattr("components.learn.retrain.doubts", looked)
     monkeypatch.setattr("components.learn.retrain.learning_curve", counted)
-    at = app(PAGE)
+    at = site.open(PAGE)
     at.run()
     assert not looked.called
     assert not counted.called
 
 
-def test_old_runs_are_scored_again_only_once_somebody_has_agreed(
-    app: OpenApp, run_id: str, home: Path
-) -> None:
-    with open_store(home) as store:
+def test_old_runs_are_scored_again_only_once_somebody_has_agreed(site: Site, run_id: str) -> None:
+    with open_store(site.home) as store:
         before = store.runs.last_seq(run_id)
     found = Rescored("seed", 1, 1)
-    at = app(PAGE)
-    at.button(key="retrain.rescore").click().run()
-    assert "Every run's verdict is by **seed** already" in texts(at)
+    at = site.open(PAGE)
+    press(at, "retrain.rescore")
+    assert "Every run's verdict is by **seed** already" in told(at)
     with pytest.MonkeyPatch.context() as patch:
         done = Mock(return_value=found)
-        patch.setattr("components.learn.learning_material.rescore", done)
-        patch.setattr("components.learn.learning_material.waiting_runs", lambda *_: [run_id])
-        at.button(key="retrain.rescore").click().run()
-        assert "**1 run** of all projects" in texts(at)
+        patch.setattr("components.learn.versions.rescore", done)
+        patch.setattr("components.learn.versions.waiting_runs", lambda *_: [run_id])
+        press(at, "retrain.rescore")
+        assert "**1 run** of all projects" in told(at)
         assert not done.called
-        at.button(key="retrain.rescore.agree").click().run()
+        press(at, "retrain.rescore.agree")
         assert done.call_args.kwargs["by"] == "Mira"
         at.run()
         assert done.call_count == 1, "a rerun scores nothing"
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         assert store.runs.last_seq(run_id) == before

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from core.agents.rosters import SHIPPED
 from core.documents.library import store_file
 from core.review.people import drafts_of, first_project, keep_draft
 from core.runtime.config import Settings
-from core.schema.records import Member
+from core.schema.records import LibraryEntry
 from core.schema.rosters import RosterSheet
 from core.store import open_store
-
-OpenApp = Callable[..., AppTest]
+from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, member, press, project_of, put
 
 
 def until_read(home: Path, project_id: str) -> None:
@@ -42,195 +40,172 @@ def project_id(home: Path) -> str:
     return project.id
 
 
-def test_the_library_reads_lists_and_deletes(app: OpenApp, project_id: str, home: Path) -> None:
-    at = app("pages/setup/library.py")
+def test_the_library_reads_lists_and_deletes(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/library.py")
     at.file_uploader(key="library.upload").set_value([("b.txt", b"Dogs bark.", "text/plain")]).run()
     state.prereading().submit(
-        next(e.id for e in entries(home, project_id) if e.name == "a.txt"), "a.txt"
+        next(e.id for e in entries(site.home, project_id) if e.name == "a.txt"), "a.txt"
     )
-    until_read(home, project_id)
+    until_read(site.home, project_id)
     at.run()
     assert not at.exception
     assert sorted(at.dataframe[0].value["Name"]) == ["a.txt", "b.txt"]
     assert set(at.dataframe[0].value["State"]) == {"ready"}
-    at.session_state["library.table.0"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
-    at.run()
-    at.button(key="library.delete").click().run()
-    at.session_state["library.table.0"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
-    at.run()
-    at.button(key="library.sure").click().run()
-    assert not at.exception
-    assert len(entries(home, project_id)) == 1
+    for key in ("delete", "sure"):
+        chosen = {"selection": {"rows": [0], "columns": [], "cells": []}}
+        at.session_state["library.table.0"] = chosen
+        press(at.run(), f"library.{key}")
+    assert len(entries(site.home, project_id)) == 1
 
 
-def entries(home: Path, project_id: str):  # type: ignore[no-untyped-def]
+def entries(home: Path, project_id: str) -> list[LibraryEntry]:
     with open_store(home) as store:
         return store.library.all(project_id)
 
 
-def test_the_project_is_renamed_and_gets_people(app: OpenApp, project_id: str, home: Path) -> None:
-    at = app("pages/setup/project.py")
+def test_the_project_is_renamed_and_gets_people(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
     at.text_input(key=f"{key}.name").set_value("Bridges")
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     at.text_input(key="project.member").set_value("Karl")
     at.selectbox(key="project.member.role").set_value("lead")
-    at.button(key="project.member.add").click().run()
-    assert not at.exception
-    with open_store(home) as store:
+    press(at, "project.member.add")
+    with open_store(site.home) as store:
         assert store.projects.get(project_id).name == "Bridges"  # type: ignore[union-attr]
         assert store.projects.role_of(project_id, "Karl") == "lead"
 
 
-def test_adding_whoever_is_there_changes_no_role(app: OpenApp, project_id: str, home: Path) -> None:
-    at = app("pages/setup/project.py")
+def test_adding_whoever_is_there_changes_no_role(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/project.py")
     at.text_input(key="project.member").set_value("Mira")
-    at.button(key="project.member.add").click().run()
+    press(at, "project.member.add")
     assert "Mira is in this project already" in at.error[0].value
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         assert store.projects.role_of(project_id, "Mira") == "admin"
 
 
-def test_the_only_admin_stays_one_and_is_shown_so(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    at = app("pages/setup/project.py")
+def test_the_only_admin_stays_one_and_is_shown_so(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/project.py")
     key = f"project.{project_id}.role.Mira"
     at.selectbox(key=key).set_value("lead").run()
     assert "only admin" in at.error[0].value
     assert at.selectbox(key=key).value == "admin"
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         assert store.projects.role_of(project_id, "Mira") == "admin"
 
 
-def test_the_projects_choices_are_put_in_words(app: OpenApp, project_id: str, home: Path) -> None:
-    at = app("pages/setup/project.py")
+def test_the_projects_choices_are_put_in_words(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
     roster, protocol = at.selectbox(key=f"{key}.roster"), at.selectbox(key=f"{key}.protocol")
     assert roster.options[0] == "Built-in engine"
     assert "No key, network or language model" in roster.help
     assert protocol.options[0] == "Debate in turn (CEDA)"
     assert "two unlike debaters" in protocol.help
-    at.button(key=f"{key}.save").click().run()
-    assert not at.exception
-    with open_store(home) as store:
-        project = store.projects.get(project_id)
-    assert project
+    press(at, f"{key}.save")
+    project = project_of(site.home, project_id)
     assert (project.roster, project.protocol) == ("builtin", "ceda")
 
 
-def test_every_roster_can_be_a_projects_own(app: OpenApp, project_id: str, home: Path) -> None:
-    with open_store(home) as store:
+def test_every_roster_can_be_a_projects_own(site: Site, project_id: str) -> None:
+    with open_store(site.home) as store:
         store.rosters.save(RosterSheet("our-lab", "See [this](http://evil.example)"), "Mira", 1.0)
-    at = app("pages/setup/project.py")
+    at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
     roster = at.selectbox(key=f"{key}.roster")
     assert roster.options == ["Built-in engine", *list(SHIPPED)[1:], "our-lab"]
     assert "](http" not in roster.help
     roster.set_value("our-lab")
-    at.button(key=f"{key}.save").click().run()
-    assert not at.exception
-    with open_store(home) as store:
+    press(at, f"{key}.save")
+    with open_store(site.home) as store:
         assert store.projects.get(project_id).roster == "our-lab"  # type: ignore[union-attr]
         store.rosters.remove("our-lab", "Karl", 2.0)
-    at = app("pages/setup/project.py")
+    at = site.open("pages/setup/project.py")
     assert "not there any more" in at.warning[0].value
     assert at.selectbox(key=f"{key}.roster").value == "builtin"
 
 
-def test_an_annotator_may_not_change_the_project(app: OpenApp, project_id: str, home: Path) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, "Karl", "admin", 1.0))
-        store.projects.set_member(Member(project_id, "Mira", "annotator", 1.0))
-    at = app("pages/setup/project.py")
+def test_an_annotator_may_not_change_the_project(site: Site, project_id: str) -> None:
+    member(site.home, project_id, "Karl", "admin")
+    member(site.home, project_id, "Mira", "annotator")
+    at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
     at.text_input(key=f"{key}.name").set_value("Mine")
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert "takes the role admin" in at.error[0].value
     assert at.text_input(key="project.member"), "the rest of the page stays"
-    with open_store(home) as store:
-        assert store.projects.get(project_id).name == "First project"  # type: ignore[union-attr]
+    assert project_of(site.home, project_id).name == "First project"
 
 
-def test_what_somebody_else_saved_meanwhile_is_not_overwritten(
-    app: OpenApp, project_id: str, home: Path
-) -> None:
-    at = app("pages/setup/project.py")
+def test_what_somebody_else_saved_meanwhile_is_not_overwritten(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
-    with open_store(home) as store:
-        project = store.projects.get(project_id)
-        assert project
-        store.projects.save(replace(project, description="Towers, by Karl."))
+    with open_store(site.home) as store:
+        store.projects.save(replace(project_of(site.home, project_id), description="By Karl."))
     at.text_input(key=f"{key}.name").set_value("Mine").run()
-    at.button(key=f"{key}.save").click().run()
+    press(at, f"{key}.save")
     assert "Somebody changed this project" in at.error[0].value
-    with open_store(home) as store:
-        assert store.projects.get(project_id).description == "Towers, by Karl."  # type: ignore[union-attr]
-    at = app("pages/setup/project.py")
+    assert project_of(site.home, project_id).description == "By Karl."
+    at = site.open("pages/setup/project.py")
     for name in ("Mine", "Ours"):
         at.text_input(key=f"{key}.name").set_value(name).run()
-        at.button(key=f"{key}.save").click().run()
+        press(at, f"{key}.save")
         assert not at.error
-        with open_store(home) as store:
+        with open_store(site.home) as store:
             assert store.projects.get(project_id).name == name  # type: ignore[union-attr]
 
 
-def test_a_second_project_is_begun_and_chosen(app: OpenApp, project_id: str, home: Path) -> None:
-    at = app("pages/setup/project.py")
+def test_a_second_project_is_begun_and_chosen(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/project.py")
     at.text_input(key="project.new").set_value("Towers")
-    at.button(key="project.begin").click().run()
-    assert not at.exception
-    with open_store(home) as store:
+    press(at, "project.begin")
+    with open_store(site.home) as store:
         assert [p.name for p in store.projects.all()] == ["First project", "Towers"]
     assert at.text_input(key=f"project.{at.session_state['project']}.name").value == "Towers"
 
 
-def test_a_name_is_kept_with_its_role(app: OpenApp, project_id: str, home: Path) -> None:
-    at = app("pages/setup/settings.py")
+def test_a_name_is_kept_with_its_role(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/settings.py")
     at.text_input(key="settings.person").set_value("Mira Berg").run()
-    at.button(key="settings.rename").click().run()
-    assert not at.exception
-    with open_store(home) as store:
+    press(at, "settings.rename")
+    with open_store(site.home) as store:
         assert store.projects.note("person") == "Mira Berg"
         assert store.projects.role_of(project_id, "Mira Berg") == "admin"
 
 
-def test_somebody_else_takes_nothing_over(app: OpenApp, project_id: str, home: Path) -> None:
-    with open_store(home) as store:
+def test_somebody_else_takes_nothing_over(site: Site, project_id: str) -> None:
+    with open_store(site.home) as store:
         keep_draft(store, "Mira", "new.x", '{"response": "mine"}')
-    at = app("pages/setup/settings.py")
+    at = site.open("pages/setup/settings.py")
     at.text_input(key="settings.person").set_value("Karla").run()
-    at.button(key="settings.change").click().run()
-    assert not at.exception
+    press(at, "settings.change")
     assert at.session_state["person"] == "Karla"
-    with open_store(home) as store:
+    with open_store(site.home) as store:
         assert store.projects.role_of(project_id, "Karla") == "annotator"
         assert store.projects.role_of(project_id, "Mira") == "admin"
         assert drafts_of(store, "Karla") == []
         assert drafts_of(store, "Mira") == ["new.x"]
 
 
-def test_limits_are_kept(app: OpenApp, project_id: str, home: Path) -> None:
-    at = app("pages/setup/settings.py")
-    at.number_input(key="settings.passages").set_value(7).run()
-    assert not at.exception
-    with open_store(home) as store:
+def test_limits_are_kept(site: Site, project_id: str) -> None:
+    at = site.open("pages/setup/settings.py")
+    put(at, "settings.passages", 7)
+    with open_store(site.home) as store:
         assert store.projects.settings().passages == 7
 
 
 def test_health_is_looked_at_on_request(app: OpenApp, project_id: str) -> None:
     at = app("pages/setup/settings.py")
-    at.button(key="settings.health").click().run()
-    assert not at.exception
+    press(at, "settings.health")
     assert any("encoder" in item.value for item in at.markdown)
     assert not at.error
 
 
-def test_a_persons_name_is_never_markdown(app: OpenApp, project_id: str, home: Path) -> None:
+def test_a_persons_name_is_never_markdown(site: Site, project_id: str) -> None:
     name = "![x](http://evil.example/p.png)"
-    with open_store(home) as store:
-        store.projects.set_member(Member(project_id, name, "lead", 1.0))
-    at = app("pages/setup/project.py")
+    member(site.home, project_id, name, "lead")
+    at = site.open("pages/setup/project.py")
     labels = [box.label for box in at.selectbox]
     assert any("evil" in label for label in labels)
     assert not any("](http" in label for label in labels)

@@ -16,7 +16,7 @@ from core.store import open_store
 from core.store.versions import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span
 from tests.learning.test_span_member import panel_run
-from tests.pages.conftest import OpenApp
+from tests.pages.driving import Site, member, press, put, told
 
 PAGE = "pages/learn/spans.py"
 SCORES = (0.9, 0.4, 0.39, 0.38, 0.1)
@@ -35,31 +35,38 @@ def lead(home: Path) -> None:
         store.projects.set_member(Member(PROJECT.id, "Lea", "lead", 1.0))
 
 
-def said(at: AppTest) -> str:
-    return "\n".join(item.value for item in (*at.markdown, *at.info, *at.caption, *at.error))
-
-
 def in_use(home: Path, kind: str) -> Learned | None:
     with open_store(home) as store:
         return store.learned.in_use(kind, PROJECT.id)
 
 
-def become(home: Path, role: str) -> None:
-    with open_store(home) as store:
-        store.projects.set_member(Member(PROJECT.id, "Lea", role, 1.0))  # type: ignore[arg-type]
+def used(home: Path, kind: str) -> Learned:
+    found = in_use(home, kind)
+    assert found is not None
+    return found
 
 
-def test_without_marks_the_page_says_what_to_do(app: OpenApp, home: Path) -> None:
-    at = app(PAGE)
-    assert "Nobody has marked wrong words yet" in said(at)
-    assert "10 cases more needed" in said(at)
-    assert "No corrected case is fit to be an example yet" in said(at)
+def take(at: AppTest, kind: str, reason: str) -> AppTest:
+    put(at, f"{kind}.reason", reason)
+    return press(at, f"{kind}.take")
+
+
+def go_back(at: AppTest, kind: str, reason: str) -> AppTest:
+    put(at, f"{kind}.back.reason", reason)
+    return press(at, f"{kind}.back.go")
+
+
+def test_without_marks_the_page_says_what_to_do(site: Site) -> None:
+    at = site.open(PAGE)
+    assert "Nobody has marked wrong words yet" in told(at)
+    assert "10 cases more needed" in told(at)
+    assert "No corrected case is fit to be an example yet" in told(at)
     assert [b for b in at.button if "take" in str(b.key)] == []
 
 
 @pytest.mark.usefixtures("lead")
-def test_a_lead_takes_the_threshold_into_use_and_goes_back(app: OpenApp, home: Path) -> None:
-    at = app(PAGE)
+def test_a_lead_takes_the_threshold_into_use_and_goes_back(site: Site) -> None:
+    at = site.open(PAGE)
     table = at.dataframe[0].value
     assert list(table["Cases"]) == [1, 12]
     assert list(table["Count for the threshold"]) == [0, 12]
@@ -67,25 +74,20 @@ def test_a_lead_takes_the_threshold_into_use_and_goes_back(app: OpenApp, home: P
     assert list(figures["Cases"]) == [12, 12]
     assert figures["In use"][0] == "0.38"
     assert float(figures["Proposed"][0]) > 0.38
-    assert "Only 12 cases" in said(at)
-    assert "In use: **the shipped threshold**" in said(at)
-    at.button(key=f"{THRESHOLD}.take").click().run()
+    assert "Only 12 cases" in told(at)
+    assert "In use: **the shipped threshold**" in told(at)
+    press(at, f"{THRESHOLD}.take")
     assert "Expected a reason" in at.error[0].value
-    assert in_use(home, THRESHOLD) is None
-    at.text_input(key=f"{THRESHOLD}.reason").set_value("people mark less").run()
-    at.button(key=f"{THRESHOLD}.take").click().run()
-    assert not at.exception
+    assert in_use(site.home, THRESHOLD) is None
+    take(at, THRESHOLD, "people mark less")
     assert not at.error
-    used = in_use(home, THRESHOLD)
-    assert used
-    assert (used.author, used.body["reader"]["n"]) == ("Lea", 12)
-    assert len(used.body["corrections"]) == 12
+    now = used(site.home, THRESHOLD)
+    assert (now.author, now.body["reader"]["n"]) == ("Lea", 12)
+    assert len(now.body["corrections"]) == 12
     assert "What people's marks speak for is in use." in [s.value for s in at.success]
-    at.text_input(key=f"{THRESHOLD}.back.reason").set_value("too strict").run()
-    at.button(key=f"{THRESHOLD}.back.go").click().run()
-    assert not at.exception
-    assert in_use(home, THRESHOLD) is None
-    with open_store(home) as store:
+    go_back(at, THRESHOLD, "too strict")
+    assert in_use(site.home, THRESHOLD) is None
+    with open_store(site.home) as store:
         reasons = [c.reason for c in store.learned.choices(THRESHOLD, PROJECT.id)]
     assert reasons == ["too strict", "people mark less"]
 
@@ -98,91 +100,76 @@ def test_marks_that_are_worth_no_more_than_none_are_said_to_be() -> None:
 
 
 @pytest.mark.usefixtures("lead")
-def test_examples_are_shown_marked_and_a_person_removes_one(app: OpenApp, home: Path) -> None:
-    at = app(PAGE)
+def test_examples_are_shown_marked_and_a_person_removes_one(site: Site) -> None:
+    at = site.open(PAGE)
     drawn = "\n".join(item.proto.body for item in at.get("html"))
     assert "cp-mark" in drawn
     assert "<b>bravo</b>" not in drawn
-    assert "The built-in span reader reads no examples" in said(at)
-    at.text_input(key=f"{EXAMPLES}.reason").set_value("clear ones").run()
-    at.button(key=f"{EXAMPLES}.take").click().run()
-    used = in_use(home, EXAMPLES)
-    assert used
-    names = {one.case_id: one.id[:16] for one in examples_from(used.body)}
+    assert "The built-in span reader reads no examples" in told(at)
+    take(at, EXAMPLES, "clear ones")
+    now = used(site.home, EXAMPLES)
+    names = {one.case_id: one.id[:16] for one in examples_from(now.body)}
     assert "hostile" in names
-    at.button(key=f"spans.example.remove.{names['hostile']}").click().run()
-    assert not at.exception
-    used = in_use(home, EXAMPLES)
-    assert used
-    assert "hostile" not in {one.case_id for one in examples_from(used.body)}
-    at.button(key=f"spans.example.allow.{names['hostile']}").click().run()
-    at.button(key=f"spans.example.pin.{names['hostile']}").click().run()
-    used = in_use(home, EXAMPLES)
-    assert used
-    assert examples_from(used.body)[0].case_id == "hostile"
+    press(at, f"spans.example.remove.{names['hostile']}")
+    now = used(site.home, EXAMPLES)
+    assert "hostile" not in {one.case_id for one in examples_from(now.body)}
+    press(at, f"spans.example.allow.{names['hostile']}")
+    press(at, f"spans.example.pin.{names['hostile']}")
+    now = used(site.home, EXAMPLES)
+    assert examples_from(now.body)[0].case_id == "hostile"
     assert at.button(key=f"spans.example.unpin.{names['hostile']}")
 
 
 @pytest.mark.usefixtures("lead")
-def test_annotators_see_and_leads_decide(app: OpenApp, home: Path) -> None:
-    become(home, "annotator")
-    at = app(PAGE)
+def test_annotators_see_and_leads_decide(site: Site) -> None:
+    member(site.home, PROJECT.id, "Lea", "annotator")
+    at = site.open(PAGE)
     for kind in (THRESHOLD, EXAMPLES):
-        at.text_input(key=f"{kind}.reason").set_value("I want it").run()
-        at.button(key=f"{kind}.take").click().run()
+        take(at, kind, "I want it")
         assert "takes the role lead" in at.error[0].value
-        assert in_use(home, kind) is None
+        assert in_use(site.home, kind) is None
 
 
 @pytest.mark.usefixtures("lead")
-def test_what_was_tampered_with_is_named_and_gone_back_from(app: OpenApp, home: Path) -> None:
-    with open_store(home) as store:
+def test_what_was_tampered_with_is_named_and_gone_back_from(site: Site) -> None:
+    with open_store(site.home) as store:
         with store.writing():
             body = {"reader": {"by_language": {}, "otherwise": 0.5}, "corrections": []}
             take_into_use(store, Learned(THRESHOLD, PROJECT.id, 1.0, "Lea", body), "better")
         store.db.execute("UPDATE learned SET body = '{}'")
-    at = app(PAGE)
+    at = site.open(PAGE)
     assert "checksum differs" in at.error[0].value
-    at.text_input(key=f"{THRESHOLD}.back.reason").set_value("broken").run()
-    at.button(key=f"{THRESHOLD}.back.go").click().run()
-    assert not at.exception
+    go_back(at, THRESHOLD, "broken")
     assert not at.error
-    assert in_use(home, THRESHOLD) is None
+    assert in_use(site.home, THRESHOLD) is None
 
 
 @pytest.mark.usefixtures("lead")
-def test_an_example_whose_answer_has_changed_says_so(app: OpenApp, home: Path) -> None:
-    at = app(PAGE)
-    at.text_input(key=f"{EXAMPLES}.reason").set_value("clear ones").run()
-    at.button(key=f"{EXAMPLES}.take").click().run()
-    assert "would not be chosen so any more" not in said(at)
-    with open_store(home) as store:
+def test_an_example_whose_answer_has_changed_says_so(site: Site) -> None:
+    at = site.open(PAGE)
+    take(at, EXAMPLES, "clear ones")
+    assert "would not be chosen so any more" not in told(at)
+    with open_store(site.home) as store:
         case = store.cases.get("hostile")
         assert case
         say(store, case, span(1, case.response), author="Karl")
-    assert "would not be chosen so any more" in said(at.run())
+    assert "would not be chosen so any more" in told(at.run())
 
 
-def test_members_of_a_panel_are_held_against_the_vote_and_taken_into_use(
-    app: OpenApp, home: Path
-) -> None:
-    with open_store(home) as store:
+def test_members_of_a_panel_are_held_against_the_vote_and_taken_into_use(site: Site) -> None:
+    with open_store(site.home) as store:
         for n in range(12):
             case = add_case(store, f"q{n}")
             panel_run(store, case, good=1, bad=3)
             say(store, case, span(1))
         store.projects.save_note("person", "Lea")
         store.projects.set_member(Member(PROJECT.id, "Lea", "lead", 1.0))
-    at = app(PAGE)
-    assert "In use: **the vote of all**" in said(at)
-    assert "good decides alone" in said(at)
-    at.text_input(key=f"{MEMBER}.reason").set_value("it is right").run()
-    at.button(key=f"{MEMBER}.take").click().run()
-    assert not at.exception
-    used = in_use(home, MEMBER)
-    assert used
-    assert used.body["alone"] == {"en": "good"}
+    at = site.open(PAGE)
+    assert "In use: **the vote of all**" in told(at)
+    assert "good decides alone" in told(at)
+    take(at, MEMBER, "it is right")
+    now = used(site.home, MEMBER)
+    assert now.body["alone"] == {"en": "good"}
     at.selectbox(key=f"{MEMBER}.back").set_value(0)
-    at.text_input(key=f"{MEMBER}.back.reason").set_value("not so sure").run()
-    at.button(key=f"{MEMBER}.back.go").click().run()
-    assert in_use(home, MEMBER) is None
+    go_back(at, MEMBER, "not so sure")
+    assert in_use(site.home, MEMBER) is None

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from components.measure.reliability_theory import finding, same_cases
+from components.measure.reliability import information_words
 from core.learning.debate_worth import Information
 from core.learning.metrics import Figure
 from core.store import open_store
 from tests.learning.runs_told import tell
 from tests.learning.test_debate_worth import debates
 from tests.pages.conftest import OpenApp
-from tests.pages.test_reliability_page import table_with, texts
+from tests.pages.driving import told
 
 PAGE = "pages/learn/reliability.py"
 
@@ -22,18 +22,12 @@ PAGE = "pages/learn/reliability.py"
 def test_without_answers_the_equations_can_be_tried_out(app: OpenApp) -> None:
     at = app(PAGE)
     at.toggle(key="theory.shown").set_value(True).run()
-    assert "Nothing is measured yet" in texts(at)
-    assert "Too few cases to say" in texts(at)
-    at.slider(key="theory.correlation").set_value(0.0).run()
-    assert "5 such agents are worth **5.0** independent ones" in texts(at)
-    at.slider(key="theory.correlation").set_value(1.0).run()
-    assert "5 such agents are worth **1.0** independent ones" in texts(at)
+    assert "Nothing is measured yet" in told(at)
+    assert "Too few cases to say" in told(at)
+    for correlation, worth in ((0.0, "5.0"), (1.0, "1.0")):
+        at.slider(key="theory.correlation").set_value(correlation).run()
+        assert f"5 such agents are worth {worth} independent ones" in told(at)
     assert len(at.get("plotly_chart")) == 2
-
-
-def test_diamonds_over_other_cases_are_told() -> None:
-    assert same_cases([]) == same_cases([(1, 0.3, 40.0), (2, 0.3, 40.0)]) == ""
-    assert "30 on average for one agent, 21 for 2." in same_cases([(1, 0.3, 30.0), (2, 0.1, 21.0)])
 
 
 def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
@@ -41,12 +35,10 @@ def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
         tell(store, debates(80, 0.9))
     at = app(PAGE)
     at.toggle(key="theory.shown").set_value(True).run()
-    assert "Measured over 80 decided cases" in texts(at)
+    assert "Measured over 80 decided cases" in told(at)
     assert 0.5 < float(str(at.slider(key="theory.accuracy").value)) < 0.7
-    assert "**added information**" in texts(at)
-    table = table_with(at, "Bits")
-    assert list(table["Runs"]) == ["All debates"]
-    assert list(table["n"]) == ["80"]
+    assert "**added information**" in told(at)
+    assert "n=80" in told(at)
     figures = [json.loads(chart.proto.spec) for chart in at.get("plotly_chart")]
     assert "majorities of your agents" in [figure["data"][-1].get("name") for figure in figures]
 
@@ -57,4 +49,4 @@ def test_sliders_begin_at_what_was_measured(app: OpenApp, home: Path) -> None:
 )
 def test_the_finding_follows_the_interval(low: float, high: float, words: str) -> None:
     one = Figure((low + high) / 2, low, high)
-    assert words in finding(Information("", 50, 9, one, one, one, one, 0.5))
+    assert words in information_words(Information("", 50, 9, one, one, one, one, 0.5))
