@@ -72,7 +72,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _layers(model: Any) -> Any:
-    """The model from word vectors on, one sequence at a time."""
     import torch
 
     class Layers(torch.nn.Module):
@@ -123,14 +122,9 @@ def trained_on(shared: Path, collected: Path | None) -> list[dict[str, Any]]:
     for path in sorted(collected.glob("sources.d/*.json")) if collected else []:
         entry = json.loads(path.read_text(encoding="utf-8"))
         place = f"{entry['repository']}@{entry['commit'][:12]}"
-        told.append(
-            {
-                "set": entry["set"],
-                "licence": entry["licence"],
-                "rows": entry["rows"],
-                "files": {f"{place}:{name}": digest for name, digest in entry["files"].items()},
-            }
-        )
+        files = {f"{place}:{name}": digest for name, digest in entry["files"].items()}
+        own = {name: entry[name] for name in ("set", "licence", "rows")}
+        told.append({**own, "files": files})
     return told
 
 

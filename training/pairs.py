@@ -14,7 +14,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,23 +142,11 @@ def shared_pairs(folder: Path, parts: Iterable[Part]) -> Iterator[Pair]:
 
 
 def _pair_of(row: GoldRow, source: SharedSet) -> Pair:
-    allowed = {
-        "supported": SUPPORTED,
-        "hallucinated": source.hallucinated,
-        "unclear": source.unclear,
-    }[row.label or "unclear"]
+    labels = {"supported": SUPPORTED, "hallucinated": source.hallucinated}
     claim = claim_with_question(row.question, row.response)
-    evidence = " ".join(" ".join(row.documents).split())
-    return Pair(
-        fitting_evidence(evidence, claim, row.language),
-        claim,
-        allowed,
-        source.name,
-        row.group,
-        row.language,
-        source.times,
-        " ".join(row.question.split()),
-    )
+    evidence = fitting_evidence(" ".join(" ".join(row.documents).split()), claim, row.language)
+    told = (labels.get(row.label or "", source.unclear), source.name, row.group, row.language)
+    return Pair(evidence, claim, *told, source.times, " ".join(row.question.split()))
 
 
 def collected_pairs(
@@ -166,39 +154,37 @@ def collected_pairs(
 ) -> Iterator[Pair]:
     """Rows of the collected sets; those whose claim is in `taboo` (normalised) are left out.
 
-    With `is_whole`, evidence that is longer than the reader reads is not cut.
+    With `is_whole`, evidence that is longer than the reader reads is not cut. Groups made of the
+    evidence's text are the same in all sets.
     """
     wanted = frozenset(parts)
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                row = json.loads(line)
-                group = _group_of(row)
+            for row in map(json.loads, lines):
+                group = row["group"]
+                if not group.startswith("t:"):
+                    group = f"{row['set']}:{group}"
                 if part_of(group) not in wanted or normalised(row["claim"]) in taboo:
                     continue
-                claim = claim_with_question(row.get("question", ""), row["claim"])
+                question, language = row.get("question", ""), row["language"]
+                claim = claim_with_question(question, row["claim"])
                 evidence = " ".join(row["evidence"].split())
                 if not is_whole:
-                    evidence = fitting_evidence(evidence, claim, row["language"])
-                question = " ".join(row.get("question", "").split())
-                yield Pair(
-                    evidence, claim, ALLOWED[row["label"]], row["set"], group, row["language"],
-                    question=question,
-                )  # fmt: skip
+                    evidence = fitting_evidence(evidence, claim, language)
+                told = (ALLOWED[row["label"]], row["set"], group, language)
+                yield Pair(evidence, claim, *told, question=" ".join(question.split()))
 
 
-def _group_of(row: dict[str, str]) -> str:
-    """The row's group; groups made of the evidence's text are the same in all sets."""
-    return row["group"] if row["group"].startswith("t:") else f"{row['set']}:{row['group']}"
-
-
-def provenance_of(folder: Path, name: str, task: str | None = None) -> dict[str, Any]:
+def provenance_of(
+    folder: Path, name: str, task: str | None = None,
+    is_used: Callable[[Path], bool] = lambda _: True,
+) -> dict[str, Any]:  # fmt: skip
     """Licence and checksums of a shared set, for a card."""
     rule = rule_of(name, task)
-    files = [path for path in sorted((folder / name).rglob("*")) if path.is_file()]
     digests = {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
+        for path in sorted((folder / name).rglob("*"))
+        if path.is_file() and is_used(path)
     }
     return {"licence": rule.licence, "permits": rule.permits, "files": digests}
 

@@ -1,9 +1,7 @@
 """Figures over labelled cases, their bootstrap intervals, and folds of cases that belong together.
 
-Positive is hallucinated. An interval is the middle 95 % of a seeded bootstrap over groups of
-related cases. Measures take weights, (draws, n): how often each case counts; all measures of one
-call are drawn alike, so that the interval of a difference is paired. Version cards and comparisons
-of two versions on the same held-out cases are made of them.
+Positive is hallucinated. Measures take weights, (draws, n): how often each case counts. All of one
+call are drawn alike, so that the interval of a difference is paired.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import hashlib
 import importlib.metadata
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -53,12 +51,11 @@ DIGITS = 4
 def subset(record: Rows, which: Places | Flags, *names: str) -> Rows:
     """The dataclass with these rows of the named fields only, in this order."""
     places = np.arange(len(getattr(record, names[0])))[which]
-    parts = {}
-    for name in names:
-        whole = getattr(record, name)
-        is_array = isinstance(whole, np.ndarray)
-        parts[name] = whole[places] if is_array else tuple(whole[place] for place in places)
-    return replace(record, **parts)
+    whole = {name: getattr(record, name) for name in names}
+    return replace(record, **{
+        name: rows[places] if isinstance(rows, np.ndarray) else tuple(rows[p] for p in places)
+        for name, rows in whole.items()
+    })  # fmt: skip
 
 
 class Figure(NamedTuple):
@@ -134,16 +131,13 @@ def ranking(truth: Flags, p: Numbers) -> Measure:
     """AUROC: how often a hallucinated case has the higher p than a supported one; ties half."""
     order = np.argsort(p, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(p[order]) != 0])
-    up, down = truth[order].astype(np.float64), (~truth[order]).astype(np.float64)
+    sides = np.stack([truth[order], ~truth[order]]).astype(np.float64)
 
     def measure(weights: Numbers) -> Numbers:
-        ranked = weights[:, order]
-        high = np.add.reduceat(ranked * up, starts, axis=1)
-        low = np.add.reduceat(ranked * down, starts, axis=1)
+        high, low = (np.add.reduceat(weights[:, order] * s, starts, axis=1) for s in sides)
         below = np.cumsum(low, axis=1) - low / 2
         total = high.sum(axis=1) * low.sum(axis=1)
-        part = (high * below).sum(axis=1)
-        return np.where(total > 0, part / np.maximum(total, 1e-9), np.nan)
+        return np.where(total > 0, (high * below).sum(axis=1) / np.maximum(total, 1e-9), np.nan)
 
     return measure
 
@@ -228,15 +222,15 @@ def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str,
         "missed_hallucinated": fn,
         "false_alarms": fp,
         "true_supported": tn,
-        "accuracy": _share(tp + tn, n),
+        "accuracy": (tp + tn) / n if n else None,
         "balanced_accuracy": balanced_accuracy(truth, said),
-        "f1": _share(2 * tp, 2 * tp + fp + fn),
+        "f1": 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else None,
         "auroc": auroc(truth, p),
         "brier": float(((p - truth) ** 2).mean()) if n else None,
         "log_loss": log_loss(truth, p) if n else None,
         "ece": ece(truth, p) if n else None,
         "ece_null": null and {"mean": null["value"], "low": null["low"], "high": null["high"]},
-        "always_hallucinated": _share(tp + fn, n),
+        "always_hallucinated": (tp + fn) / n if n else None,
     }
 
 
@@ -244,15 +238,8 @@ def _truth(labels: Sequence[Label]) -> Flags:
     return np.array([label == "hallucinated" for label in labels], dtype=bool)
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
 def difference(
-    labels: Sequence[Label],
-    groups: Sequence[str],
-    before: Sequence[float],
-    after: Sequence[float],
+    labels: Sequence[Label], groups: Sequence[str], before: Sequence[float], after: Sequence[float]
 ) -> dict[str, float] | None:
     """Balanced accuracy after less that before, with its interval; None where a label is missing.
 
@@ -275,11 +262,11 @@ def reliability(labels: Sequence[Label], probabilities: Sequence[float]) -> list
 def confidence_bands(truth: Flags, p: Numbers, edges: Sequence[float]) -> list[dict[str, float]]:
     """How often verdicts of each confidence band were right: low, high, n, right."""
     right, sure = (p >= 0.5) == truth, np.maximum(p, 1 - p)
-    bands = []
+    bands: list[dict[str, float]] = []
     for low, high in itertools.pairwise(edges):
         inside = (sure >= low) & ((sure < high) | (high == edges[-1]) & (sure == high))
-        counts = {"n": int(inside.sum()), "right": int(right[inside].sum())}
-        bands.append({"low": low, "high": high, **counts})
+        n, own = int(inside.sum()), int(right[inside].sum())
+        bands.append({"low": low, "high": high, "n": n, "right": own})
     return bands
 
 
@@ -306,9 +293,6 @@ def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
 
     The same for the same seed. Groups are dealt one after the other, the mostly hallucinated ones
     first and larger ones before smaller ones.
-
-    Raises:
-        InputError: there are fewer groups than folds.
     """
     place = numbered(groups)
     many = int(place.max()) + 1 if len(place) else 0
@@ -349,10 +333,7 @@ DECIDES = "balanced_accuracy"  # or accuracy, where only one label is held out
 def compare(store: Store, home: Path, one: str, other: str) -> dict[str, Any]:
     """Any two versions on today's hold-out, which neither has learned from.
 
-    Takes some 10 ms a held-out row and version.
-
-    Raises:
-        ConfigError: a version is missing or was tampered with.
+    Takes some 10 ms a held-out row and version. Raises ConfigError.
     """
     before, after = load_classifier(home, one), load_classifier(home, other)
     return {"versions": [one, other]} | side_by_side(training_set(store).held, before, after)
@@ -368,37 +349,37 @@ def side_by_side(held: Sequence[Row], before: Classifier, after: Classifier) -> 
         "difference": difference(labels, groups, old, new),
         "reliability": {"before": reliability(labels, old), "after": reliability(labels, new)},
         "rows": [
-            {
-                "run_id": row.run_id,
-                "case_id": row.case_id,
-                "claim": row.claim[:LONGEST_CLAIM],
-                "label": row.label,
-                "before": p,
-                "after": q,
-            }
+            {"run_id": row.run_id, "case_id": row.case_id, "claim": row.claim[:LONGEST_CLAIM],
+             "label": row.label, "before": p, "after": q}
             for row, p, q in zip(held, old, new, strict=True)
         ],
-    }
+    }  # fmt: skip
 
 
-def is_lower(held: dict[str, Any]) -> bool:
-    """True when the figure that decides is lower after than before; equal is not lower."""
-    before, after = held.get("before", {}), held.get("after", {})
+def _deciding(held: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """(name, before, after) of the figure that decides; None where nothing can be compared."""
     for key in (DECIDES, "accuracy"):
-        if before.get(key) is not None and after.get(key) is not None:
-            return bool(after[key] < before[key])
-    return False
+        before, after = (held.get(side, {}).get(key) for side in ("before", "after"))
+        if before is not None and after is not None:
+            return key, before, after
+    return None
 
 
-def difference_words(held: dict[str, Any]) -> str:
+def is_lower(held: Mapping[str, Any]) -> bool:
+    """True when the figure that decides is lower after than before; equal is not lower."""
+    found = _deciding(held)
+    return found is not None and bool(found[2] < found[1])
+
+
+def difference_words(held: Mapping[str, Any]) -> str:
     """How far apart the two are and how sure that is, in words."""
-    before, after = held.get("before", {}), held.get("after", {})
-    key = DECIDES if None not in (before.get(DECIDES), after.get(DECIDES)) else "accuracy"
-    if before.get(key) is None or after.get(key) is None:
+    found = _deciding(held)
+    if found is None:
         return "nothing is held out, so nothing can be compared"
+    key, before, after = found
     words = (
-        f"{key.replace('_', ' ')} {after[key]:.3f} against {before[key]:.3f} on "
-        f"{after.get('n', 'the')} held-out verdicts"
+        f"{key.replace('_', ' ')} {after:.3f} against {before:.3f} on "
+        f"{held['after'].get('n', 'the')} held-out verdicts"
     )
     sure = held.get("difference")
     if sure is None or key != DECIDES:
@@ -428,38 +409,30 @@ CROSS_FITTED = (
 
 def learned_from(data: TrainingSet, seed_texts: int, options: Options) -> dict[str, Any]:
     """What a version learned from, and with what."""
+    sides = {"train": data.train, "calibration": data.calibration, "holdout": data.held}
+
+    def counted(name: str) -> dict[str, int]:
+        return dict(Counter(getattr(row, name) for row in data.train).most_common())
+
     return {
         "trained_on": {
             "corrections": sorted(row.correction_id for row in data.train),
             "corrections_sha256": digest_of(data.train),
             "calibration_corrections": sorted(row.correction_id for row in data.calibration),
-            "labels": _counted(row.label for row in data.train),
+            "labels": counted("label"),
             "seed_texts": seed_texts,
-            "languages": _counted(row.language for row in data.train),
-            "authors": _counted(row.author for row in data.train),
+            "languages": counted("language"),
+            "authors": counted("author"),
         },
-        "splits": {
-            "train": _cases(data.train),
-            "calibration": _cases(data.calibration),
-            "holdout": _cases(data.held),
-        },
+        "splits": {name: len({row.group for row in rows}) for name, rows in sides.items()},
         "options": options.as_dict(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
 
 
-def _counted(values: Iterable[str]) -> dict[str, int]:
-    return dict(Counter(values).most_common())
-
-
-def _cases(rows: Iterable[Row]) -> int:
-    return len({row.group for row in rows})
-
-
 def limits_of(card: Mapping[str, Any]) -> list[str]:
     """What the version must not be relied on for."""
-    known = [CROSS_FITTED] if card["calibration"]["cross_fitted"] else []
-    return [*LIMITS, *known]
+    return [*LIMITS, *([CROSS_FITTED] if card["calibration"]["cross_fitted"] else [])]
 
 
 def card_text(card: Mapping[str, Any]) -> str:

@@ -77,11 +77,7 @@ class Options:
 
 
 def options_of(given: Mapping[str, Any]) -> Options:
-    """The options that were given, defaults for the others.
-
-    Raises:
-        InputError: one is unknown, no number, or out of bounds.
-    """
+    """The options that were given, defaults for the others."""
     known = {field.name for field in fields(Options)}
     unknown = sorted(set(given) - known)
     if unknown:
@@ -95,13 +91,14 @@ def options_of(given: Mapping[str, Any]) -> Options:
             "Expected the encoder as a name or a folder, found nothing of the kind; "
             f"give one, or “{EMBEDDED}”."
         )
-    for name, (least, most) in BOUNDS.items():
+    for name in BOUNDS:
         if name in given:
-            _require_number(name, given[name], least, most)
+            _require_number(name, given[name])
     return Options(**{**given, "encoder": encoder.strip()})
 
 
-def _require_number(name: str, value: object, least: float, most: float) -> None:
+def _require_number(name: str, value: object) -> None:
+    least, most = BOUNDS[name]
     is_whole = name != "regularisation"
     is_number = isinstance(value, int if is_whole else (int, float)) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:  # type: ignore[operator]
@@ -114,8 +111,7 @@ def _require_number(name: str, value: object, least: float, most: float) -> None
 def encoder_folder(name: str) -> Path:
     """The folder with the encoder's weights; one of the Hub is fetched where it is not here yet.
 
-    Raises:
-        ConfigError: it is not there, cannot be had, or is none that can be used.
+    Raises ConfigError where it cannot be had or used.
     """
     if name == EMBEDDED:
         return wheel_folder()
@@ -127,7 +123,6 @@ def encoder_folder(name: str) -> Path:
 
 
 def _of_the_hub(name: str) -> Path:
-    """The newest copy in the cache, else a download."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -212,17 +207,15 @@ def _poolings(config: Any) -> list[str]:
 
 
 def _json(path: Path, name: str) -> Any:
-    """What a file of the encoder says; nothing where there is no such file."""
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"Expected a readable {path.name} in the encoder “{name}”, found: "
             f"{_first_line(error)}. {USE_ANOTHER}"
         ) from error
-    return found
 
 
 def _first_line(error: Exception) -> str:

@@ -100,12 +100,7 @@ def rescore(
 ) -> Rescored:
     """Give every finished run the version's label and probability; 10 ms a run.
 
-    Stopped in the middle it goes on from there when it is asked for again.
-
-    Raises:
-        NotAllowed: the person is no lead of the first project.
-        InputError: there is no such version.
-        ConfigError: its files are missing or were changed.
+    Stopped in the middle it goes on from there when it is asked for again. Raises ConfigError.
     """
     store.projects.require_for_all(by, "lead", "score old runs again")
     if version != SEED_VERSION and store.versions.get(version) is None:
@@ -152,18 +147,11 @@ def begin_training(
 ) -> str:
     """Take the one place for a training, with the sides of all cases settled; its id.
 
-    Raises:
-        InputError: an option is unknown or out of bounds.
-        NotAllowed: the author is no lead of the first project: one classifier serves them all.
-        NotEnoughLabels: a label has too few corrections.
-        ConflictError: a training is under way already.
+    Raises NotEnoughLabels where a label has too few corrections.
     """
-    chosen = options if isinstance(options, Options) else options_of(options)
-    chosen = options_of(chosen.as_dict())
-    now = time.time()
-    training = Training(
-        new_id(), author, now, "running", {}, None, "", None, options=chosen.as_dict()
-    )
+    given = options.as_dict() if isinstance(options, Options) else options
+    chosen, now = options_of(given).as_dict(), time.time()
+    training = Training(new_id(), author, now, "running", {}, None, "", None, options=chosen)
     with store.writing():  # the hold-out is for good: it grows only when the training starts
         store.projects.require_for_all(author, "lead", "retrain")
         if not store.versions.start_training(training, now, TRAINING_LEASE_SECONDS):
@@ -182,15 +170,11 @@ def start_training(
     log = home / "models"
     try:
         log.mkdir(parents=True, exist_ok=True)
-        with (log / "training.log").open("ab") as output:
+        with (log / "training.log").open("ab") as out:
             process = subprocess.Popen(
-                command,
-                cwd=PROJECT_ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+                command, cwd=PROJECT_ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 start_new_session=True,
-            )
+            )  # fmt: skip
     except OSError as error:
         words = f"The training could not be started: {error}."
         store.versions.end_training(training_id, "failed", time.time(), message=words)
@@ -200,15 +184,11 @@ def start_training(
 
 
 def cancel_training(store: Store, training_id: str, by: str) -> None:
-    """Ask a training to end; its process sees it at its next report.
-
-    Raises:
-        NotAllowed: the person is no lead of the first project.
-    """
-    words = f"Cancelled by {by}."
+    """Ask a training to end; its process sees it at its next report."""
     with store.writing():
         store.projects.require_for_all(by, "lead", "cancel a training")
-        store.versions.end_training(training_id, "cancelled", time.time(), message=words)
+        words, now = f"Cancelled by {by}.", time.time()
+        store.versions.end_training(training_id, "cancelled", now, message=words)
 
 
 def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
@@ -233,9 +213,7 @@ def is_worse(store: Store, version: str) -> bool:
 
     Going back to what was active before is never called worse: it must always be quick.
     """
-    if _was_active(store, version):
-        return False
-    return is_lower(known_comparison(store, version) or {})
+    return not _was_active(store, version) and is_lower(known_comparison(store, version) or {})
 
 
 def _was_active(store: Store, version: str) -> bool:
@@ -245,16 +223,10 @@ def _was_active(store: Store, version: str) -> bool:
 
 
 def activate(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
-    """Make a version the active one, or roll back to an earlier one.
+    """Make a version the active one, or roll back to an earlier one. Raises ConfigError.
 
     Balanced accuracy on the same held-out cases decides, with no tolerance. Where another version
     has become active since it was measured, it is measured anew against that one.
-
-    Raises:
-        NotAllowed: the person is no lead of the first project.
-        InputError: it did worse on the hold-out and no reason was given, or it is not there.
-        ConfigError: its files are missing or were changed.
-        ConflictError: somebody activated another version meanwhile.
     """
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")

@@ -114,9 +114,7 @@ def test_a_named_encoder_is_taken_from_the_cache_first(
     assert asked == [("sentence-transformers/paraphrase-mpnet-base-v2", True)]
 
 
-def test_without_a_network_a_named_encoder_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_network_a_named_encoder_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     def snapshot(*_: Any, **__: Any) -> str:

@@ -28,13 +28,7 @@ from core.learning.reliability import (
     voices_once,
 )
 from core.review.adjudication import settle
-from core.schema.events import (
-    Event,
-    JudgementReached,
-    LabelPredicted,
-    RunStarted,
-    StatementFound,
-)
+from core.schema.events import Event, JudgementReached, LabelPredicted, RunStarted, StatementFound
 from core.schema.progress import folded
 from core.schema.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict, new_id
 from core.schema.reviews import Gold

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from core.learning import train as training
-from core.learning.head_fit import fit_head
+from core.learning.head_fit import encoded, fit_head
 from core.learning.options import Options
 from core.learning.retrain import LEASE_SECONDS, begin_training, cancel_training
 from core.learning.train import Reporter
@@ -41,7 +41,7 @@ def test_a_head_trusts_the_judges_p_and_still_reads_texts_that_come_without() ->
         for said in [label if number % 10 else LABELS[label == "hallucinated"]]
     ]
     encoder = load_encoder(ENCODER_DIR)
-    head = fit_head(rows, encoder, Options(regularisation=0.5))
+    head = fit_head(encoded(rows, encoder), Options(regularisation=0.5))
 
     def p(said: str, own: float | None) -> float:
         return head.probability(encoder.encode([f"{texts[said]} 7"]), [own])[0]
