@@ -90,10 +90,7 @@ def _layers(model: Any) -> Any:
 
 
 def temperature_of(reader: Reader, pairs: Sequence[Pair]) -> float:
-    """What the logits are divided by so that the allowed classes are least surprising.
-
-    The reader must not divide them by anything itself.
-    """
+    """What the logits, so far undivided, are divided by: then the allowed surprise least."""
     readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
     shares = np.array([(r.supported, r.contradicted, r.neutral) for r in readings])
     logs = np.log(np.clip(shares, 1e-9, 1.0))

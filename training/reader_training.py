@@ -275,10 +275,7 @@ def train(
     workers: int = 0,
     teachers: Floats | None = None,
 ) -> None:
-    """Train; the model is left with the running average of its weights.
-
-    `teachers`: (pairs, 3), probabilities of the classes that trained readers gave.
-    """
+    """Train, to the mean of its weights; `teachers` (pairs, 3) are p that trained readers gave."""
     import torch
 
     model.to(device).train()
@@ -353,10 +350,7 @@ def probabilities(
 
 
 def mean_of(told: Sequence[Floats]) -> Floats:
-    """The normalised geometric mean of several readers' probabilities, (n, 3).
-
-    A row of zeros is that of a reader which does not read the pair.
-    """
+    """Readers' normalised geometric mean, (n, 3); rows of zeros were not read."""
     weights = [(one.sum(axis=1, keepdims=True) > 0).astype(np.float32) for one in told]
     logs = sum(np.log(np.clip(one, 1e-5, 1)) * w for one, w in zip(told, weights, strict=True))
     shares = np.exp(logs / np.maximum(1, sum(weights)))

@@ -244,10 +244,7 @@ def left_out(table: Table) -> dict[str, dict[str, float]]:
 
 
 def addressed_model(every: Table) -> tuple[dict[str, Any], float]:
-    """Whether evidence speaks of a statement: its own evidence against that of another row.
-
-    The limit keeps 98 of 100 statements with their own evidence.
-    """
+    """Whether evidence speaks of a statement; the limit keeps 98 of 100 with their own evidence."""
     # constructed statements beside the point stand over texts that hardly speak of them
     table = every.taken(~np.array([n.startswith("constructed beside") for n in every.names]))
     names = ("similarity_best", "terms_found", "terms_found_best", "neutral_least", "names_missing")
@@ -402,10 +399,7 @@ def _fit(table: Table, scores: Numbers, out: Path, collected: object) -> dict[st
 
 
 def _ablate(table: Table, scores: Numbers) -> int:
-    """What having each family of features is worth, and all of them beside the reader alone.
-
-    By paired bootstrap over sets; once over all, and once over those that people labelled.
-    """
+    """What each family of features is worth, by paired bootstrap over sets."""
     without = {
         family: out_of_fold(table, [name for name in WEIGHED if name not in FAMILIES[family]])
         for family in FAMILIES

@@ -135,10 +135,7 @@ class _Watching:
 def panel_rows(
     marked: Sequence[MarkedRow], told: Sequence[Numbers], cache: Path, tell: Callable[[int], None]
 ) -> Iterator[PanelRow]:
-    """The rows with their runs; `told` are each row's shares by readers that saw none of its fold.
-
-    Raises InputError, ConfigError.
-    """
+    """The rows with their runs; `told` are shares by readers that saw none of the row's fold."""
     cache.mkdir(parents=True, exist_ok=True)
     # another name where the same row could get other votes
     readers = f"{load_multilingual_encoder().id} {load_reader().id}"

@@ -42,10 +42,7 @@ SETTINGS = ("views", "minutes", "rate", "seed", "tokens_per_batch", "averaging")
 
 
 def write_base(pairs: Path, out: Path) -> None:
-    """The package's weights and tokenizer, cut down to the tokens that stand in the pairs.
-
-    Matrices as their 4-bit blocks (`…:blocks`), all else as float32.
-    """
+    """The package's weights, cut down to the pairs' tokens; matrices as their 4-bit blocks."""
     from core.baseline.tokens import MATRICES, build_tokenizer
 
     packed = open_packed(weights_file())

@@ -177,10 +177,7 @@ def shares(weights: Numbers, answers: Answers) -> Numbers:
 
 
 def _counts(answers: Answers) -> Numbers:
-    """(n, agents + 1, 3, 2) of each debate: how many answers by stance, right and all.
-
-    The last agent stands for all without a record.
-    """
+    """(n, agents + 1, 3, 2): answers by stance, right and all; last those without a record."""
     found = np.zeros((len(answers), len(answers.agents) + 1, len(STANCES), 2))
     right = answers.is_right
     for n, s in np.argwhere(answers.is_there):
@@ -318,10 +315,7 @@ def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
 def fit_network(
     read: Numbers, wanted: Numbers, seed: int, worth: Numbers | float = 1.0
 ) -> AnswerNetwork:
-    """A network whose sigmoid is likely to be `wanted` (m,) over features (m, d).
-
-    Each counts for what it is `worth` (m,).
-    """
+    """A network whose sigmoid is likely to be `wanted` (m,) over (m, d); `worth` are weights."""
     from scipy.optimize import minimize
 
     centres, scales = scale_of(read)

@@ -59,10 +59,7 @@ class Bench:
     sources: set[str] = field(default_factory=set)
 
     def check(self, material: Material, staff: Staff, plan: Plan, stop: Stop) -> Progress:
-        """What a run over the material comes to; `staff` looks for sources in this home.
-
-        Raises InputError where the response cannot be stored as a case.
-        """
+        """What a run comes to. Raises InputError where the response cannot be stored."""
         case = self._case(material)
         events = staff.review(case, plan, stop, past=(), earlier=None)
         return folded(chain.from_iterable(events))
@@ -144,10 +141,7 @@ class JudgedClaim:
 
 
 def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
-    """Each row with its judgement, in order; everything happens in a folder that goes away.
-
-    For the seed head and the seed texts of every retraining (CEDA 4.2: summaries are learned from).
-    """
+    """Each row with its judgement, in order, in a folder that goes away (CEDA 4.2)."""
     roster = roster_named("builtin")
     silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
     settings = Settings()

@@ -102,10 +102,7 @@ FIGURES = (
 
 
 def run_retrain(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Train, and promote where that was asked for; 0 when there is a version, else 1.
-
-    Raises ReviewError.
-    """
+    """Train, and promote where that was asked for; 0 when there is a version, else 1."""
     options = Options(given.encoder, given.pairs, given.steps, given.epochs, seed=given.seed)
     with open_store(home) as store:
         by = _person(store, given.by)

@@ -121,10 +121,7 @@ class Weights:
     schema: int = SCHEMA
 
     def p(self, said: Numbers, kinds: Sequence[str], features: Numbers | None = None) -> Numbers:
-        """(n,) the probability of being hallucinated, strictly inside 0 and 1.
-
-        `said` is (n, agents) in the order of `agents`; `features` (n, names), or None if unknown.
-        """
+        """(n,) strictly inside 0 and 1, of `said` (n, agents) and `features` (n, names) or None."""
         logit = self.intercept + self.parts(said, kinds).sum(axis=1)
         logit = logit + np.array(self.offsets)[self._kind_places(kinds)]
         if features is not None and self.names:
@@ -174,10 +171,7 @@ def held_out(groups: Sequence[str], labels: Numbers, seed: int) -> Iterator[Flag
 
 
 def cross_fitted(votes: Votes, weighting: Weighting, seed: int) -> Numbers:
-    """(n,) each case's probability from weights that were fitted without its fold.
-
-    Raises InputError.
-    """
+    """(n,) each case's probability from weights that were fitted without its fold."""
     p = np.empty(len(votes))
     for held in held_out(votes.groups, votes.labels, seed):
         part = votes.rows(held)
@@ -208,10 +202,7 @@ def _uniform(votes: Votes) -> Weights:
 
 
 def _history(votes: Votes) -> Weights:
-    """Each agent's log P(said | hallucinated) / P(said | supported), summed.
-
-    Agents that err together would count twice: a slope fitted on counts of other folds scales it.
-    """
+    """Each agent's log P(said | hallucinated) / P(said | supported), scaled: some err alike."""
     kinds = tuple(sorted(set(votes.kinds)))
     scores = np.empty((len(votes), 2))
     for held in held_out(votes.groups, votes.labels, INNER_SEED):
@@ -326,10 +317,7 @@ def _nested(table: Numbers) -> tuple[tuple[tuple[float, ...], ...], ...]:
 
 @dataclass(frozen=True)
 class Compared:
-    """Figures by system and name, the weighting that is proposed, and why.
-
-    `single` names the agent that was the best one in most folds.
-    """
+    """Figures by system and name, what is proposed and why; `single` was mostly the best agent."""
 
     figures: dict[str, dict[str, Figure]]
     n: int
@@ -389,10 +377,7 @@ def measures(labels: Numbers, p: Numbers, is_probability: bool) -> dict[str, Mea
 
 
 def _best_single(votes: Votes, seed: int) -> tuple[Numbers, str]:
-    """What the agent says that did best without the fold, by balanced accuracy; who it mostly was.
-
-    One who said nothing on a case counts as undecided there.
-    """
+    """The best agent's word without the fold (silence is undecided); who it mostly was."""
     p, chosen = np.full(len(votes), UNCLEAR), []
     for held in held_out(votes.groups, votes.labels, seed):
         rest = votes.rows(~held)

@@ -59,10 +59,7 @@ Names = npt.NDArray[np.str_]
 def vectors_of(
     texts: Sequence[str], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Matrix:
-    """(n, width) float32, rows of unit length; `told` hears how many of the new texts are done.
-
-    What was embedded is kept, also where `told` raises because somebody has left.
-    """
+    """(n, width) float32, of unit length; `told` hears how many new texts are done."""
     path = kept_at(home, encoder)
     known = _read(path, encoder.width)
     names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
@@ -229,10 +226,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The points and what twice as many cases would add to balanced accuracy.
-
-    `law` is (a, b, c) of a - b·n^-c, None where no such line fits.
-    """
+    """The points, and what twice as many cases would add; `law` is (a, b, c) of a - b·n^-c."""
 
     points: tuple[Point, ...]
     cases: int

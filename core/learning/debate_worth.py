@@ -119,10 +119,7 @@ def _information(protocol: str, rows: Sequence[Row]) -> Information | None:
 
 
 def stances_of(heard: Heard) -> tuple[float, float, float, float]:
-    """First stance of who spoke first, mean of the others' first; the same of their last ones.
-
-    1 is hallucinated, -1 supported, 0 unclear.
-    """
+    """First stances of opener and others (mean), then last; 1 is hallucinated, -1 not."""
     last = {agent: said for agent, said in heard.last.items() if agent.part == DEBATER}
     ended = {agent: last.get(agent, said) for agent, said in heard.opening.items()}
     own = heard.opener
@@ -137,10 +134,7 @@ def stances_of(heard: Heard) -> tuple[float, float, float, float]:
 
 @dataclass(frozen=True)
 class Step:
-    """How often that step was right (unclear is not), and the verdict's lead over it.
-
-    The lead is over the `paired` cases on which both spoke, with its interval; None without any.
-    """
+    """How often a step was right, and the verdict's lead over the `paired` cases of both."""
 
     step: str
     accuracy: Posterior
@@ -153,10 +147,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Cost:
-    """Means over `runs`: what calls to language models came to in each part of a run.
-
-    `dollars` is None where a price is not known.
-    """
+    """Means over runs of calls in a part of them; `dollars` is None where a price is not known."""
 
     part: str
     calls: float
@@ -254,10 +245,7 @@ def risk_of(d: float) -> float:
 
 
 def collaborative(d: float, budget: float) -> float:
-    """The risk when messages bring true evidence of mean LLR `budget` m (Proposition 2.3).
-
-    R = Phi(-sqrt(d² + 2m) / 2) <= R0.
-    """
+    """R = Phi(-sqrt(d² + 2m) / 2) <= R0 of true evidence of mean LLR m (Proposition 2.3)."""
     return risk_of(math.sqrt(d * d + 2.0 * budget))
 
 
@@ -370,10 +358,7 @@ def _error_rate(errors: Numbers, weights: Numbers) -> Numbers:
 
 
 def _correlation(errors: Numbers, weights: Numbers) -> Numbers:
-    """(draws,) r over all pairs of agents and the cases on which both decided; NaN if undefined.
-
-    The mean product of both agents' deviations from the common error rate, over its variance.
-    """
+    """(draws,) mean product of two agents' deviations, over the variance; NaN if undefined."""
     base = _error_rate(errors, weights)
     many, wrong = (~np.isnan(errors)).sum(axis=1), np.nansum(errors, axis=1)
     pairs = weights @ (many * (many - 1) / 2)

@@ -311,10 +311,7 @@ def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Number
 
 
 def limits(wrong: Flags, p: Numbers) -> tuple[float, float]:
-    """(supported_below, hallucinated_from) that hold the error rates of either side.
-
-    A side on which no limit holds it, or too few rows lie, is never taken.
-    """
+    """(supported_below, hallucinated_from) that hold the error rates, where any does."""
     grid = np.round(np.arange(0.02, 0.99, 0.01), 2)
 
     def holds(inside: Flags, bad: Flags, rate: float) -> bool:
@@ -362,10 +359,7 @@ def figures_by_material(rows: ScoredStatements, p: Numbers) -> dict[MaterialKind
 def reliability_by_material(
     rows: ScoredStatements, p: Numbers, low: float, high: float
 ) -> dict[MaterialKind, list[dict[str, float]]]:
-    """Of the verdicts that both limits let through: by confidence, how many there were and right.
-
-    Bins with fewer than `FEWEST_IN_BIN` verdicts are left out: they tell nothing.
-    """
+    """Of the verdicts let through, by confidence: how many and right; thin bins are left out."""
     given = (p < low) | (p >= high)
     told: dict[MaterialKind, list[dict[str, float]]] = {}
     for material in MATERIALS:

@@ -142,10 +142,7 @@ class Stack:
 def cross_fitted(
     scorers: Sequence[Scorer], cases: Places, is_wrong: Flags, groups: Places, seed: int
 ) -> Numbers:
-    """(cases, scorers): each case's scores by models that saw nothing of its group (Wolpert 1992).
-
-    `is_wrong` and `groups` are those of `cases`, in the same order.
-    """
+    """(cases, scorers): scores by models that saw nothing of the case's group (Wolpert 1992)."""
     scores = np.zeros((len(cases), len(scorers)))
     for fit, test in grouped_folds(is_wrong, groups, seed):
         scores[test] = np.column_stack([scorer(cases[fit], cases[test]) for scorer in scorers])
@@ -317,10 +314,7 @@ def fit_calibration(
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of one case: for each view its texts, and what kind of case it is.
-
-    An n-gram counts in how many of a view's texts it stands.
-    """
+    """A case: for each view its texts (an n-gram counts once in each), and its kind."""
 
     views: tuple[tuple[str, ...], ...]
     kind: str = ""
@@ -342,10 +336,7 @@ class CountedWords:
 
 @dataclass(frozen=True)
 class WordModel:
-    """What was fitted: for each view the n-grams that count, with their idf, and the weights.
-
-    `weights` are (1 + kinds, n-grams of all views): those of all cases, then those of each kind.
-    """
+    """By view the n-grams and idf; `weights` (1 + kinds, n-grams): of all cases, of kinds."""
 
     columns: tuple[Places, ...]
     idf: tuple[Numbers, ...]

@@ -119,11 +119,7 @@ def learn(
     *,
     with_policy: bool = False,
 ) -> int:
-    """Compare the weightings on these runs, keep the proposed one's weights; their number.
-
-    Weights of debaters' answers are learned along with them, by a policy too where that is wanted.
-    Raises ConfigError.
-    """
+    """Compare the weightings, with those of debaters' answers; keep the proposed; their number."""
     what = "learn weights of agents"
     store.projects.require(project_id, author, "lead", what)  # before the work, and as it is kept
     lacking = missing(rows)
@@ -152,10 +148,7 @@ def learn(
 
 
 def adapt(store: Store, project_id: str, rows: Sequence[Row], author: str, now: float) -> int:
-    """Have the newest policy go on with what was answered since, and keep it; its number.
-
-    Raises ConfigError.
-    """
+    """Have the newest policy go on with what was answered since, and keep it; its number."""
     what = "adapt weights of agents"
     store.projects.require(project_id, author, "lead", what)
     require_installed()
@@ -197,10 +190,7 @@ def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
 
 
 def opinion(learned: Learned, progress: Progress) -> Opinion | None:
-    """What the run's agents come to; None where fewer than two of them, or than half, are known.
-
-    Raises ConfigError.
-    """
+    """What the run's agents come to; None where fewer than two, or than half, are known."""
     weights, agents = weights_in(learned)
     last, _, _ = said_in(progress)
     known = [agent for agent in agents if agent in last]
@@ -309,10 +299,7 @@ def kept_policy(kept: Learned) -> LearnedWeights | None:
 
 
 def kept_weights(kept: Learned) -> LearnedWeights | None:
-    """The weights of answers that are used with it; None where nothing could be learned of them.
-
-    Raises ConfigError.
-    """
+    """The weights of answers that are used with it; None where nothing could be learned."""
     return read_body(kept, learned_in)
 
 

@@ -78,10 +78,7 @@ class Figure(NamedTuple):
 def bootstrap(
     measures: Mapping[Name, Measure], groups: Places, seed: int, resamples: int = RESAMPLES
 ) -> dict[Name, Figure]:
-    """Each measure over all cases, with its interval; `groups` are numbers from 0.
-
-    Draws in which a measure is undefined (NaN) do not count for it.
-    """
+    """Each measure with its interval (draws that are NaN left out); `groups` are from 0."""
     whole = np.ones((1, len(groups)))
     drawn: dict[Name, list[Numbers]] = {name: [] for name in measures}
     for weights in resampled(groups, seed, resamples):
@@ -241,10 +238,7 @@ def _truth(labels: Sequence[Label]) -> Flags:
 def difference(
     labels: Sequence[Label], groups: Sequence[str], before: Sequence[float], after: Sequence[float]
 ) -> dict[str, float] | None:
-    """Balanced accuracy after less that before, with its interval; None where a label is missing.
-
-    `value` is rounded alike, so that equal stays equal.
-    """
+    """Balanced accuracy after less before, with its interval, rounded; None of one label."""
     truth = _truth(labels)
     old, new = np.asarray(before) >= 0.5, np.asarray(after) >= 0.5
     if truth.all() or not truth.any():
@@ -331,10 +325,7 @@ DECIDES = "balanced_accuracy"  # or accuracy, where only one label is held out
 
 
 def compare(store: Store, home: Path, one: str, other: str) -> dict[str, Any]:
-    """Any two versions on today's hold-out, which neither has learned from.
-
-    Takes some 10 ms a held-out row and version. Raises ConfigError.
-    """
+    """Any two versions on today's hold-out, which neither has learned from; 10 ms a row."""
     before, after = load_classifier(home, one), load_classifier(home, other)
     return {"versions": [one, other]} | side_by_side(training_set(store).held, before, after)
 

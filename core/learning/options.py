@@ -109,10 +109,7 @@ def _require_number(name: str, value: object) -> None:
 
 
 def encoder_folder(name: str) -> Path:
-    """The folder with the encoder's weights; one of the Hub is fetched where it is not here yet.
-
-    Raises ConfigError where it cannot be had or used.
-    """
+    """The folder with the encoder's weights, fetched where it is of the Hub. Raises ConfigError."""
     if name == EMBEDDED:
         return wheel_folder()
     path = Path(name).expanduser()

@@ -44,10 +44,7 @@ DEBATER, READER, JUDGE, CLASSIFIER = "debater", "reader", "judge", "classifier"
 
 @dataclass(frozen=True, order=True)
 class Agent:
-    """Who spoke; `model` is empty for built-in agents, `rules` where they are not known.
-
-    `seat` is the name in the debate, only where two seats of a run are the same agent otherwise.
-    """
+    """Who spoke; `model` empty if built in, `seat` only where two seats are the same agent else."""
 
     name: str
     part: str
@@ -89,10 +86,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Row:
-    """A run that was heard with what people decided on its case.
-
-    `graded` is how well they rated the response, from 0 to 1; None where they did not.
-    """
+    """A run with what people decided; `graded` is how they rated the response, 0 to 1, or None."""
 
     heard: Heard
     decision: Decision
@@ -144,10 +138,7 @@ def _decided(store: Store, run: RunDone) -> Decided | None:
 
 
 def without_own_teaching(heard: Heard, taught: dict[str, float], made: dict[str, float]) -> Heard:
-    """A classifier that has learned from a case, or one that says the same, is no witness on it.
-
-    `made` is when each trained version came to be, `taught` when each text came to be taught.
-    """
+    """A classifier `made` after its case was `taught` is no witness on it."""
     at, since = made.get(heard.version), taught.get(heard.run.group)
     if at is None or since is None or since > at:
         return heard
@@ -190,10 +181,7 @@ def form_of(case: Case, statements: int) -> str:
 
 
 def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float], Agent | None]:
-    """What each agent of a run said at the end, in its first turn, and who spoke first.
-
-    A side that a debater was assigned is not what it holds, and says nothing of its reliability.
-    """
+    """Last words, first words, and who spoke first; an assigned side is nobody's word."""
     played = _players(progress)
     agents = seated_agents(progress)
     turns = _own_turns(progress)
@@ -316,11 +304,7 @@ class Reasons:
 
 
 def reasons_of(store: Store, rows: Sequence[Row]) -> list[Reasons]:
-    """Of the newest run of each case by each protocol, where its verdict is the person's.
-
-    `rows` come newest first, as `rows_of` gives them; those without a reason and without marks
-    have nothing to compare.
-    """
+    """Of the newest run of each case by each protocol, where its verdict is the person's."""
     newest: dict[tuple[str, str], Row] = {}
     for row in rows:
         newest.setdefault((row.decision.group, row.heard.protocol), row)

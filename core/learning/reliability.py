@@ -35,10 +35,7 @@ Place = int | None  # a statement, or the response as a whole
 
 @dataclass(frozen=True)
 class Audited:
-    """What one audit did, as it is kept between calls.
-
-    `meant` are the places that each tool's rules read something for; empty where not asked.
-    """
+    """What an audit did; `meant` are the places that each tool's rules read something for."""
 
     case_id: str
     statements: Mapping[int, Statement]
@@ -97,11 +94,7 @@ class _Counts:
 def tool_rates(
     store: Store, project_id: str, known: MutableMapping[str, Audited], *, most: int = MOST_RUNS
 ) -> ToolRates:
-    """The rates over the newest finished audits of a project, `most` at most.
-
-    `known` keeps what was read of each run between calls: a finished run's steps do not change.
-    The answers are read anew: a settled one, else the newest correction, else the imported gold.
-    """
+    """Over the newest finished audits; `known` keeps what was read of each between calls."""
     counts: dict[str, _Counts] = {name: _Counts() for name in toolbox()}
     audits = decided = 0
     with store.reading():
@@ -179,10 +172,7 @@ KINDS: dict[str, Callable[[Row], Iterable[str]]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """What each agent said last of each case; a case is all that ask and answer the same.
-
-    `said` is (n, agents) as in `Votes`; `wrong` (n,) tells where people decided hallucinated.
-    """
+    """What each agent said last of each case: `said` (n, agents) as in `Votes`, `wrong` (n,)."""
 
     agents: tuple[Agent, ...]
     said: Numbers
@@ -423,9 +413,6 @@ def pair(one: str, other: str, first: Flags, second: Flags) -> Pair:
 
 
 def _reduction(counts: Numbers) -> Numbers:
-    """(draws,) of (draws, 4) counts: both right, one, the other, both wrong; NaN if undefined.
-
-    The share of the better agent's errors that go away: 1 - errors of both / the fewer errors.
-    """
+    """(draws,) of (draws, 4) counts: 1 - errors of both / the better one's; NaN if undefined."""
     least = np.minimum(counts[:, 1], counts[:, 2]) + counts[:, 3]
     return np.where(least == 0, np.nan, 1.0 - counts[:, 3] / np.maximum(1, least))

@@ -98,10 +98,7 @@ def rescore(
     by: str,
     done: Callable[[int, int], None] = lambda *_: None,
 ) -> Rescored:
-    """Give every finished run the version's label and probability; 10 ms a run.
-
-    Stopped in the middle it goes on from there when it is asked for again. Raises ConfigError.
-    """
+    """Give every finished run the version's label and p, 10 ms a run; stopped, it goes on later."""
     store.projects.require_for_all(by, "lead", "score old runs again")
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")
@@ -145,10 +142,7 @@ COMPARISON = "comparison"  # the kind under which a comparison made since is kep
 def begin_training(
     store: Store, home: Path, author: str, options: Mapping[str, Any] | Options
 ) -> str:
-    """Take the one place for a training, with the sides of all cases settled; its id.
-
-    Raises NotEnoughLabels where a label has too few corrections.
-    """
+    """Take the one place for a training; its id. Raises NotEnoughLabels."""
     given = options.as_dict() if isinstance(options, Options) else options
     chosen, now = options_of(given).as_dict(), time.time()
     training = Training(new_id(), author, now, "running", {}, None, "", None, options=chosen)
@@ -192,11 +186,7 @@ def cancel_training(store: Store, training_id: str, by: str) -> None:
 
 
 def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
-    """The version beside the active one as far as it was measured; None where it was not.
-
-    A version's card compares it with the one that was active when it was trained. What was
-    measured since is kept beside.
-    """
+    """The version beside the active one, by its card or as measured since; None where neither."""
     known, active = store.versions.get(version), store.versions.active()
     if known is None:
         return None
@@ -209,10 +199,7 @@ def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
 
 
 def is_worse(store: Store, version: str) -> bool:
-    """True when the version is known to do worse than the active one on the same hold-out.
-
-    Going back to what was active before is never called worse: it must always be quick.
-    """
+    """True when it is known to do worse than the active one; never of one that was active."""
     return not _was_active(store, version) and is_lower(known_comparison(store, version) or {})
 
 

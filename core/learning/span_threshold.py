@@ -137,10 +137,7 @@ def drawn_to(own: float, n: int, other: float) -> float:
 def fitted(
     curves: Numbers, languages: Sequence[str], shipped: float
 ) -> tuple[float, dict[str, float]]:
-    """(the threshold of all, each language's own), before it is asked whether they do better.
-
-    `curves` is (n, thresholds), each case's IoU at each.
-    """
+    """(threshold of all, each language's own) of (n, thresholds) IoU, proved or not."""
     pooled = drawn_to(best(curves.mean(axis=0), shipped), len(curves), shipped)
     names = np.array(languages)
     parts = {name: curves[names == name] for name in sorted(set(languages))}

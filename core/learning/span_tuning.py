@@ -238,10 +238,7 @@ def overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) ->
 def chosen(
     known: Sequence[Candidate], pinned: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> list[Candidate]:
-    """Up to four of each language: pinned ones, then the most instructive that are unlike.
-
-    Unlike in category and in text. What somebody removed stays out. One question gives one example.
-    """
+    """Up to four of a language: pinned ones, then the most instructive that are unlike."""
     left = [one for one in known if one.id not in removed]
     found = [one for one in left if one.id in pinned]
     counts: Counter[tuple[str, str]] = Counter()
@@ -341,10 +338,7 @@ def go_back(store: Store, choice: Choice) -> None:
 def decide(
     store: Store, project_id: str, example_id: str, decision: Decision, *, by: str, now: float
 ) -> int:
-    """Pin or remove one of the examples in use, or take that back; the new number.
-
-    Raises ConfigError.
-    """
+    """Pin or remove one of the examples in use, or take that back; the new number."""
     current = store.learned.in_use(EXAMPLES, project_id)
     known = read_body(current, lambda body: body["examples"]) if current else []
     if current is None or all(one["id"] != example_id for one in known):
@@ -389,10 +383,7 @@ def shipped_thresholds() -> dict[Kind, float]:
 
 
 def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
-    """The cases by what scored their words: the span reader, one model's votes, or a panel's.
-
-    A panel counts apart where its votes are weighed: its levels are others.
-    """
+    """The cases by what scored their words; a panel whose votes are weighed counts apart."""
     found: dict[Kind, list[ScoredCase]] = {"reader": [], "votes": [], "panel": [], "weighted": []}
     for answer in answers:
         run = answer.run

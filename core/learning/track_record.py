@@ -103,11 +103,7 @@ class Record:
     def standing(
         self, version: str, roster: str, label: Label, confidence: float, *, by_tool: bool = False
     ) -> Standing:
-        """What is known of verdicts like this one.
-
-        Of its own label and drawn at random where those are enough; else of its own label; else
-        of both labels together.
-        """
+        """Of its label and drawn at random where enough; else of its label; else of both."""
         level = level_of(confidence)
         there = list(self.cells.get((version, roster, by_tool, level), {}).values())
         own = [one for one in there if one.label == label]
@@ -146,11 +142,7 @@ def counted(store: Store, project_id: str) -> Record:
 
 
 def renewed(store: Store, project_id: str, before: Record) -> Record | None:
-    """The record with what changed since; None where it must be counted from the beginning.
-
-    That is where another version is active, old runs were scored again, or runs were taken up
-    again or imported.
-    """
+    """The record with what changed since; None where old verdicts changed: count anew."""
     marks = _marks(store)
     texts, more = store.answered.changed(project_id, before.corrections, before.golds, before.ended)
     if marks[-1] != before.scores or marks[3] != before.runs + more:
@@ -240,10 +232,7 @@ def limit_of(verdicts: Sequence[Answered], wanted: float) -> Limit:
 
 
 def _passed(tested: Sequence[Share], wanted: float) -> int:
-    """How many thresholds hold, from the strictest on, by MAPIE's exact binomial p-values.
-
-    Not by MAPIE's `BinaryClassificationController`: it would take the order from the answers.
-    """
+    """How many thresholds hold, the strictest first: MAPIE's controller would reorder them."""
     if not tested:
         return 0
     from mapie.risk_control.fwer_control import control_fwer
@@ -256,10 +245,7 @@ def _passed(tested: Sequence[Share], wanted: float) -> int:
 
 
 def curve(verdicts: Sequence[Answered]) -> list[Point]:
-    """For each confidence that occurs, the strictest first, what answering from there on gives.
-
-    Of very many confidences some are left out, never the last one.
-    """
+    """What answering from each confidence on gives, the strictest first; thinned out if many."""
     ordered = sorted(verdicts, key=lambda one: -one.confidence)
     points: list[Point] = []
     wrong = 0
@@ -272,11 +258,7 @@ def curve(verdicts: Sequence[Answered]) -> list[Point]:
 
 
 def area(verdicts: Sequence[Answered]) -> float:
-    """The mean error rate over all shares of verdicts answered, the surest first (AURC).
-
-    Verdicts of one confidence count as answered in any order. In a random order of all it would be
-    the error rate of all.
-    """
+    """The mean error rate over all shares answered (AURC), one confidence in any order."""
     total, before, wrong = 0.0, 0, 0.0
     groups: dict[float, list[Answered]] = defaultdict(list)
     for one in verdicts:

@@ -68,10 +68,7 @@ Report = Callable[..., None]  # as `Reporter.__call__`
 
 @dataclass
 class Reporter:
-    """Keeps a training's progress in the store, written about twice a second.
-
-    `tell` is shown the same, for who trains at a terminal.
-    """
+    """Keeps a training's progress in the store, twice a second; `tell` is shown the same."""
 
     store: Store
     training_id: str
@@ -121,10 +118,7 @@ def fine_tuned(
     rows: Sequence[tuple[str, Label]], options: Options, source: Path, out: Path, name: str,
     report: Report,
 ) -> None:  # fmt: skip
-    """Contrastive fine-tuning of the encoder in `source` on pairs of texts, then export to `out`.
-
-    Beside the ONNX of checks, `out` gets the tuned weights as safetensors.
-    """
+    """Contrastive fine-tuning of the encoder in `source`; `out` gets ONNX and safetensors."""
     report("Loading SetFit")
     from sentence_transformers import SentenceTransformer
     from setfit import SetFitModel
@@ -249,10 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _: None) -> str:
-    """Carry out a training that was started; the new version's id, or nothing.
-
-    Whatever goes wrong, the training ends with a message and nothing of it stays.
-    """
+    """The new version's id, or "": then it ended with a message and nothing of it stays."""
     began = time.time()
     training = store.versions.training(training_id, began, 1e9)
     try:
@@ -282,10 +273,7 @@ def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _:
 
 
 def be_modest(encoder: str) -> None:
-    """Leave the processor to the pages, and the terminal to what we say ourselves.
-
-    The network is left to whoever names an encoder of the Hub.
-    """
+    """Leave the processor to the pages, and the network to whoever names an encoder of the Hub."""
     if encoder == EMBEDDED or Path(encoder).expanduser().is_dir():
         os.environ["HF_HUB_OFFLINE"] = "1"
     for name in (

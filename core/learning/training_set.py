@@ -25,10 +25,7 @@ from core.store.versions import Side
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a head learns from: a judge's text with its own p, if it gave one, and the label.
-
-    `group` holds the lessons of a case together.
-    """
+    """A judge's text with its own p, if it gave one, and the label; `group` is its case."""
 
     text: str
     label: Label
@@ -45,10 +42,7 @@ LABELS: tuple[Label, ...] = ("hallucinated", "supported")
 
 @dataclass(frozen=True)
 class Row:
-    """One thing to learn: a verdict text and its right label; `group` holds a case together.
-
-    `p` is the judge's own probability, None where it gave none. `author` is who decided.
-    """
+    """A verdict text, its right label and its case (`group`); `p` is the judge's own."""
 
     text: str
     label: Label
@@ -64,11 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows to train on, held out and to calibrate with, and how many could not be used.
-
-    `fresh` rows are usable but have no side yet: nothing is learned from them, for the next
-    training may hold them out.
-    """
+    """Rows by side; `fresh` have none yet: the next training may hold them out."""
 
     train: tuple[Row, ...]
     held: tuple[Row, ...]
@@ -158,10 +148,7 @@ def new_sides(rows: Iterable[Row], sides: Mapping[str, Side]) -> dict[str, Side]
 
 
 def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
-    """Each corrected run with what counts for its case: what was settled, else the newest answer.
-
-    Two runs over one case have two texts to learn from, but only one answer is right.
-    """
+    """Each corrected run with what counts for its case: settled, else the newest answer."""
     settled = store.golds.settled()
     newest = store.corrections.newest_by_case()
     known: set[str] = set()

@@ -76,10 +76,7 @@ def chats_of(data: bytes, name: str) -> list[Chat]:
 
 
 def tokens_of(chat: Chat, tokenizer: Any) -> Tokens | None:
-    """The chat as the model's own template lays it out, or as a plain one where it has none.
-
-    None where a message holds a special token of the tokenizer: its text would end a turn.
-    """
+    """The chat in the model's template, or a plain one; None where it holds a special token."""
     if not tokenizer.is_fast:
         raise InputError(
             "Expected a fast tokenizer (tokenizer.json in the model's folder), which says which "
@@ -251,10 +248,7 @@ def train(
 def trained_folder(
     source: Path, trajectories: Path, out: Path, options: Options, tell: Tell
 ) -> dict[str, Any]:
-    """Train the model of one folder and save it into another, as safetensors with a card.
-
-    Nothing in the folder is run: no code that comes with a model, no pickled weights.
-    """
+    """Train one folder's model into another as safetensors; no code in the folder is run."""
     data, name = _bytes(trajectories), trajectories.name
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"Expected a new or empty folder at {out}, found something in it.")

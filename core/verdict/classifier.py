@@ -100,10 +100,7 @@ BREAK = "\n"  # between n-grams as they are stored: none holds one
 
 @dataclass(frozen=True)
 class WordPart:
-    """`score = intercept + Σ weight · tf-idf`, the tf-idf of a text's known n-grams of length 1.
-
-    `idf` and `weights` are those of `grams`, in their order.
-    """
+    """`score = intercept + Σ weight · tf-idf` over known n-grams, the tf-idf of length 1."""
 
     grams: tuple[str, ...]
     idf: tuple[float, ...]
@@ -182,10 +179,7 @@ class Head:
         judged: Sequence[float | None] | None = None,
         texts: Sequence[str] = (),
     ) -> Numbers:
-        """(n,) before calibration; `judged` holds the judge's own p for each, None for none.
-
-        `texts` are what the vectors are of; only a head with words reads them.
-        """
+        """(n,) before calibration; `judged` are the judge's p, `texts` for a head with words."""
         given = judged or [None] * len(vectors)
         scores = vectors.astype(np.float64) @ np.asarray(self.weights) + self.intercept
         scores *= np.asarray([1.0 if p is None else self.text_gain for p in given])
@@ -405,11 +399,7 @@ class Classifier:
     card: dict[str, Any]
 
     def probability(self, text: str, judged: float | None = None) -> float:
-        """p_hallucinated of one verdict text with the judge's own p, rounded to 4 digits.
-
-        Texts are embedded one by one: int8 activations are scaled by batch, so a text's vector
-        would otherwise depend on its neighbours.
-        """
+        """p_hallucinated of a text, 4 digits; encoded alone, for int8 is scaled by batch."""
         p = self.head.probability(self.encoder.encode([text]), [judged], [text])[0]
         return min(1.0 - LEAST, max(LEAST, round(p, 4)))
 

@@ -193,10 +193,7 @@ NETWORK_SCHEMA = 1
 
 @dataclass(frozen=True)
 class AnswerNetwork:
-    """score = out · tanh(Wx + b) + shift, over x = (value - centre) / scale, 0 where not known.
-
-    `names` are the d features; `hidden` is (d, h), `hidden_shift` and `out` are (h,).
-    """
+    """score = out · tanh(Wx + b) + shift over x = (value - centre) / scale; `hidden` is (d, h)."""
 
     names: tuple[str, ...]
     centres: tuple[float, ...]
@@ -263,10 +260,7 @@ READ = (*NAMES, RECORD)  # what networks read of an answer
 
 @dataclass(frozen=True, order=True)
 class Answerer:
-    """Who answers: `model` is empty for built-in agents, `rules` the digest of prompts or rules.
-
-    `seat` is the name in the debate, only where two seats are the same agent otherwise.
-    """
+    """Who answers: `rules` digests them; `seat` only where two seats are the same agent else."""
 
     name: str
     model: str = ""
@@ -294,10 +288,7 @@ NOTHING = PastAnswers((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """What a `Weigher` goes by: `fixed` weights of `agents`, or the `policy` with their `past`.
-
-    `whole` is the past of all agents together. Those who are not among `agents` have no record.
-    """
+    """`fixed` weights of `agents`, or a `policy` with each one's `past` and that of the `whole`."""
 
     method: Method
     agents: tuple[Answerer, ...] = ()
@@ -329,10 +320,7 @@ def weights_from(plain: Any) -> LearnedWeights:
 
 @dataclass(frozen=True)
 class LearnedWeigher:
-    """A `Weigher` over learned weights; `seats` says who sits where in this run's debate.
-
-    An agent without a record gets the mean weight of those who have one.
-    """
+    """A `Weigher` over learned weights of who sits where; strangers get the mean weight."""
 
     learned: LearnedWeights
     seats: Mapping[str, Answerer]
@@ -381,10 +369,7 @@ class LearnedWeigher:
 
 
 def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[float]:
-    """Weights that sum to 1; who is not known gets the mean of those who are.
-
-    Where nobody is known, or nobody known counts, all count alike.
-    """
+    """Weights that sum to 1; strangers get the known ones' mean, all the same where that is 0."""
     known = [weight for weight, is_one in zip(weights, is_known, strict=True) if is_one]
     mean = sum(known) / len(known) if known else 0.0
     if mean <= 0.0:
@@ -413,10 +398,7 @@ def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
 
 
 def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
-    """The weights of answers in use; None where none were learned, or there was too little.
-
-    Raises ConfigError.
-    """
+    """The weights of answers in use; None where none were learned. Raises ConfigError."""
     own = body.get("answers", {}).get("weights")
     return weights_from(own) if own else None
 
