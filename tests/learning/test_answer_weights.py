@@ -191,9 +191,11 @@ def test_the_policy_nears_the_best_weights_there_are_and_is_the_same_again() -> 
     assert train(own, held, 5).curve == trained.curve
 
 
-def test_a_policy_without_what_trains_it_is_refused_in_one_sentence(
+def test_what_cannot_be_learned_is_refused_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    with pytest.raises(InputError, match="both labels"):
+        fit(replace(made(60), labels=np.ones(60)), "record")
     monkeypatch.setattr("core.learning.answer_weights.PACKAGE", "no_such_package")
     with pytest.raises(ConfigError, match=r"requirements-policy\.txt"):
         fit(made(60), "policy")
@@ -207,11 +209,8 @@ def test_on_the_same_folds_a_record_beats_all_alike_and_is_used() -> None:
     assert found.figures[found.used]["log_loss"][0] < found.figures["uniform"]["log_loss"][0]
     assert found.figures["always"]["f1"][0] == pytest.approx(2 / 3)
     assert found.figures["always"]["f2"][0] == pytest.approx(5 / 6)
-
-
-def test_agents_that_are_all_alike_keep_counting_alike() -> None:
-    found = compare_answers(made(shares=(0.75, 0.75, 0.75)), ("uniform", "record"), seed=1)
-    assert found.used == "uniform"
+    alike = compare_answers(made(shares=(0.75, 0.75, 0.75)), ("uniform", "record"), seed=1)
+    assert alike.used == "uniform"
 
 
 def test_what_is_used_is_better_than_all_alike_beyond_chance() -> None:
@@ -235,12 +234,6 @@ def test_in_debates_that_show_whom_to_believe_the_policy_beats_any_fixed_weights
     }
     right = {name: np.mean((share > 0.5) == (other.labels == 1.0)) for name, share in by.items()}
     assert right["policy"] > right["fixed"] + 0.1
-
-
-def test_one_label_teaches_nothing() -> None:
-    answers = made(60)
-    with pytest.raises(InputError, match="both labels"):
-        fit(replace(answers, labels=np.ones(60)), "record")
 
 
 SIDE_OF: dict[float, Stance] = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
