@@ -296,7 +296,6 @@ def _best_strength(columns: Numbers, votes: Votes) -> float:
 def _logistic(
     columns: Numbers, labels: Numbers, strength: float
 ) -> tuple[tuple[float, ...], float]:
-    """Coefficients and intercept of a logistic regression with an L2 penalty of 1 / strength."""
     model = _regression(strength).fit(columns, labels)
     return _told(model.coef_[0]), float(model.intercept_[0])
 

@@ -189,18 +189,13 @@ def doubts(
 
 
 def _issues(truth: Flags, p: Numbers) -> list[int]:
-    """Places that confident learning holds to be wrong, the least likely label first."""
     from cleanlab.filter import find_label_issues  # type: ignore[import-untyped]
 
     both = np.column_stack([1.0 - p, p])
-    places = find_label_issues(
-        truth.astype(int),
-        both,
-        filter_by="confident_learning",  # finds fewer than the default, and more of them are wrong
-        return_indices_ranked_by="self_confidence",
-        n_jobs=1,  # no processes of its own beside a server's threads
-    )
-    return [int(place) for place in places]
+    # confident learning finds fewer than the default, and more of them are wrong; no processes of
+    # its own beside a server's threads
+    how = {"filter_by": "confident_learning", "return_indices_ranked_by": "self_confidence"}
+    return list(map(int, find_label_issues(truth.astype(int), both, n_jobs=1, **how)))
 
 
 def require_cases(counts: dict[str, int], fewest: int) -> None:

@@ -197,25 +197,19 @@ def opinion(learned: Learned, progress: Progress) -> Opinion | None:
     if progress.case is None or len(known) < KNOWN_FROM or 2 * len(known) < len(last):
         return None
     said = np.array([[last.get(agent, np.nan) for agent in agents]])
-    kinds = (form_of(progress.case, len(progress.statements)),)
-    looks = features_of(progress)
-    features = np.array([[looks[name] for name in weights.names]])
-    added = weights.parts(said, kinds)[0]
-    parts = [(agent, last[agent], float(added[agents.index(agent)])) for agent in known]
-    return Opinion(
-        p=float(weights.p(said, kinds, features)[0]),
-        weighting=weights.weighting,
-        at=learned.at,
-        n=read_body(learned, lambda body: int(body["compared"]["groups"])),
-        parts=tuple(sorted(parts, key=lambda part: -abs(part[2]))),
-        unknown=tuple(sorted(agent for agent in last if agent not in agents)),
-    )
+    kinds, looks = (form_of(progress.case, len(progress.statements)),), features_of(progress)
+    p = weights.p(said, kinds, np.array([[looks[name] for name in weights.names]]))
+    added = dict(zip(agents, weights.parts(said, kinds)[0].tolist(), strict=True))
+    parts = sorted(((a, last[a], added[a]) for a in known), key=lambda part: -abs(part[2]))
+    groups = read_body(learned, lambda body: int(body["compared"]["groups"]))
+    unknown = tuple(sorted(agent for agent in last if agent not in agents))
+    return Opinion(float(p[0]), weights.weighting, learned.at, groups, tuple(parts), unknown)
 
 
 def counts_for(weights: Weights, agents: Sequence[Agent]) -> list[dict[str, Any]]:
     """How much each agent counts: what saying hallucinated or supported adds, mean over kinds."""
     table = np.array(weights.table)
-    mean = table[:-1].mean(axis=0) if len(table) > 1 else table[0]
+    mean = (table[:-1] if len(table) > 1 else table).mean(axis=0)
     found = [
         {"agent": agent, "hallucinated": float(own[0]), "supported": float(own[1])}
         for agent, own in zip(agents, mean, strict=True)

@@ -430,42 +430,43 @@ def card_text(card: Mapping[str, Any]) -> str:
     """The card as a page of Markdown."""
     trained, splits, held = card["trained_on"], card["splits"], card["holdout"]
     curve, after = card["calibration"], held["after"]
-    pairs = {n: (held["before"][n], v) for n, v in after.items() if not isinstance(v, dict)}
-    lines = [
-        f"# Counterpoint classifier {card['name']}",
-        "",
-        "Reads the judge's text of a check with the judge's probability and gives the probability "
-        "that the claim is hallucinated: a sentence encoder, fine-tuned on pairs (SetFit), with a "
-        "logistic head, and the text's words where they told more.",
-        "",
-        f"- Trained by {card['author']}, from {len(trained['corrections'])} corrections "
-        f"({_words(trained['labels'])}) and {trained['seed_texts']} texts of our own.",
-        f"- Cases: {splits['train']} to train, {splits['calibration']} to calibrate, "
-        f"{splits['holdout']} held out; no case is in two of them.",
-        f"- Languages: {_words(trained['languages'])}.",
-        f"- Options: {_words(card['options'])}.",
-        f"- Reads: {card['reads']['read']}, by log loss on the calibration cases "
-        f"({_words(card['reads']['log_loss'])}).",
-        f"- Calibration: {curve['kind']}, chosen by log loss on {curve['n']} rows"
-        f"{' (cross-fitted)' if curve['cross_fitted'] else ''}.",
-        f"- Packages: {_words(card['packages'])}.",
-        f"- It took {card['seconds']:.0f} s ({card['cpu_seconds']:.0f} s of processor time) and "
-        f"{card['memory_mb']} MB of memory.",
-        "",
-        f"## On {after['n']} held-out verdicts, beside {card['compared_with']}",
-        "",
-        "| figure | before | this |",
-        "|---|---|---|",
-        *(
-            " | ".join(("", name.replace("_", " "), *map(figure_words, both), "")).strip()
-            for name, both in pairs.items()
-        ),
-        "",
-        "## Limits",
-        "",
-        *(f"- {words}" for words in card["limits"]),
-    ]
-    return "\n".join(lines) + "\n"
+    told = {name: value for name, value in after.items() if not isinstance(value, dict)}
+    figures = "\n".join(
+        f"| {name.replace('_', ' ')} | {figure_words(held['before'][name])} | {figure_words(own)} |"
+        for name, own in told.items()
+    )
+    limits = "\n".join(f"- {words}" for words in card["limits"])
+    cross = " (cross-fitted)" if curve["cross_fitted"] else ""
+    return f"""\
+# Counterpoint classifier {card["name"]}
+
+Reads the judge's text of a check with the judge's probability and gives the probability \
+that the claim is hallucinated: a sentence encoder, fine-tuned on pairs (SetFit), with a \
+logistic head, and the text's words where they told more.
+
+- Trained by {card["author"]}, from {len(trained["corrections"])} corrections \
+({_words(trained["labels"])}) and {trained["seed_texts"]} texts of our own.
+- Cases: {splits["train"]} to train, {splits["calibration"]} to calibrate, \
+{splits["holdout"]} held out; no case is in two of them.
+- Languages: {_words(trained["languages"])}.
+- Options: {_words(card["options"])}.
+- Reads: {card["reads"]["read"]}, by log loss on the calibration cases \
+({_words(card["reads"]["log_loss"])}).
+- Calibration: {curve["kind"]}, chosen by log loss on {curve["n"]} rows{cross}.
+- Packages: {_words(card["packages"])}.
+- It took {card["seconds"]:.0f} s ({card["cpu_seconds"]:.0f} s of processor time) and \
+{card["memory_mb"]} MB of memory.
+
+## On {after["n"]} held-out verdicts, beside {card["compared_with"]}
+
+| figure | before | this |
+|---|---|---|
+{figures}
+
+## Limits
+
+{limits}
+"""
 
 
 def _words(values: Mapping[str, Any]) -> str:

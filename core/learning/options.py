@@ -195,8 +195,7 @@ def _require_usable(folder: Path, name: str) -> None:
 
 
 def _poolings(config: Any) -> list[str]:
-    """How the tokens' vectors become one, whichever release wrote it."""
-    told = config.get("pooling_mode")
+    told = config.get("pooling_mode")  # of newer releases
     if told is not None:
         return [told] if isinstance(told, str) else list(map(str, told))
     chosen = [key for key, value in config.items() if key.startswith(POOLINGS) and value is True]

@@ -48,13 +48,10 @@ class Audited:
 class ToolRate:
     """One tool over all audits that were looked at.
 
-    `outcomes` are how many of its calls ended how. `used` are the audits in which it was called, of
-    all. `where_meant`: of the statements (and responses as a whole) that the tool's own rules read
-    something for, those for which it was called, in the newest audits only; nothing is known of
-    tools without such rules.
-    `label_right`: of its labels other than unclear, those that people's answers agree with, where
-    these say something of the statement; `always` how many saying hallucinated would have got right
-    there. `statement_right`: of the statements that it was called
+    `outcomes` are how many of its calls ended how, `used` the audits in which it was called.
+    `where_meant`: of what its own rules read something for, in the newest audits, how often it was
+    called. `label_right`: of its labels other than unclear, those that people's answers agree with,
+    `always` how many saying hallucinated would. `statement_right`: of the statements it was called
     for, those whose label in the end people agree with, unclear ones among the wrong.
     """
 
@@ -276,25 +273,16 @@ def by_kinds(table: Table, record: Record, dimension: str) -> list[KindRecord]:
     said = table.said[:, table.agents.index(record.agent)]
     told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for own, row in zip(said.tolist(), table.rows, strict=True):
-        if not np.isnan(own):
-            for kind in KINDS[dimension](row):
-                told[kind].append((own, row.is_wrong))
-    whole = record.sensitivity if dimension == "category" else record.accuracy
+        for kind in () if np.isnan(own) else KINDS[dimension](row):
+            told[kind].append((own, row.is_wrong))
     decided = {kind: [one for one in own if one[0] != UNCLEAR] for kind, own in told.items()}
-    counts = {
-        kind: (sum((p > UNCLEAR) == wrong for p, wrong in own), len(own))
-        for kind, own in decided.items()
-        if own
-    }
-    found = [
-        KindRecord(
-            kind,
-            share,
-            len(told[kind]) - share.n,
-            sum(wrong for _, wrong in decided[kind]) / share.n,
-        )
-        for kind, share in by_kind(counts, whole).items()
-    ]
+    right = {kind: sum((p > UNCLEAR) == bad for p, bad in own) for kind, own in decided.items()}
+    counts = {kind: (right[kind], len(own)) for kind, own in decided.items() if own}
+    whole = record.sensitivity if dimension == "category" else record.accuracy
+    found = []
+    for kind, share in by_kind(counts, whole).items():
+        always = sum(bad for _, bad in decided[kind]) / share.n
+        found.append(KindRecord(kind, share, len(told[kind]) - share.n, always))
     return sorted(found, key=lambda own: (-own.accuracy.n, own.kind))
 
 

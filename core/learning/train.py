@@ -337,7 +337,6 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
 
 
 def _require_space(folder: Path, source: Path) -> None:
-    """Find out that the disk is too full before the work of minutes, not after."""
     needed = COPIES * (source / WEIGHTS).stat().st_size + SPARE_BYTES
     free = shutil.disk_usage(folder).free
     if free < needed:

@@ -163,7 +163,6 @@ def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
 
 
 def _rows(store: Store) -> tuple[list[Row], int]:
-    """A row for each run that something was decided on; how many had no text to learn from."""
     rows: list[Row] = []
     unusable = 0
     for run_id, said in _decisions(store):
@@ -261,7 +260,6 @@ def taught(
 
 
 def _decided(store: Store) -> dict[str, Correction | Gold]:
-    """What may count for a run or a case, by id."""
     found: dict[str, Correction | Gold] = {c.id: c for c in store.corrections.newest_by_run()}
     return found | {gold.id: gold for gold in store.golds.settled().values()}
 

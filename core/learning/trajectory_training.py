@@ -253,23 +253,23 @@ def trained_folder(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"Expected a new or empty folder at {out}, found something in it.")
     tokenizer, model = _loaded(source)
-    material = material_of(data, name, tokenizer, options.longest)
+    found = material_of(data, name, tokenizer, options.longest)
     tell(
-        f"{len(material.rows)} trajectories with {material.learned:,} tokens to learn; left out: "
-        f"{material.too_long} too long, {material.with_marks} with marks of the tokenizer."
+        f"{len(found.rows)} trajectories with {found.learned:,} tokens to learn; left out: "
+        f"{found.too_long} too long, {found.with_marks} with marks of the tokenizer."
     )
     padding = tokenizer.pad_token_id
     padding = tokenizer.eos_token_id or 0 if padding is None else padding
-    losses = train(model, material.rows, options, padding, tell)
+    losses = train(model, found.rows, options, padding, tell)
     model.save_pretrained(str(out))
     tokenizer.save_pretrained(str(out))
     card = {
         "model": str(source),
         "trajectories": {"file": name, "sha256": hashlib.sha256(data).hexdigest()},
         "options": asdict(options),
-        "rows": len(material.rows),
-        "learned_tokens": material.learned,
-        "left_out": {"too_long": material.too_long, "with_marks": material.with_marks},
+        "rows": len(found.rows),
+        "learned_tokens": found.learned,
+        "left_out": {"too_long": found.too_long, "with_marks": found.with_marks},
         "losses": [round(loss, 6) for loss in losses],
     }
     (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
