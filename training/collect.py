@@ -1,9 +1,7 @@
 """Collects further public sets: `python -m training.collect --mirror FOLDER --out MORE`.
 
-The mirror holds git repositories as `OWNER+NAME/repo`. Each set becomes gzipped JSON lines of one
-shape: pairs with labels in `data/`, paragraphs with questions in `qa/`, and where they came from,
-with licences and checksums, in `sources.d/`. `training.reader_pairs` and
-`training.train_evidence_model` read that folder.
+The mirror holds git repositories as `OWNER+NAME/repo`. Written are gzipped JSON lines of one shape:
+pairs in `data/`, paragraphs with questions in `qa/`, origins and licences in `sources.d/`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Pairs constructed from public sentences: one thing changed, and the changed words marked.
 
-What people labelled teaches little about a single wrong digit, a swapped unit or a passage that is
-on the topic and still says nothing; a checker meets these all day. Every change is made from a
-claim that is known to be supported, so each wrong pair has its right twin.
+What people labelled teaches little about a single wrong digit or a swapped unit. Every change is
+made from a claim that is known to be supported, so each wrong pair has its right twin.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Pairs of evidence and claim that the readers are trained on.
+"""Pairs of evidence and claim that the readers are trained on, of shared and of collected sets.
 
-They come from the public sets that `core.evaluation.datasets` loads and from further sets that were
-collected as gzipped JSON lines: set, split, id, evidence, claim, question, label, language, group.
-A pair says which of three classes it may be: a set whose negatives are only "not supported" allows
-both others. Rows of the `dev` and `calibration` parts (by hash of the group) of the shared sets are
-never trained on, nor those of the `dev` part of collected ones, and neither is a collected claim
-that also stands in a set that is measured whole.
+Never trained on: rows of the `dev` and `calibration` parts (by hash of the group) of shared sets,
+of the `dev` part of collected ones, and collected claims that stand in a set measured whole.
 """
 
 from __future__ import annotations

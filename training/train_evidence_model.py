@@ -1,12 +1,8 @@
 """Fits the evidence model that ships: `python -m training.train_evidence_model --shared DATA ...`.
 
-The mean of boosted trees and a linear model over those features of statements that generalise, most
-of which can only push one way, on rows that the readers were not trained on: the calibration and
-dev parts of the training sets, and sets that took no part. Some evidence is hidden in a longer
-document made of other rows' evidence, so that documents are met too. Every set counts alike. All
-figures, the calibration by kind of material and the limits come from predictions for groups that
-were left out (five folds), and `left_out` in the card from whole sets left out, one at a time. No
-weight is set by hand.
+The mean of boosted trees and a linear model over features that can mostly push one way only, on
+rows that no reader was trained on. All figures, the calibration and the limits come from
+predictions for groups left out (five folds), `left_out` in the card from whole sets left out.
 """
 
 from __future__ import annotations
@@ -93,10 +89,7 @@ def rows_of(pairs: Iterable[Pair], most: int, seed: int) -> list[EvidenceRow]:
 
 def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[EvidenceRow]:
     """Some rows with their evidence inside a document of other evidence of the same language."""
-    chance = random.Random(seed)
-    by_language: dict[str, list[EvidenceRow]] = defaultdict(list)
-    for row in rows:
-        by_language[row.language].append(row)
+    chance, by_language = random.Random(seed), _by_language(rows)
     made = []
     for row in chance.sample(list(rows), min(count, len(rows))):
         others = by_language[row.language]
@@ -106,6 +99,13 @@ def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[Evi
         document = "\n\n".join(dict.fromkeys(texts))
         made.append(replace(row, name=f"{row.name} in a document", documents=(document,)))
     return made
+
+
+def _by_language(rows: Sequence[EvidenceRow]) -> dict[str, list[EvidenceRow]]:
+    found: dict[str, list[EvidenceRow]] = defaultdict(list)
+    for row in rows:
+        found[row.language].append(row)
+    return found
 
 
 SEED = 11
@@ -274,10 +274,7 @@ def extra_rows(folder: Path) -> Iterator[EvidenceRow]:
 
 def beside_the_point(rows: Sequence[EvidenceRow], count: int) -> list[EvidenceRow]:
     """Statements over evidence of another set of the same language, which cannot speak of them."""
-    chance = random.Random(SEED)
-    by_language: dict[str, list[EvidenceRow]] = defaultdict(list)
-    for row in rows:
-        by_language[row.language].append(row)
+    chance, by_language = random.Random(SEED), _by_language(rows)
     made = []
     for row in chance.sample(list(rows), min(count, len(rows))):
         others = [other for other in by_language[row.language] if other.name != row.name]

@@ -1,11 +1,7 @@
-"""Does a vote among the built-in readers find the wrong words better than each alone?
+"""Does a vote of built-in readers beat each alone? `python -m training.train_panel --path DATA`.
 
-    python -m training.train_panel --path ../shared/data
-
-On Mu-SHROOM, with 95 % intervals over questions: the paper's vote (most runs, 0.7), the same with a
-fitted threshold, and a weighted vote, both fitted on the other four folds. `--write` fits the last
-on all rows and writes it where the built-in panel finds it. Rows go through the real pipeline
-without a debate; the span reader tells what readers that saw none of the row's fold told.
+On Mu-SHROOM: the paper's vote (most runs, 0.7), a fitted threshold, and a weighted vote, fitted on
+the other four folds. `--write` fits the last on all rows, where the built-in panel finds it.
 """
 
 from __future__ import annotations

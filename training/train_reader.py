@@ -1,9 +1,7 @@
 """Trains the reader that ships: `python -m training.train_reader --pairs FILE --base FILE ...`.
 
-multilingual-e5-small as a cross-encoder. The word vectors stay as they are in the package, so that
-only the layers ship. `--write-base` cuts the package's weights down to the tokens that the pairs
-have, so that a machine without the package can train; `--teach` writes what the trained model says
-of every pair, and `--teachers` names such files for a student to learn from.
+multilingual-e5-small as a cross-encoder; the word vectors stay as they are in the package, so that
+only the layers ship. `--write-base` cuts the package's weights down to the pairs' tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Trains the seed classifier that ships: `python -m training.train_seed_classifier --path DATA`.
+"""Trains the seed classifier: `python -m training.train_seed_classifier --path DATA` (CEDA 4.2).
 
-As CEDA 4.2 trains its classifier on debate summaries, here on the built-in judge's texts over
-public sets. The text decides where a judge gives no probability; where it gives one the seed passes
-that on: the built-in judge's is calibrated on more kinds of material than these sets are.
+On the built-in judge's texts over public sets. The text decides where a judge gives no probability;
+where it gives one the seed passes that on, for it is calibrated on more kinds of material.
 """
 
 from __future__ import annotations

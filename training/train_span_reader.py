@@ -1,10 +1,7 @@
-"""Trains the span reader on words that people marked, and says how well it does on rows unseen.
+"""Trains the span reader on marked words: `python -m training.train_span_reader --path DATA`.
 
-    python -m training.train_span_reader --path ../shared/data
-
-writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. Every figure is on rows
-that took no part in the training that it measures: five folds by group, and each language in turn
-left out. The threshold is one for all languages.
+Writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. Every figure is on rows
+unseen by what it measures: five folds by group, and each language in turn left out.
 """
 
 from __future__ import annotations
@@ -136,16 +133,14 @@ def _terms(row: GoldRow) -> list[str]:
 def sampled(rows: Sequence[MarkedRow], seed: int) -> tuple[Features, Numbers, Numbers]:
     """Features, shares and weights of at most `MOST_WORDS` words of each row.
 
-    Every language weighs the same, within it every row, within that every character; English counts
-    the rows of both sets.
+    Every language weighs the same, within it every row, within that every character.
     """
     rng = np.random.default_rng(seed)
     sizes = Counter(row.row.language for row in rows)
     features, shares, weights = [], [], []
     for row in rows:
-        n = len(row.places)
-        chosen = np.sort(rng.permutation(n)[:MOST_WORDS])
-        lengths = np.array([end - start for start, end in row.places], dtype=np.float64)[chosen]
+        chosen = np.sort(rng.permutation(len(row.places))[:MOST_WORDS])
+        lengths = np.diff(np.array(row.places, dtype=np.float64), axis=1).ravel()[chosen]
         features.append(row.features[chosen])
         shares.append(row.shares[chosen])
         weights.append(lengths / lengths.sum() / sizes[row.row.language])

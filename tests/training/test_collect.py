@@ -115,9 +115,6 @@ def test_rows_over_the_same_evidence_lie_in_one_fold(tmp_path: Path) -> None:
         folds.setdefault(row.documents[0], set()).add(fold_of(row.group, FOLDS))
     assert all(len(found) == 1 for found in folds.values())
     assert all(0 <= fold < FOLDS for found in folds.values() for fold in found)
-
-
-def test_a_group_has_one_fold_however_it_is_written() -> None:
     assert fold_of("Is it 38 m high?", FOLDS) == fold_of("is it 38m HIGH", FOLDS)
     assert 0 <= fold_of("a\ud800b", FOLDS) < FOLDS
 
