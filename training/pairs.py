@@ -148,11 +148,7 @@ def _pair_of(row: GoldRow, source: SharedSet) -> Pair:
 def collected_pairs(
     folder: Path, parts: Iterable[Part], taboo: frozenset[str], *, is_whole: bool = False
 ) -> Iterator[Pair]:
-    """Rows of the collected sets; those whose claim is in `taboo` (normalised) are left out.
-
-    With `is_whole`, evidence that is longer than the reader reads is not cut. Groups made of the
-    evidence's text are the same in all sets.
-    """
+    """Rows of the collected sets less those whose claim is in `taboo`; `is_whole`: not cut."""
     wanted = frozenset(parts)
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -285,10 +285,7 @@ def beside_the_point(rows: Sequence[EvidenceRow], count: int) -> list[EvidenceRo
 
 
 def all_rows(shared: Path, collected: Path | None) -> list[EvidenceRow]:
-    """Everything that the model is fitted on.
-
-    No reader was trained on any of it but on paragraphs of which constructed answers are made.
-    """
+    """Everything that the model is fitted on; no reader was trained on it."""
     own = list(shared_pairs(shared, ["calibration"]))
     pairs: list[Pair] = []
     readings = []

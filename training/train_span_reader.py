@@ -51,11 +51,7 @@ MOST_WORDS = 70  # of one response; a sample stands for a longer one
 
 @dataclass(frozen=True)
 class MarkedRow:
-    """A row's words as `[start, end)`, their features (n, f) and the share of people who marked.
-
-    `unlisted` are the features in a language without a list of common terms; `is_chosen_on` is True
-    for rows that features and threshold are chosen and reported on.
-    """
+    """Words as `[start, end)`, features (n, f), shares who marked; `unlisted`: without a list."""
 
     row: GoldRow
     places: tuple[tuple[int, int], ...]
@@ -131,10 +127,7 @@ def _terms(row: GoldRow) -> list[str]:
 
 
 def sampled(rows: Sequence[MarkedRow], seed: int) -> tuple[Features, Numbers, Numbers]:
-    """Features, shares and weights of at most `MOST_WORDS` words of each row.
-
-    Every language weighs the same, within it every row, within that every character.
-    """
+    """Features, shares and weights of some words of each row; languages weigh the same."""
     rng = np.random.default_rng(seed)
     sizes = Counter(row.row.language for row in rows)
     features, shares, weights = [], [], []

@@ -132,11 +132,7 @@ def past_of(answers: Answers) -> tuple[tuple[PastAnswers, ...], PastAnswers]:
 
 
 def read_of(answers: Answers, learned: LearnedWeights | None = None) -> Numbers:
-    """(n, s, d + 1) features with the log-odds by the answerer's past; NaN where no answer is.
-
-    Without learned weights each answer's past is that of the other groups: it must not know the
-    debate's own right answer.
-    """
+    """(n, s, d + 1) features and odds by the past; unless learned, that of the other groups."""
     odds = np.full(answers.said.shape, np.nan)
 
     def tell(rows: Places, past: Sequence[PastAnswers], whole: PastAnswers) -> None:
@@ -268,10 +264,7 @@ def _record(own: PastAnswers, whole: PastAnswers) -> float:
 
 
 def _logistic(answers: Answers) -> tuple[float, ...]:
-    """(agents,) coefficients over answers as 1, -1, and 0 where unclear or silent.
-
-    None is negative, so that agents that err together share what they count.
-    """
+    """(agents,) coefficients of answers as 1, -1, 0; none below 0: who err together share."""
     signed = np.zeros((len(answers), len(answers.agents)))
     for n, s in np.argwhere(answers.is_there & (answers.who != STRANGER)):
         signed[n, answers.who[n, s]] = 2.0 * (answers.said[n, s] - UNCLEAR)
@@ -292,10 +285,7 @@ def targets(answers: Answers) -> Numbers:
 
 
 def fit_rewards(answers: Answers) -> tuple[AnswerNetwork, Numbers]:
-    """The reward model (SC-MAKS 3.5.1), and (n, s) what those say that saw nothing of the group.
-
-    Debates of both labels weigh the same, else merely taking the commoner side would earn a reward.
-    """
+    """The reward model (3.5.1; labels weigh alike), and (n, s) by those blind to the group."""
     read, wanted, there = read_of(answers), targets(answers), answers.is_there
     unseen, wrong = np.full(answers.said.shape, np.nan), answers.labels == 1.0
     share = (wrong.sum() + 1.0) / (len(answers) + 2.0)
@@ -381,11 +371,7 @@ class Debates:
 
 @dataclass(frozen=True)
 class Trained:
-    """The policy with the mean reward after each update, on its own debates and on held-out ones.
-
-    `curve` holds (own, validation); the first pair is that before any update. The policy is that of
-    the best validation reward, which was after `best` updates.
-    """
+    """The best policy, after `best` updates; `curve` holds mean rewards (own, validation)."""
 
     policy: AnswerNetwork
     curve: tuple[tuple[float, float], ...]

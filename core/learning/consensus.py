@@ -218,11 +218,7 @@ def _history(votes: Votes) -> Weights:
 
 
 def _record(votes: Votes, kinds: tuple[str, ...]) -> tuple[Numbers, Numbers]:
-    """How often agents said what where it was right and wrong, as log-odds.
-
-    (kinds + 1, agents, 4), smoothed, a kind's counts drawn to the agent's overall ones; and the
-    log-odds (kinds + 1) of being hallucinated.
-    """
+    """(kinds + 1, agents, 4) log-odds of what agents said, smoothed, and (kinds + 1) of labels."""
     states = states_of(votes.said)[:, :, :3]
     sides = np.stack([votes.labels == 1.0, votes.labels == 0.0]).astype(np.float64)
     counts = np.einsum("yn,nas->yas", sides, states)  # (2, agents, 3) by what is right

@@ -168,11 +168,7 @@ class Doubts:
 def doubts(
     taught: Sequence[Taught], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Doubts:
-    """What looks wrong; of a case that was checked several times the most doubtful label.
-
-    By confident learning (Northcutt et al. 2021). The hold-out is looked at too: its labels can be
-    wrong like any other, and nothing is learned here. Raises NotEnoughLabels.
-    """
+    """Labels that look wrong by confident learning (Northcutt et al. 2021), held-out ones too."""
     looked_at = taught[-MOST_DOUBTED:]
     rows = [one.row for one in looked_at]
     require_cases(cases_by_label(rows), FEWEST_CASES)
@@ -316,10 +312,7 @@ def _balanced(said: Numbers, truth: Flags, weights: Numbers) -> Numbers:
 
 
 def _law(sizes: Sequence[int], values: Numbers) -> tuple[float, float, float] | None:
-    """The rising law y = a - b·n^-c (Figueroa et al. 2012) nearest to the values; None of too few.
-
-    Large draws vary less and count for more. For each exponent the rest is a straight line.
-    """
+    """The rising y = a - b·n^-c (Figueroa et al. 2012) nearest to the values; None of too few."""
     if len(sizes) < FEWEST_SIZES or np.isnan(values).any():
         return None
     weights = np.array(sizes, dtype=np.float64)

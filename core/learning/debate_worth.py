@@ -78,11 +78,7 @@ class Information:
 
 
 def information(rows: Sequence[Row]) -> list[Information]:
-    """Over all runs, then of each protocol with enough cases; `rows` come newest first.
-
-    The newest run of a case counts, by each protocol. Nothing where there are too few; protocols
-    stand apart where two or more have enough.
-    """
+    """Over all runs, then of each protocol if two or more have enough; the newest of a case."""
     debated = [row for row in rows if len(row.heard.opening) > 1]
     protocols = sorted({row.heard.protocol for row in debated})
     parts = [(name, [r for r in debated if r.heard.protocol == name]) for name in protocols]
@@ -269,11 +265,7 @@ def evidence_in(base: float, full: float) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """Agents over `n` decided cases; an agent that says unclear says nothing there.
-
-    `curve` is (k, mean error of majorities of k of them, cases that these were over on average).
-    `always` is the error of the better of the two words said always.
-    """
+    """Agents over `n` decided cases; `curve` is (k, error of majorities of k, mean cases)."""
 
     agents: tuple[Agent, ...]
     n: int

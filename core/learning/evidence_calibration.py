@@ -193,11 +193,7 @@ INPUTS = ("score", "values_different")
 
 @dataclass(frozen=True)
 class ScoredStatements:
-    """Statements with the model's log odds, a row each, and how much each counts.
-
-    `different`: where the evidence has another value in the statement's place. Related rows lie in
-    one of `folds`.
-    """
+    """Statements with the model's log odds; `different`: the evidence has another value."""
 
     scores: Numbers
     different: Flags

@@ -150,10 +150,7 @@ def cross_fitted(
 
 
 def fit_stack(scores: Numbers, is_wrong: Flags) -> Stack:
-    """The most likely weights, drawn a little towards nothing; `scores` are (n, k).
-
-    None is negative, so that no score is turned round (Breiman 1996); of one score this is Platt's.
-    """
+    """The likeliest weights of (n, k) scores, none below 0 (Breiman 1996), drawn towards 0."""
     from scipy.optimize import minimize
 
     centres, spreads = scores.mean(axis=0), scores.std(axis=0)
@@ -223,11 +220,7 @@ def encoded(rows: Sequence[Lesson | Row], encoder: Embedder) -> Numbered:
 
 
 def fit_head(data: Numbered, options: Options) -> Head:
-    """Logistic regression over the judge's p and the text's embedding; not calibrated.
-
-    A row with a p is also shown without it: a language model as judge gives none, and its texts
-    must be understood too.
-    """
+    """Logistic regression over p and embedding; each row also without p, as models give none."""
     from sklearn.linear_model import LogisticRegression
 
     with_p = [place for place, p in enumerate(data.judged) if p is not None]

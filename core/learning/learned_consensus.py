@@ -62,11 +62,7 @@ FEWEST_PER_LABEL_NEW = 5
 
 @dataclass(frozen=True)
 class Opinion:
-    """What the agents of a run come to by their weights.
-
-    `parts` are what each one's word adds to the log-odds of hallucinated, the weightiest first.
-    `unknown` agents spoke too, and have no weight.
-    """
+    """What a run's agents come to; `parts` are (agent, said, log-odds added), weightiest first."""
 
     p: float
     weighting: Weighting
@@ -231,11 +227,7 @@ def lacking(answers: Answers, fewest: int = FEWEST, of_label: int = FEWEST_PER_L
 
 
 def weights_of_answers(rows: Sequence[Row], *, with_policy: bool) -> dict[str, Any]:
-    """What is kept of the weightings of debaters' answers, as JSON can hold it.
-
-    `lacking` says why there are none. `weights` are those of the method that is used, `policy` the
-    policy's own where one was trained, used or not. Raises ConfigError.
-    """
+    """What is kept of the weightings of answers; `lacking` says why there are none."""
     answers = answers_of(rows)
     words = lacking(answers)
     if words:

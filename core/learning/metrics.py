@@ -203,11 +203,7 @@ def _known(measure: Measure, n: int) -> float | None:
 
 
 def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str, Any]:
-    """Counts and rates of p_hallucinated at one half; rates are None where undefined.
-
-    `always_hallucinated` is the accuracy of saying so every time; `ece_null` is what a perfectly
-    calibrated classifier with these p would show by chance alone.
-    """
+    """Counts and rates of p_hallucinated at one half, and by chance; None where undefined."""
     truth, p = _truth(labels), np.asarray(probabilities, np.float64)
     said, n = p >= 0.5, len(p)
     tp, fn = int((truth & said).sum()), int((truth & ~said).sum())
@@ -283,11 +279,7 @@ def fold_numbers(groups: Sequence[str]) -> Places:
 
 
 def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
-    """(n,) in which of `FOLDS` folds each case lies: whole groups, labels spread evenly.
-
-    The same for the same seed. Groups are dealt one after the other, the mostly hallucinated ones
-    first and larger ones before smaller ones.
-    """
+    """(n,) the fold of each case: whole groups, labels spread evenly; the same for a seed."""
     place = numbered(groups)
     many = int(place.max()) + 1 if len(place) else 0
     if many < FOLDS:

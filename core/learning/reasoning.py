@@ -104,11 +104,7 @@ Decided = tuple[Decision, tuple[str, ...], float | None]
 
 
 def rows_of(store: Store, project_id: str, known: Known, *, most: int = MOST_RUNS) -> list[Row]:
-    """The newest finished runs over cases that people decided, newest first, `most` at most.
-
-    Cases that they left unclear have no right answer. `known` keeps what was heard in each run
-    between calls: a run is only read again where it was scored again.
-    """
+    """The newest finished runs over decided cases, newest first; `known` keeps those heard."""
     made = {version.id: version.created_at for version in store.versions.all()}
     taught = store.versions.taught_at()
     decided: dict[str, Decided | None] = {}
@@ -284,11 +280,7 @@ COVERED_FROM = 0.5  # of a mark's characters
 
 @dataclass(frozen=True)
 class Reasons:
-    """A person's reason and a run's on one case, with the label that both came to.
-
-    `marks` are the words of sources that the person marked, `quoted` and `found` how many of them
-    the run's argument quotes, and its passages contain. `group` is that of equal cases.
-    """
+    """A person's reason and a run's; of `marks` words so many are `quoted`, or `found`."""
 
     run_id: str
     protocol: str

@@ -265,11 +265,7 @@ def records(table: Table) -> list[Record]:
 
 
 def by_kinds(table: Table, record: Record, dimension: str) -> list[KindRecord]:
-    """The agent's accuracy on each kind that it decided cases of, drawn to its own mean.
-
-    Categories of errors are known of hallucinated cases only: there accuracy is sensitivity, and
-    the mean that it is drawn to is that one.
-    """
+    """The agent's accuracy by kind, drawn to its own mean; of categories its sensitivity."""
     said = table.said[:, table.agents.index(record.agent)]
     told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for own, row in zip(said.tolist(), table.rows, strict=True):
@@ -324,11 +320,7 @@ def by_kind(counts: Mapping[str, tuple[int, int]], whole: Posterior) -> dict[str
 
 
 def firmness(counts: list[tuple[int, int]], mean: float) -> float:
-    """How many cases the prior around `mean` weighs as much as: the likeliest of `FIRMNESS`.
-
-    Empirical Bayes on the beta-binomial likelihood: three lucky cases do not make an expert. The
-    firmest where one kind or none has cases: nothing then tells kinds apart.
-    """
+    """How many cases the prior weighs as much as: the likeliest by the beta-binomial."""
     from scipy.special import betaln
 
     if len(counts) < 2:

@@ -210,11 +210,7 @@ def _was_active(store: Store, version: str) -> bool:
 
 
 def activate(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
-    """Make a version the active one, or roll back to an earlier one. Raises ConfigError.
-
-    Balanced accuracy on the same held-out cases decides, with no tolerance. Where another version
-    has become active since it was measured, it is measured anew against that one.
-    """
+    """Make a version active; one that does worse on the held-out cases takes a reason."""
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")
     store.projects.require_for_all(by, "lead", "activate a version")

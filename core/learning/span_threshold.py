@@ -27,11 +27,7 @@ VOTE = 0.5  # a vote of yes, where no threshold was learned
 
 @dataclass(frozen=True)
 class ScoredCase:
-    """A case in pieces of (p, characters, those of them that people marked), none overlapping.
-
-    What is marked at any threshold has p = 1; `gold` are all characters that people marked,
-    `length` those of the whole response.
-    """
+    """A case in pieces of (p, characters, those people marked); `gold` are all they marked."""
 
     id: str
     group: str

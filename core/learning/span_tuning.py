@@ -272,11 +272,7 @@ def _has_room(one: Candidate, found: Sequence[Candidate]) -> bool:
 def body_of(
     examples: Sequence[Candidate], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What is kept: the examples in their order, and what people decided about those before.
-
-    Pinned ones stay, whatever became of their case. Removed ones are kept among them, so that they
-    can be allowed again; no model is shown them.
-    """
+    """The examples and what people decided; removed ones are kept, pinned ones always stay."""
     pinned, removed = decided(before)
     kept = [one.body for one in examples]
     known = {one["id"] for one in kept}
@@ -466,11 +462,7 @@ class MarkedByPanel:
 
 @dataclass(frozen=True)
 class BestMember:
-    """What a language's cases say; `gain` is that of choosing in folds, over the vote.
-
-    `member` is the best of all cases, `members` each one's IoU, `vote` that of the vote of all.
-    Clearly better is one that gains on the fifth fold with a 95 % interval above 0 (MSA table 5).
-    """
+    """A language's best member; `gain` is that of choosing in folds over the vote (MSA table 5)."""
 
     language: str
     n: int

@@ -67,11 +67,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Standing:
-    """What became of past verdicts at the level of one; `looked_at` of them were answered at all.
-
-    `share` is None where those are too few. `label` is "" where both labels had to be taken
-    together; `is_random`: only those were taken that were answered whatever the machine said.
-    """
+    """What became of verdicts at one's level; `label` None: both labels were taken together."""
 
     low: float
     high: float
@@ -273,11 +269,7 @@ def area(verdicts: Sequence[Answered]) -> float:
 def fit(
     store: Store, project: Project, by: str, now: float, known: Record | None = None
 ) -> Policy | None:
-    """Fit the project's limits anew and take them into use; None where it wants no rate.
-
-    Call it outside of a transaction: counting takes seconds where very much was said. `known` is
-    the project's record, if it is at hand.
-    """
+    """Fit a project's limits anew, outside of a transaction; None where it wants no rate."""
     if project.error_rate is None:
         with store.writing():
             # not `in_use`: one that was tampered with cannot be read, and must go as well
@@ -297,12 +289,7 @@ def fit(
 
 
 def fit_all(store: Store, by: str, now: float) -> None:
-    """Fit the limits of every project that wants a rate: for when another version is active.
-
-    Its own held-out verdicts tell what it is worth, once it is the active one. What goes before is
-    done already: a project whose limits cannot be fitted keeps none for the version, so that its
-    verdicts are for people, and is fitted again on Confidence.
-    """
+    """Fit the limits of every project that wants a rate; one that fails has none till refitted."""
     for project in store.projects.all():
         if project.error_rate is not None:
             try:

@@ -190,11 +190,7 @@ def seed_claims() -> list[LabelledClaim]:
 
 
 def seed_rows(encoder: Embedder, done: Callable[[int, int], None]) -> list[Lesson]:
-    """The judge's text and p, with the label, of the seed cases on which it reached a verdict.
-
-    They keep a head that learned a few odd corrections from forgetting a plain verdict (setfit
-    #430). `done` is told how many cases of how many were checked.
-    """
+    """The judge's texts of the seed cases: plain verdicts are not forgotten (setfit #430)."""
     claims, found = seed_claims(), []
     for number, item in enumerate(judged(claims, encoder), start=1):
         done(number, len(claims))
