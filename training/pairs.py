@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import sentencex
 
 from core.evaluation.datasets import load, rule_of
-from core.evaluation.files import GoldRow, Part, normalised, part_of
+from core.evaluation.files import Part, normalised, part_of
 
 Allowed = tuple[int, int, int]
 SUPPORTED: Allowed = (1, 0, 0)
@@ -132,17 +132,14 @@ def shared_pairs(folder: Path, parts: Iterable[Part]) -> Iterator[Pair]:
     """Every labelled row of the shared training sets whose group lies in one of the parts."""
     wanted = frozenset(parts)
     for source in SHARED:
+        labels = {"supported": SUPPORTED, "hallucinated": source.hallucinated}
         for row in load(source.name, folder, task=source.task):
-            if part_of(row.group) in wanted and row.documents and row.label is not None:
-                yield _pair_of(row, source)
-
-
-def _pair_of(row: GoldRow, source: SharedSet) -> Pair:
-    labels = {"supported": SUPPORTED, "hallucinated": source.hallucinated}
-    claim = claim_with_question(row.question, row.response)
-    evidence = fitting_evidence(" ".join(" ".join(row.documents).split()), claim, row.language)
-    told = (labels.get(row.label or "", source.unclear), source.name, row.group, row.language)
-    return Pair(evidence, claim, *told, source.times, " ".join(row.question.split()))
+            if part_of(row.group) not in wanted or not row.documents or row.label is None:
+                continue
+            claim, whole = claim_with_question(row.question, row.response), " ".join(row.documents)
+            evidence = fitting_evidence(" ".join(whole.split()), claim, row.language)
+            told = (labels.get(row.label, source.unclear), source.name, row.group, row.language)
+            yield Pair(evidence, claim, *told, source.times, " ".join(row.question.split()))
 
 
 def collected_pairs(
@@ -168,15 +165,17 @@ def collected_pairs(
 
 
 def provenance_of(
-    folder: Path, name: str, task: str | None = None,
-    is_used: Callable[[Path], bool] = lambda _: True,
-) -> dict[str, Any]:  # fmt: skip
-    """Licence and checksums of a shared set, for a card."""
+    folder: Path, name: str, task: str | None = None, used: str = ""
+) -> dict[str, Any]:
+    """Licence of a shared set, and checksums of files that the expression `used` finds."""
     rule = rule_of(name, task)
+    files = {
+        path.relative_to(folder).as_posix(): path for path in sorted((folder / name).rglob("*"))
+    }
     digests = {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((folder / name).rglob("*"))
-        if path.is_file() and is_used(path)
+        place: hashlib.sha256(path.read_bytes()).hexdigest()
+        for place, path in files.items()
+        if path.is_file() and re.search(used, place)
     }
     return {"licence": rule.licence, "permits": rule.permits, "files": digests}
 

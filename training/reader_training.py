@@ -292,7 +292,9 @@ def train(
         if share >= 1:
             break
         for group in optimizer.param_groups:
-            group["lr"] = recipe.rate * _schedule(share, recipe.warm_up)
+            rest = math.pi * max(0.0, share - recipe.warm_up) / (1 - recipe.warm_up)
+            falling = 0.01 + 0.99 * 0.5 * (1 + math.cos(rest))  # linear up, cosine to a hundredth
+            group["lr"] = recipe.rate * min(share / recipe.warm_up, falling)
         ids, mask, sides, allowed, wrong = (
             torch.from_numpy(part).to(device, non_blocking=True)
             for part in (batch.ids, batch.mask, batch.sides, batch.allowed, batch.wrong)
@@ -322,12 +324,6 @@ def train(
         for own, mean in zip(free, averaged, strict=True):
             own.copy_(mean)
     _say(f"{done} views in {time.monotonic() - began:.0f} s, loss {lost:.3f}")
-
-
-def _schedule(share: float, warm_up: float) -> float:
-    if share < warm_up:
-        return share / warm_up
-    return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * (share - warm_up) / (1 - warm_up)))
 
 
 def probabilities(

@@ -195,6 +195,10 @@ def all_marked(rows: Sequence[MarkedRow]) -> dict[str, Any]:
 
 SETS = (("mushroom", None), ("entailment_wice", "tokens"))
 CHOSEN_ON = "mushroom"
+USED = {  # files of each set
+    "mushroom": r"/(val|test_labeled|context_val|context_tst)/[^/]*\.jsonl[^/]*$",
+    "entailment_wice": r"non_supported[^/]*$",
+}
 FEATURES_KEPT = 64
 SEED = 0
 PARAMETERS: Mapping[str, Any] = {
@@ -313,7 +317,7 @@ def train(data: Path, out: Path) -> dict[str, Any]:
         "parameters": {**PARAMETERS, "seed": SEED},
         "trained_on": [
             {"name": name, "task": task or "", "rows": len(gold[name])}
-            | provenance_of(data, name, task, _is_mushroom if task is None else _is_wice)
+            | provenance_of(data, name, task, USED[name])
             for name, task in SETS
         ],
         "measured": learnt.figures(),
@@ -322,15 +326,6 @@ def train(data: Path, out: Path) -> dict[str, Any]:
     text = json.dumps(card, indent=1, ensure_ascii=False)
     (out / "card.json").write_text(text + "\n", encoding="utf-8")
     return card
-
-
-def _is_mushroom(path: Path) -> bool:
-    folders = ("val", "test_labeled", "context_val", "context_tst")
-    return path.parent.name in folders and ".jsonl" in path.name
-
-
-def _is_wice(path: Path) -> bool:
-    return "non_supported" in path.name
 
 
 NOTES = (

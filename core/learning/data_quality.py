@@ -265,22 +265,18 @@ def _said(inputs: Numbers, truth: Flags, names: Names, sizes: Sequence[int]) -> 
     for draw in range(DRAWS):
         random = np.random.default_rng([SEED, draw])
         for known, asked in grouped_folds(truth, list(names), SEED + draw, FOLDS):
-            order = _order(names[known], truth[known], random)
+            # an order in which both labels come as evenly as their shares allow
+            parts = []
+            for label in (True, False):
+                own_names = random.permutation(np.unique(names[known][truth[known] == label]))
+                parts += [((n + 0.5) / len(own_names), str(own)) for n, own in enumerate(own_names)]
+            order = list(dict.fromkeys(name for _, name in sorted(parts)))
             for place, size in enumerate(sizes):
                 taken = known[np.isin(names[known], order[:size])]
                 own = truth[taken]
                 if own.any() and not own.all():
                     said[place, draw, asked] = probabilities(inputs[taken], own, inputs[asked])
     return said
-
-
-def _order(names: Names, truth: Flags, random: np.random.Generator) -> list[str]:
-    """Cases in an order in which both labels come as evenly as their shares allow."""
-    parts = []
-    for label in (True, False):
-        own = random.permutation(np.unique(names[truth == label]))
-        parts += [((place + 0.5) / len(own), str(name)) for place, name in enumerate(own)]
-    return list(dict.fromkeys(name for _, name in sorted(parts)))
 
 
 def _curve(sizes: list[int], said: Numbers, truth: Flags, names: Names, cases: int) -> Curve:

@@ -215,17 +215,14 @@ def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[Step, ...]:
 
 
 def _cost(part: str, rows: Sequence[Row]) -> Cost:
-    used = [own for row in rows for role, own in row.heard.used.items() if part == _part_of(role)]
-    n, nano = len(rows), [own.nano for own in used]
-    known = [own for own in nano if own is not None]
-    dollars = None if len(known) < len(nano) else sum(known) / NANO / n
+    used = []
+    for role, own in (item for row in rows for item in row.heard.used.items()):
+        whose = "debaters" if role.startswith("debater ") else role
+        if part == (whose if whose in PARTS else "others"):
+            used.append(own)
+    n, known = len(rows), [own.nano for own in used if own.nano is not None]
+    dollars = None if len(known) < len(used) else sum(known) / NANO / n
     return Cost(part, sum(own.calls for own in used) / n, sum(o.tokens for o in used) / n, dollars)
-
-
-def _part_of(role: str) -> str:
-    if role.startswith("debater "):
-        return "debaters"
-    return role if role == "judge" else "others"
 
 
 def separation(risk: float) -> float:

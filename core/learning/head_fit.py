@@ -375,7 +375,10 @@ def fit_words(found: CountedWords, cases: Places, is_wrong: Flags) -> WordModel:
         np.flatnonzero(np.asarray((view[cases] > 0).sum(axis=0)).ravel() >= FEWEST_CASES)
         for view in found.views
     )
-    idf = tuple(_idf(view[cases][:, own]) for view, own in zip(found.views, columns, strict=True))
+    idf = tuple(
+        np.log((1.0 + len(cases)) / (1.0 + view[cases][:, own].getnnz(axis=0))) + 1.0
+        for view, own in zip(found.views, columns, strict=True)
+    )
     seen = sorted({found.kinds[case] for case in cases})
     kinds = tuple(seen) if len(seen) > 1 else ()  # one kind is all cases
     rows = _weighed(found, cases, columns, idf)
@@ -405,12 +408,6 @@ def _counts(cases: Sequence[Sequence[str]]) -> tuple[Any, tuple[str, ...]]:
     columns, values = ([n for case in own for n in part(case)] for part in (dict.keys, dict.values))
     shape = (len(cases), len(places))
     return csr_matrix((values, columns, starts), shape=shape, dtype=np.float64), tuple(places)
-
-
-def _idf(counts: Any) -> Numbers:
-    cases = counts.shape[0]
-    seen = np.asarray((counts > 0).sum(axis=0)).ravel()
-    return np.asarray(np.log((1.0 + cases) / (1.0 + seen)) + 1.0)
 
 
 def _weighed(

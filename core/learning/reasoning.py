@@ -118,7 +118,12 @@ def rows_of(store: Store, project_id: str, known: Known, *, most: int = MOST_RUN
         heard = known.get(run.id)
         if heard is None or heard.run != run:
             heard = known[run.id] = _heard(store, run)
-        found.append(Row(without_own_teaching(heard, taught, made), *own))
+        since, at = taught.get(run.group), made.get(heard.version)
+        if at is not None and since is not None and since <= at:
+            # a classifier that has learned from a case, or one that says the same, is no witness
+            others = {a: said for a, said in heard.last.items() if a.part != CLASSIFIER}
+            heard = replace(heard, last=others)
+        found.append(Row(heard, *own))
         if len(found) == most:
             break
     return found
@@ -131,15 +136,6 @@ def _decided(store: Store, run: RunDone) -> Decided | None:
     is_wrong = decision.label == "hallucinated"
     categories = categories_of(store, decision) if is_wrong else ()
     return decision, categories, graded_by(store, decision)
-
-
-def without_own_teaching(heard: Heard, taught: dict[str, float], made: dict[str, float]) -> Heard:
-    """A classifier `made` after its case was `taught` is no witness on it."""
-    at, since = made.get(heard.version), taught.get(heard.run.group)
-    if at is None or since is None or since > at:
-        return heard
-    others = {agent: said for agent, said in heard.last.items() if agent.part != CLASSIFIER}
-    return replace(heard, last=others)
 
 
 def _heard(store: Store, run: RunDone) -> Heard:
@@ -318,6 +314,7 @@ def _reasons(store: Store, row: Row) -> Reasons | None:
         if quote.status != "not_found" and quote.start is not None and quote.end is not None
     ]
     passages = [(p.source_id, p.start, p.end) for p in progress.evidence.values()]
+    prose = progress.judgement.prose if progress.judgement else ""
     return Reasons(
         run_id=row.heard.run.id,
         protocol=row.heard.protocol,
@@ -326,7 +323,8 @@ def _reasons(store: Store, row: Row) -> Reasons | None:
         claim=case.response if case else "",
         label=progress.verdict.label,
         reason=reason,
-        rationale=rationale_of(progress),
+        # the judge's words for people, else the verdict's
+        rationale=(prose or progress.verdict.rationale).strip(),
         marks=len(marks),
         quoted=sum(is_covered(mark, quotes) for mark in marks),
         found=sum(is_covered(mark, passages) for mark in marks),
@@ -340,13 +338,6 @@ def _said(store: Store, decision: Decision) -> tuple[str, tuple[EvidenceMark, ..
         return next((gold.reason.strip() for gold in golds), ""), ()
     correction = store.corrections.get(decision.id)
     return (correction.reason.strip(), correction.evidence) if correction else ("", ())
-
-
-def rationale_of(progress: Progress) -> str:
-    """What a run tells people of why: the judge's words for them, else the verdict's."""
-    judgement, verdict = progress.judgement, progress.verdict
-    prose = judgement.prose if judgement else ""
-    return (prose or (verdict.rationale if verdict else "")).strip()
 
 
 def arguing_for(progress: Progress) -> list[Quote]:
