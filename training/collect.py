@@ -1,9 +1,7 @@
 """Collects further public sets: `python -m training.collect --mirror FOLDER --out MORE`.
 
-The mirror holds git repositories as `OWNER+NAME/repo`. Each set becomes gzipped JSON lines of one
-shape: pairs with labels in `data/`, paragraphs with questions in `qa/`, and where they came from,
-with licences and checksums, in `sources.d/`. `training.reader_pairs` and
-`training.train_evidence_model` read that folder.
+The mirror holds git repositories as `OWNER+NAME/repo`. Written are gzipped JSON lines of one shape:
+pairs in `data/`, paragraphs with questions in `qa/`, origins and licences in `sources.d/`.
 """
 
 from __future__ import annotations
@@ -86,24 +84,23 @@ def tabfact(texts: Texts) -> Iterator[Row]:
             head, *rows = [line.split("#") for line in table.strip().split("\n")]
             if len(rows) > ROWS_OF_A_TABLE:
                 continue
-            lines = [
-                f"{own[0]}, "
-                + "; ".join(f"{h}: {v}" for h, v in zip(head[1:], own[1:], strict=False))
-                for own in rows
-            ]
-            evidence = f"{caption}. " + " ".join(f"{line}." for line in lines)
+            evidence = f"{caption}. " + " ".join(f"{line}." for line in table_lines(head, rows))
             for claim, label in zip(claims, labels, strict=True):
                 yield row("supported" if label else "contradicted", evidence, claim, name)
+
+
+def table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Each row by its first cell, the others with their headers."""
+    return [
+        f"{own[0]}, " + "; ".join(f"{h}: {v}" for h, v in zip(head[1:], own[1:], strict=False))
+        for own in rows
+    ]
 
 
 def scitab(texts: Texts) -> Iterator[Row]:
     """Claims over tables of papers."""
     for one in json.loads(next(iter(texts.values()))):
-        head = one["table_column_names"]
-        lines = [
-            f"{own[0]}, " + "; ".join(f"{h}: {v}" for h, v in zip(head[1:], own[1:], strict=False))
-            for own in one["table_content_values"]
-        ]
+        lines = table_lines(one["table_column_names"], one["table_content_values"])
         label = {"supports": "supported", "refutes": "contradicted"}.get(one["label"], "neutral")
         evidence = re.sub(r"\[\w+\] ?", "", f"{one['table_caption']} {'. '.join(lines)}.")
         yield row(label, evidence, one["claim"], one["paper_id"])
@@ -279,9 +276,9 @@ SOURCES = (
 )  # fmt: skip
 
 
-def _git(repository: Path, *words: str) -> bytes:
+def _git(repository: Path, *words: str, asked: bytes = b"") -> bytes:
     command = ["git", "--git-dir", str(repository), *words]
-    return subprocess.run(command, check=True, capture_output=True).stdout
+    return subprocess.run(command, input=asked, check=True, capture_output=True).stdout
 
 
 def files_of(source: Source, mirror: Path) -> tuple[str, Texts]:
@@ -294,8 +291,7 @@ def files_of(source: Source, mirror: Path) -> tuple[str, Texts]:
     told = [line.split("\t", 1) for line in listing]
     paths = [p for head, p in told if re.fullmatch(source.paths, p) and head.split()[-1].isdigit()]
     asked = "".join(f"HEAD:{path}\n" for path in paths).encode()
-    command = ["git", "--git-dir", str(repository), "cat-file", "--batch"]
-    out = subprocess.run(command, input=asked, check=True, capture_output=True).stdout
+    out = _git(repository, "cat-file", "--batch", asked=asked)
     texts, at = {}, 0
     for path in paths:
         head, at = out[at : out.index(b"\n", at)], out.index(b"\n", at) + 1
@@ -312,8 +308,7 @@ def digests(texts: Texts) -> dict[str, str]:
         folders[str(Path(path).parent)].append(path)
     found = {}
     for folder, paths in folders.items():
-        groups = [[path] for path in paths] if len(paths) < MANY else [paths]
-        for own in groups:
+        for own in [[path] for path in paths] if len(paths) < MANY else [paths]:
             whole = "".join(texts[path] for path in own).encode()
             name = own[0] if len(own) == 1 else f"{folder}/*"
             found[name] = hashlib.sha256(whole).hexdigest()

@@ -1,8 +1,7 @@
 """Pairs constructed from public sentences: one thing changed, and the changed words marked.
 
-What people labelled teaches little about a single wrong digit, a swapped unit or a passage that is
-on the topic and still says nothing; a checker meets these all day. Every change is made from a
-claim that is known to be supported, so each wrong pair has its right twin.
+What people labelled teaches little about a single wrong digit or a swapped unit. Every change is
+made from a claim that is known to be supported, so each wrong pair has its right twin.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import regex
@@ -90,7 +89,8 @@ def replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         rows.append(tuple(str(name) for name in names.values()))
     for group in UNIT_GROUPS:
         for amount in (1, 2, 5):  # the forms of the plural
-            units = [_unit_word(unit, amount, locale) for unit in group]
+            told = (format_unit(amount, unit, "long", locale=locale) for unit in group)
+            units = (regex.sub(r"\p{Nd}+", "", words).strip() for words in told)
             rows.append(tuple(dict.fromkeys(unit for unit in units if len(unit) > 1)))
     return tuple(
         (word, tuple(other for other in row if other != word and word not in other))
@@ -98,11 +98,6 @@ def replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         for word in row
         if len(row) > 1
     )
-
-
-def _unit_word(unit: str, amount: int, locale: Locale) -> str:
-    """The unit's name as it stands behind that amount."""
-    return regex.sub(r"\p{Nd}+", "", format_unit(amount, unit, "long", locale=locale)).strip()
 
 
 def places_of(word: str, text: str, language: str) -> list[tuple[int, int]]:
@@ -116,22 +111,17 @@ class PairMaker:
     """Makes pairs; deterministic for one seed and the same pairs and readings."""
 
     def __init__(
-        self,
-        pairs: Sequence[Pair],
-        readings: Sequence[Reading],
-        seed: int,
-        *,
-        twins: float = 0.0,
+        self, pairs: Sequence[Pair], readings: Sequence[Reading], seed: int, *, twins: float = 0.0
     ) -> None:
         """`twins`: how often the true pair is made in the place of the changed one."""
         self._random = random.Random(seed)
-        self._twins = twins
-        self._readings = readings
+        self._twins, self._readings = twins, readings
         by_language: dict[str, list[Pair]] = defaultdict(list)
         for pair in pairs:
             by_language[pair.language].append(pair)
-        for reading in readings:
-            by_language[reading.language].append(_as_pair(reading))
+        for r in readings:
+            own = Pair(r.context, "", NEUTRAL, r.name, r.group, r.language)
+            by_language[r.language].append(own)
         self._by_language = {k: v for k, v in by_language.items() if len(v) >= 50}
         self._languages = list(self._by_language)
         # English has most of the pairs and most of the use; the others share two fifths
@@ -148,28 +138,27 @@ class PairMaker:
                        for n in NAME.findall(p.evidence)]
             for language, own in self._by_language.items()
         }  # fmt: skip
+        changes = {
+            "number": (3.0, self.other_number), "unit or month": (1.5, self.other_word),
+            "name": (2.5, self.other_name), "opposite": (2.0, self.opposite),
+            "denial": (1.0, self.denied), "roles": (1.0, self.roles_swapped),
+        }  # fmt: skip
         self._ways: dict[str, tuple[float, Callable[[], Pair | None]]] = {
-            "number": (3.0, lambda: self.changed(self.other_number)),
-            "unit or month": (1.5, lambda: self.changed(self.other_word)),
-            "name": (2.5, lambda: self.changed(self.other_name)),
-            "opposite": (2.0, lambda: self.changed(self.opposite)),
-            "denial": (1.0, lambda: self.changed(self.denied)),
-            "roles": (1.0, lambda: self.changed(self.roles_swapped)),
+            **{name: (w, partial(self.changed, change)) for name, (w, change) in changes.items()},
             "half-true": (2.0, self.half_true),
             "copied": (2.5, self.copied),
             "among others": (2.0, self.among_others),
             "beside the point": (3.0, self.beside_the_point),
             "answer": (4.0 if readings else 0.0, self.answered),
-            "table": (1.5, lambda: self.of_table()),
+            "table": (1.5, self.of_table),
             "across languages": (1.5 if self._parallel else 0.0, self.across_languages),
         }
 
     def make(self, count: int) -> Iterator[Pair]:
         """That many pairs, each way in its share."""
-        names = list(self._ways)
-        weights = [self._ways[name][0] for name in names]
+        weights = [weight for weight, _ in self._ways.values()]
         while count > 0:
-            name = self._random.choices(names, weights)[0]
+            name = self._random.choices(list(self._ways), weights)[0]
             way = self._ways[name][1]
             found = next((p for p in (way() for _ in range(TRIES)) if p is not None), None)
             if found is not None and len(found.claim) >= 4:
@@ -185,11 +174,10 @@ class PairMaker:
         pair = self._any()
         if pair.allowed == SUPPORTED and pair.claim and self._random.random() < 0.6:
             return replace(pair, wrong=())
-        choices = sentences_of(pair.evidence[:MOST_CHARACTERS], pair.language)
+        choices = _opening(pair)
         if not choices:
             return None
-        claim = self._random.choice(choices)
-        return replace(pair, claim=claim, allowed=SUPPORTED, wrong=())
+        return replace(pair, claim=self._random.choice(choices), allowed=SUPPORTED, wrong=())
 
     def changed(self, change: Callable[[Pair], Pair | None]) -> Pair | None:
         """A true pair with one thing changed; now and then with a second true sentence beside."""
@@ -199,17 +187,11 @@ class PairMaker:
             return None
         if self._random.random() < self._twins:
             made = base
-        if self._random.random() < 0.25:
-            return self._beside(made)
-        return made
+        return self._beside(made) if self._random.random() < 0.25 else made
 
     def _beside(self, pair: Pair) -> Pair:
         """The claim with a true sentence of the same evidence before or after it."""
-        choices = [
-            s
-            for s in sentences_of(pair.evidence[:MOST_CHARACTERS], pair.language)
-            if s not in pair.claim
-        ]
+        choices = [s for s in _opening(pair) if s not in pair.claim]
         if not choices or len(pair.claim) > 250:
             return pair
         return self._joined(pair, self._random.choice(choices), ())
@@ -286,18 +268,17 @@ class PairMaker:
 
     def opposite(self, base: Pair) -> Pair | None:
         """A word that also stands in the evidence becomes its opposite."""
-        return self._table(base, "opposites", both_ways=True)
+        return self._table(base, "opposites")
 
     def denied(self, base: Pair) -> Pair | None:
         """What is said is denied, or what is denied is said."""
-        return self._table(base, "denials", both_ways=True)
+        return self._table(base, "denials")
 
-    def _table(self, base: Pair, table: str, *, both_ways: bool) -> Pair | None:
-        rows = OPPOSITES.get(base.language, {}).get(table, [])
+    def _table(self, base: Pair, table: str) -> Pair | None:
         found = []
-        for row in rows:
+        for row in OPPOSITES.get(base.language, {}).get(table, []):
             one, other = row.split("|")
-            for old, new in ((one, other), (other, one)) if both_ways else ((one, other),):
+            for old, new in ((one, other), (other, one)):
                 if old in base.claim and (table == "denials" or old in base.evidence):
                     found += [(p, new) for p in places_of(old, base.claim, base.language)]
         # of "is not" and "is" at one place the longer is meant
@@ -327,28 +308,26 @@ class PairMaker:
         marks = ((one.start(), len(head)), (second, second + len(one.group())))
         return replace(base, claim=claim, allowed=NOT_SUPPORTED, wrong=marks)
 
-    def half_true(self, *_: object) -> Pair | None:
+    def half_true(self) -> Pair | None:
         """A true sentence with one that is true, changed, or from another text of the topic."""
         base = self._true()
         if base is None or len(base.claim) > 250:
             return None
-        kind = self._random.random()
-        if kind < 0.35:
+        if self._random.random() < 0.35:
             return self._beside(base)
         other = self._near.other(base)
-        choices = sentences_of(other.evidence[:MOST_CHARACTERS], other.language) if other else []
+        choices = _opening(other) if other else ()
         if not choices:
             return None
         text = self._random.choice(choices)
         if len(text) > 250 or text in base.evidence:
             return None
-        made = self._joined(replace(base, allowed=NEUTRAL), text, ((0, len(text)),))
-        return replace(made, allowed=NOT_SUPPORTED)
+        return self._joined(replace(base, allowed=NOT_SUPPORTED), text, ((0, len(text)),))
 
     def copied(self) -> Pair | None:
         """A sentence or clause of the evidence; or one that was taken out of it."""
         pair = self._any()
-        choices = sentences_of(pair.evidence[:MOST_CHARACTERS], pair.language)
+        choices = _opening(pair)
         if len(choices) < 2:
             return None
         text = self._random.choice(choices)
@@ -370,7 +349,7 @@ class PairMaker:
         for _ in range(self._random.randint(1, 4)):
             other = self._near.other(pair) or self._random.choice(self._by_language[pair.language])
             if other.group != pair.group:
-                parts += sentences_of(other.evidence[:MOST_CHARACTERS], other.language)[:2]
+                parts += _opening(other)[:2]
         if pair.allowed != SUPPORTED and not parts:
             return None
         parts.insert(self._random.randint(0, len(parts)), pair.evidence)
@@ -380,57 +359,51 @@ class PairMaker:
     def beside_the_point(self) -> Pair | None:
         """A claim, right or wrong, over another text that shares its rare words."""
         pair = self._any()
-        claim = pair.claim or self._random.choice(
-            sentences_of(pair.evidence, pair.language) or [""]
-        )
+        parts = sentences_of(pair.evidence, pair.language) if not pair.claim else ()
+        claim = pair.claim or self._random.choice(parts or [""])
         other = self._near.other(replace(pair, claim=claim))
         if other is None or not claim or other.group == pair.group:
             return None
-        return replace(
-            pair, claim=claim, evidence=other.evidence, allowed=NEUTRAL, wrong=((0, len(claim)),)
-        )
+        marks, evidence = ((0, len(claim)),), other.evidence
+        return replace(pair, claim=claim, evidence=evidence, allowed=NEUTRAL, wrong=marks)
 
     def answered(self) -> Pair | None:
         """A question with its answer, or with another answer of its kind from the same text."""
         reading = self._random.choice(self._readings)
         question, answers = self._random.choice(reading.questions)
         right = self._random.choice(answers)
+        evidence = reading.context
+        if self._random.random() < 0.5:
+            evidence = _around(reading.context, right, reading.language, self._random)
         base = Pair(
-            reading.context, "", SUPPORTED, reading.name, reading.group, reading.language,
+            evidence, "", SUPPORTED, reading.name, reading.group, reading.language,
             question=" ".join(question.split()),
         )  # fmt: skip
-        if self._random.random() < 0.5:
-            base = replace(
-                base, evidence=_around(reading.context, right, reading.language, self._random)
-            )
         if self._random.random() < 0.45:
             return replace(base, claim=claim_with_question(question, right), wrong=())
         wrong = self._wrong_answer(reading, right, answers)
         if wrong is None:
             return None
         claim = claim_with_question(question, wrong)
-        marks = ((len(claim) - len(wrong), len(claim)),)
-        if base.evidence == reading.context and self._random.random() < 0.2:
+        base = replace(base, claim=claim, wrong=((len(claim) - len(wrong), len(claim)),))
+        if evidence == reading.context and self._random.random() < 0.2:
             other = self._random.choice(self._readings)
             if other.language == reading.language and other.group != reading.group:
-                return replace(base, evidence=other.context, claim=claim, allowed=NEUTRAL,
-                               wrong=marks)  # fmt: skip
-        return replace(base, claim=claim, allowed=NOT_SUPPORTED, wrong=marks)
+                return replace(base, evidence=other.context, allowed=NEUTRAL)
+        return replace(base, allowed=NOT_SUPPORTED)
 
     def _wrong_answer(self, reading: Reading, right: str, answers: Sequence[str]) -> str | None:
         """Another answer, number or name of the same text that looks like the right one."""
         others = [a for _, given in reading.questions for a in given]
         others += [m.group() for m in NAME.finditer(reading.context)]
         pattern = NUMBER_UNSPACED if reading.language in UNSPACED else NUMBER
-        if any(char.isdigit() for char in right):
-            others = [o for o in others if any(char.isdigit() for char in o)]
-            match = pattern.search(right)
+        has_digit = any(char.isdigit() for char in right)
+        others = [o for o in others if any(char.isdigit() for char in o) == has_digit]
+        match = pattern.search(right) if has_digit else None
+        if match:
             inside = [m.group() for m in pattern.finditer(reading.context)]
-            new = self._number(match.group(), inside) if match else None
-            if match and new:
+            if new := self._number(match.group(), inside):
                 others += [right[: match.start()] + new + right[match.end() :]] * 2
-        else:
-            others = [o for o in others if not any(char.isdigit() for char in o)]
         known = [answer.casefold() for answer in answers]
         fitting = [
             o for o in others
@@ -442,10 +415,8 @@ class PairMaker:
     def across_languages(self) -> Pair | None:
         """Evidence in one language and the claim in another."""
         one, other = self._random.sample(self._random.choice(self._parallel), 2)
-        if self._random.random() < 0.5:  # most often one side is English
-            english = [p for p in (one, other) if p.language == "en"]
-            if not english:
-                return None
+        if self._random.random() < 0.5 and "en" not in (one.language, other.language):
+            return None  # most often one side is English
         wrong = () if other.allowed == SUPPORTED else None
         return replace(other, evidence=one.evidence, wrong=wrong)
 
@@ -483,16 +454,12 @@ class PairMaker:
                 return None
         claim = chance.choice(words[wrong if is_wrong else right])
         text = " ".join(claim.format(**values).split()).replace(" .", ".").replace(" 。", "。")
-        marks = _marks_of_value(text, values, kind) if is_wrong else ()
-        return Pair(
-            " ".join(f"{line}." for line in lines),
-            text,
-            CONTRADICTED if is_wrong else SUPPORTED,
-            "constructed",
-            f"table {text}",
-            language,
-            wrong=marks,
-        )
+        evidence = " ".join(f"{line}." for line in lines)
+        base = Pair(evidence, text, SUPPORTED, "constructed", f"table {text}", language, wrong=())
+        at = text.find(values["v"]) if kind == "value" else -1
+        # None where the direction is what is wrong
+        marks = ((at, at + len(values["v"])),) if at >= 0 else None
+        return replace(base, allowed=CONTRADICTED, wrong=marks) if is_wrong else base
 
 
 class _Near:
@@ -519,8 +486,9 @@ class _Near:
         return self._random.choice(pool) if pool else None
 
 
-def _as_pair(reading: Reading) -> Pair:
-    return Pair(reading.context, "", NEUTRAL, reading.name, reading.group, reading.language)
+def _opening(pair: Pair) -> tuple[str, ...]:
+    """The sentences of the evidence's beginning."""
+    return sentences_of(pair.evidence[:MOST_CHARACTERS], pair.language)
 
 
 def _within(place: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -530,7 +498,6 @@ def _within(place: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _around(context: str, answer: str, language: str, chance: random.Random) -> str:
-    """Some sentences of the context around the answer."""
     parts = sentences_of(context, language)
     at = next((i for i, part in enumerate(parts) if answer in part), None)
     if at is None:
@@ -543,14 +510,6 @@ def _figure(chance: random.Random, size: int) -> str:
     if size <= 100 or chance.random() < 0.3:
         return f"{value:.1f}"
     return f"{round(value):,}" if chance.random() < 0.6 else str(round(value))
-
-
-def _marks_of_value(
-    text: str, values: dict[str, str], kind: str
-) -> tuple[tuple[int, int], ...] | None:
-    """The wrong value's place; None where the direction is what is wrong."""
-    at = text.find(values["v"]) if kind == "value" else -1
-    return ((at, at + len(values["v"])),) if at >= 0 else None
 
 
 def _number_of(figure: str) -> float:

@@ -72,7 +72,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _layers(model: Any) -> Any:
-    """The model from word vectors on, one sequence at a time."""
     import torch
 
     class Layers(torch.nn.Module):
@@ -91,10 +90,7 @@ def _layers(model: Any) -> Any:
 
 
 def temperature_of(reader: Reader, pairs: Sequence[Pair]) -> float:
-    """What the logits are divided by so that the allowed classes are least surprising.
-
-    The reader must not divide them by anything itself.
-    """
+    """What the logits, so far undivided, are divided by: then the allowed surprise least."""
     readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
     shares = np.array([(r.supported, r.contradicted, r.neutral) for r in readings])
     logs = np.log(np.clip(shares, 1e-9, 1.0))
@@ -123,14 +119,9 @@ def trained_on(shared: Path, collected: Path | None) -> list[dict[str, Any]]:
     for path in sorted(collected.glob("sources.d/*.json")) if collected else []:
         entry = json.loads(path.read_text(encoding="utf-8"))
         place = f"{entry['repository']}@{entry['commit'][:12]}"
-        told.append(
-            {
-                "set": entry["set"],
-                "licence": entry["licence"],
-                "rows": entry["rows"],
-                "files": {f"{place}:{name}": digest for name, digest in entry["files"].items()},
-            }
-        )
+        files = {f"{place}:{name}": digest for name, digest in entry["files"].items()}
+        own = {name: entry[name] for name in ("set", "licence", "rows")}
+        told.append({**own, "files": files})
     return told
 
 

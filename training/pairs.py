@@ -1,11 +1,7 @@
-"""Pairs of evidence and claim that the readers are trained on.
+"""Pairs of evidence and claim that the readers are trained on, of shared and of collected sets.
 
-They come from the public sets that `core.evaluation.datasets` loads and from further sets that were
-collected as gzipped JSON lines: set, split, id, evidence, claim, question, label, language, group.
-A pair says which of three classes it may be: a set whose negatives are only "not supported" allows
-both others. Rows of the `dev` and `calibration` parts (by hash of the group) of the shared sets are
-never trained on, nor those of the `dev` part of collected ones, and neither is a collected claim
-that also stands in a set that is measured whole.
+Never trained on: rows of the `dev` and `calibration` parts (by hash of the group) of shared sets,
+of the `dev` part of collected ones, and collected claims that stand in a set measured whole.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from typing import Any
 import sentencex
 
 from core.evaluation.datasets import load, rule_of
-from core.evaluation.files import GoldRow, Part, normalised, part_of
+from core.evaluation.files import Part, normalised, part_of
 
 Allowed = tuple[int, int, int]
 SUPPORTED: Allowed = (1, 0, 0)
@@ -136,69 +132,50 @@ def shared_pairs(folder: Path, parts: Iterable[Part]) -> Iterator[Pair]:
     """Every labelled row of the shared training sets whose group lies in one of the parts."""
     wanted = frozenset(parts)
     for source in SHARED:
+        labels = {"supported": SUPPORTED, "hallucinated": source.hallucinated}
         for row in load(source.name, folder, task=source.task):
-            if part_of(row.group) in wanted and row.documents and row.label is not None:
-                yield _pair_of(row, source)
-
-
-def _pair_of(row: GoldRow, source: SharedSet) -> Pair:
-    allowed = {
-        "supported": SUPPORTED,
-        "hallucinated": source.hallucinated,
-        "unclear": source.unclear,
-    }[row.label or "unclear"]
-    claim = claim_with_question(row.question, row.response)
-    evidence = " ".join(" ".join(row.documents).split())
-    return Pair(
-        fitting_evidence(evidence, claim, row.language),
-        claim,
-        allowed,
-        source.name,
-        row.group,
-        row.language,
-        source.times,
-        " ".join(row.question.split()),
-    )
+            if part_of(row.group) not in wanted or not row.documents or row.label is None:
+                continue
+            claim, whole = claim_with_question(row.question, row.response), " ".join(row.documents)
+            evidence = fitting_evidence(" ".join(whole.split()), claim, row.language)
+            told = (labels.get(row.label, source.unclear), source.name, row.group, row.language)
+            yield Pair(evidence, claim, *told, source.times, " ".join(row.question.split()))
 
 
 def collected_pairs(
     folder: Path, parts: Iterable[Part], taboo: frozenset[str], *, is_whole: bool = False
 ) -> Iterator[Pair]:
-    """Rows of the collected sets; those whose claim is in `taboo` (normalised) are left out.
-
-    With `is_whole`, evidence that is longer than the reader reads is not cut.
-    """
+    """Rows of the collected sets less those whose claim is in `taboo`; `is_whole`: not cut."""
     wanted = frozenset(parts)
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                row = json.loads(line)
-                group = _group_of(row)
+            for row in map(json.loads, lines):
+                group = row["group"]
+                if not group.startswith("t:"):
+                    group = f"{row['set']}:{group}"
                 if part_of(group) not in wanted or normalised(row["claim"]) in taboo:
                     continue
-                claim = claim_with_question(row.get("question", ""), row["claim"])
+                question, language = row.get("question", ""), row["language"]
+                claim = claim_with_question(question, row["claim"])
                 evidence = " ".join(row["evidence"].split())
                 if not is_whole:
-                    evidence = fitting_evidence(evidence, claim, row["language"])
-                question = " ".join(row.get("question", "").split())
-                yield Pair(
-                    evidence, claim, ALLOWED[row["label"]], row["set"], group, row["language"],
-                    question=question,
-                )  # fmt: skip
+                    evidence = fitting_evidence(evidence, claim, language)
+                told = (ALLOWED[row["label"]], row["set"], group, language)
+                yield Pair(evidence, claim, *told, question=" ".join(question.split()))
 
 
-def _group_of(row: dict[str, str]) -> str:
-    """The row's group; groups made of the evidence's text are the same in all sets."""
-    return row["group"] if row["group"].startswith("t:") else f"{row['set']}:{row['group']}"
-
-
-def provenance_of(folder: Path, name: str, task: str | None = None) -> dict[str, Any]:
-    """Licence and checksums of a shared set, for a card."""
+def provenance_of(
+    folder: Path, name: str, task: str | None = None, used: str = ""
+) -> dict[str, Any]:
+    """Licence of a shared set, and checksums of files that the expression `used` finds."""
     rule = rule_of(name, task)
-    files = [path for path in sorted((folder / name).rglob("*")) if path.is_file()]
+    files = {
+        path.relative_to(folder).as_posix(): path for path in sorted((folder / name).rglob("*"))
+    }
     digests = {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
+        place: hashlib.sha256(path.read_bytes()).hexdigest()
+        for place, path in files.items()
+        if path.is_file() and re.search(used, place)
     }
     return {"licence": rule.licence, "permits": rule.permits, "files": digests}
 

@@ -1,9 +1,7 @@
 """Gathers what a reader is trained on: `python -m training.reader_pairs --shared DATA ...`.
 
-Labelled pairs of the shared and the collected sets, pairs constructed from them, and a sample of
-the dev parts, in one file that a machine with an accelerator can be given. Texts are written once
-and then named by number. Rows of the `calibration` part of the shared sets are left out: the
-evidence model is fitted on them.
+Labelled pairs, pairs constructed from them, and a sample of the dev parts, in one file. Rows of the
+`calibration` part of the shared sets are left out: the evidence model is fitted on them.
 """
 
 from __future__ import annotations

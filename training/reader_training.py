@@ -1,10 +1,8 @@
 """Trains an encoder to read pairs: encoding, batches, loss, the loop and its figures.
 
-A cross-encoder over (evidence, claim): three classes from the first token (supported, contradicted,
-neutral), and of each token of the claim whether it is wrong. What it learns from is a file of
-`training.reader_pairs` alone, so that it can be trained on a machine that has nothing but torch.
-Weights are averaged over the steps. A student also learns what several trained readers say of each
-pair on average (distillation).
+A cross-encoder over (evidence, claim): three classes from the first token, and of each token of the
+claim whether it is wrong. It learns from a file of `training.reader_pairs` alone, so that it can be
+trained on a machine that has nothing but torch; a student also from what trained readers say.
 """
 
 from __future__ import annotations
@@ -91,14 +89,10 @@ def read_pairs(path: Path) -> tuple[list[TrainingPair], list[TrainingPair]]:
 
     found: dict[str, list[TrainingPair]] = {"seen": [], "dev": []}
     with lzma.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            part, evidence, claim, allowed, wrong, name, language, times = json.loads(line)
+        for part, evidence, claim, allowed, wrong, *rest in map(json.loads, lines):
             marks = None if wrong is None else tuple((start, end) for start, end in wrong)
-            found[part].append(
-                TrainingPair(
-                    text_of(evidence), text_of(claim), tuple(allowed), marks, name, language, times
-                )
-            )
+            told = (text_of(evidence), text_of(claim), tuple(allowed))
+            found[part].append(TrainingPair(*told, marks, *rest))
     return found["seen"], found["dev"]
 
 
@@ -130,9 +124,8 @@ class EncodedPairs:
         claims = {pair.claim for pair in pairs}
         for begin in range(0, len(texts), 4096):
             part = texts[begin : begin + 4096]
-            for text, item in zip(
-                part, layout.tokenizer.encode_batch(part, add_special_tokens=False), strict=True
-            ):
+            items = layout.tokenizer.encode_batch(part, add_special_tokens=False)
+            for text, item in zip(part, items, strict=True):
                 ids = np.array(item.ids, dtype=np.int32)
                 self._tokens.append(ids if layout.ids is None else layout.ids[ids])
                 self._offsets.append(item.offsets if text in claims else [])
@@ -199,13 +192,19 @@ def batch_rows(encoded: EncodedPairs, recipe: Recipe) -> Iterator[list[int]]:
         left -= len(epoch)
         for begin in range(0, len(epoch), CHUNK):
             rows = sorted(epoch[begin : begin + CHUNK], key=lambda row: int(encoded.lengths[row]))
-            made: list[list[int]] = []
-            while rows:
-                count = max(1, recipe.tokens_per_batch // int(encoded.lengths[rows[-1]]))
-                made.append(rows[-count:])
-                rows = rows[:-count]
+            made = filled(rows, encoded.lengths, recipe.tokens_per_batch)
             chance.shuffle(made)
             yield from made
+
+
+def filled(rows: list[int], lengths: Integers, tokens: int) -> list[list[int]]:
+    """Rows, sorted by length, in batches of about so many tokens, the longest first."""
+    made: list[list[int]] = []
+    while rows:
+        count = max(1, tokens // int(lengths[rows[-1]]))
+        made.append(rows[-count:])
+        rows = rows[:-count]
+    return made
 
 
 def prepared_batches(
@@ -243,13 +242,11 @@ def forward(model: Any, ids: Any, mask: Any, sides: Any) -> tuple[Any, Any]:
     import torch
 
     types = sides if model.tells_sides else torch.zeros_like(sides)
-    hidden = model["encoder"](
-        input_ids=ids, attention_mask=mask.long(), token_type_ids=types
-    ).last_hidden_state
+    told = {"input_ids": ids, "attention_mask": mask.long(), "token_type_ids": types}
+    hidden = model["encoder"](**told).last_hidden_state
     pooled = torch.tanh(model["pooler"](hidden[:, 0]))
-    return model["classes"](model["drop"](pooled)).float(), model["words"](hidden).squeeze(
-        -1
-    ).float()
+    words = model["words"](hidden).squeeze(-1)
+    return model["classes"](model["drop"](pooled)).float(), words.float()
 
 
 def loss_of(
@@ -278,10 +275,7 @@ def train(
     workers: int = 0,
     teachers: Floats | None = None,
 ) -> None:
-    """Train; the model is left with the running average of its weights.
-
-    `teachers`: (pairs, 3), probabilities of the classes that trained readers gave.
-    """
+    """Train, to the mean of its weights; `teachers` (pairs, 3) are p that trained readers gave."""
     import torch
 
     model.to(device).train()
@@ -298,7 +292,9 @@ def train(
         if share >= 1:
             break
         for group in optimizer.param_groups:
-            group["lr"] = recipe.rate * _schedule(share, recipe.warm_up)
+            rest = math.pi * max(0.0, share - recipe.warm_up) / (1 - recipe.warm_up)
+            falling = 0.01 + 0.99 * 0.5 * (1 + math.cos(rest))  # linear up, cosine to a hundredth
+            group["lr"] = recipe.rate * min(share / recipe.warm_up, falling)
         ids, mask, sides, allowed, wrong = (
             torch.from_numpy(part).to(device, non_blocking=True)
             for part in (batch.ids, batch.mask, batch.sides, batch.allowed, batch.wrong)
@@ -306,9 +302,7 @@ def train(
         hit = torch.rand(ids.shape, generator=hiding, device=device) < recipe.hidden_words
         hit &= (sides == 0) & ~torch.isin(ids, special)
         ids = torch.where(hit, layout.mask, ids)
-        taught = None
-        if teachers is not None:
-            taught = torch.from_numpy(teachers[batch.rows]).to(device)
+        taught = None if teachers is None else torch.from_numpy(teachers[batch.rows]).to(device)
         with torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
             classes, words = forward(model, ids, mask, sides)
         loss = loss_of(classes, words, allowed, wrong, taught, recipe)
@@ -332,13 +326,6 @@ def train(
     _say(f"{done} views in {time.monotonic() - began:.0f} s, loss {lost:.3f}")
 
 
-def _schedule(share: float, warm_up: float) -> float:
-    """Linear up, cosine down to a hundredth."""
-    if share < warm_up:
-        return share / warm_up
-    return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * (share - warm_up) / (1 - warm_up)))
-
-
 def probabilities(
     model: Any, encoded: EncodedPairs, *, device: str = "cpu", workers: int = 0, tokens: int = 8192
 ) -> Floats:
@@ -347,16 +334,11 @@ def probabilities(
 
     model.to(device).eval()
     order = np.argsort(encoded.lengths, kind="stable").tolist()
-    wanted: list[list[int]] = []
-    while order:
-        count = max(1, tokens // int(encoded.lengths[order[-1]]))
-        wanted.append(order[-count:])
-        order = order[:-count]
+    wanted = filled(order, encoded.lengths, tokens)
     found = np.zeros((len(encoded.pairs), 3), np.float32)
     for batch in prepared_batches(encoded, wanted, workers):
-        ids, mask, sides = (
-            torch.from_numpy(part).to(device) for part in (batch.ids, batch.mask, batch.sides)
-        )
+        parts = (batch.ids, batch.mask, batch.sides)
+        ids, mask, sides = (torch.from_numpy(part).to(device) for part in parts)
         with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=has_bfloat16(device)):
             classes, _ = forward(model, ids, mask, sides)
         found[batch.rows] = torch.softmax(classes, dim=-1).cpu().numpy()
@@ -364,10 +346,7 @@ def probabilities(
 
 
 def mean_of(told: Sequence[Floats]) -> Floats:
-    """The normalised geometric mean of several readers' probabilities, (n, 3).
-
-    A row of zeros is that of a reader which does not read the pair.
-    """
+    """Readers' normalised geometric mean, (n, 3); rows of zeros were not read."""
     weights = [(one.sum(axis=1, keepdims=True) > 0).astype(np.float32) for one in told]
     logs = sum(np.log(np.clip(one, 1e-5, 1)) * w for one, w in zip(told, weights, strict=True))
     shares = np.exp(logs / np.maximum(1, sum(weights)))
@@ -376,7 +355,7 @@ def mean_of(told: Sequence[Floats]) -> Floats:
 
 def figures_of(pairs: Sequence[Any], wrong: npt.NDArray[np.float64]) -> dict[str, dict[str, float]]:
     """By set and language: rows, AUROC of not supported, balanced accuracy at one half."""
-    from sklearn.metrics import roc_auc_score
+    from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
     by_set: dict[str, list[int]] = defaultdict(list)
     for place, pair in enumerate(pairs):
@@ -385,12 +364,9 @@ def figures_of(pairs: Sequence[Any], wrong: npt.NDArray[np.float64]) -> dict[str
     for name, places in sorted(by_set.items()):
         gold, p = np.array([pairs[i].allowed[0] == 0 for i in places]), wrong[places]
         if gold.any() and not gold.all():
-            balanced = ((p[gold] >= 0.5).mean() + (p[~gold] < 0.5).mean()) / 2
-            told[name] = {
-                "n": len(places),
-                "auroc": round(float(roc_auc_score(gold, p)), 3),
-                "balanced": round(float(balanced), 3),
-            }
+            auroc, balanced = roc_auc_score(gold, p), balanced_accuracy_score(gold, p >= 0.5)
+            own = {"auroc": round(float(auroc), 3), "balanced": round(float(balanced), 3)}
+            told[name] = {"n": len(places), **own}
     return told
 
 

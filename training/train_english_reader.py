@@ -1,8 +1,7 @@
 """Trains the English reader further: `python -m training.train_english_reader --pairs FILE ...`.
 
-MiniLM as a cross-encoder, from the weights that ship: their int8 values are the start. It sees the
-English pairs alone. The folder that is written (`--out`) takes the place of
-`core/baseline/weights/english`.
+MiniLM as a cross-encoder on the English pairs, from the int8 weights that ship. What is written
+(`--out`) takes the place of `core/baseline/weights/english`.
 """
 
 from __future__ import annotations
@@ -98,8 +97,7 @@ def new_classifier() -> Any:
     config = BertConfig(
         vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS,
         num_attention_heads=HEADS, intermediate_size=4 * WIDTH, num_labels=3,
-        attn_implementation="eager",
-        hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=0.0,
+        attn_implementation="eager", hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=0.0,
     )  # fmt: skip
     return BertForSequenceClassification(config).eval()
 
@@ -119,12 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=Path, required=True, help="of `training.reader_pairs`")
     parser.add_argument("--shared", type=Path, required=True, help="the folder of the shared sets")
     parser.add_argument("--collected", type=Path, help="of `training.collect`")
-    parser.add_argument(
-        "--share",
-        type=float,
-        default=0.45,
-        help="of the trained weights in their mean with those that training began from",
-    )
+    words = "of the trained weights in their mean with those that training began from"
+    parser.add_argument("--share", type=float, default=0.45, help=words)
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     add_recipe(parser, *SETTINGS)
     given = parser.parse_args(arguments)
@@ -146,10 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def mean_weights(trained: dict[str, Any], share: float) -> dict[str, Any]:
     """The trained weights, drawn back to those that ship: what was known is forgotten less."""
-    shipped = shipped_weights()
     return {
         name: share * trained[name] + (1 - share) * value if value.is_floating_point() else value
-        for name, value in shipped.items()
+        for name, value in shipped_weights().items()
     }
 
 

@@ -1,12 +1,8 @@
 """Fits the evidence model that ships: `python -m training.train_evidence_model --shared DATA ...`.
 
-The mean of boosted trees and a linear model over those features of statements that generalise, most
-of which can only push one way, on rows that the readers were not trained on: the calibration and
-dev parts of the training sets, and sets that took no part. Some evidence is hidden in a longer
-document made of other rows' evidence, so that documents are met too. Every set counts alike. All
-figures, the calibration by kind of material and the limits come from predictions for groups that
-were left out (five folds), and `left_out` in the card from whole sets left out, one at a time. No
-weight is set by hand.
+The mean of boosted trees and a linear model over features that can mostly push one way only, on
+rows that no reader was trained on. All figures, the calibration and the limits come from
+predictions for groups left out (five folds), `left_out` in the card from whole sets left out.
 """
 
 from __future__ import annotations
@@ -80,30 +76,20 @@ def rows_of(pairs: Iterable[Pair], most: int, seed: int) -> list[EvidenceRow]:
     by_set: dict[tuple[str, str, bool], list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_set[pair.name, pair.language, pair.allowed == SUPPORTED].append(pair)
-    chosen = [
-        pair for own in by_set.values() for pair in chance.sample(own, min(most // 2, len(own)))
-    ]
     rows = []
-    for pair in chosen:
-        # a constructed claim may have lost the question before it
-        question = pair.question if pair.claim.startswith(pair.question) else ""
-        if response := pair.claim[len(question) :].strip():
-            wrong = pair.allowed != SUPPORTED
-            evidence = (pair.evidence,)
-            rows.append(
-                EvidenceRow(
-                    pair.name, pair.group, pair.language, response, question, evidence, wrong
-                )
-            )
+    for own in by_set.values():
+        for p in chance.sample(own, min(most // 2, len(own))):
+            # a constructed claim may have lost the question before it
+            question = p.question if p.claim.startswith(p.question) else ""
+            if response := p.claim[len(question) :].strip():
+                told = (p.name, p.group, p.language, response, question, (p.evidence,))
+                rows.append(EvidenceRow(*told, p.allowed != SUPPORTED))
     return rows
 
 
 def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[EvidenceRow]:
     """Some rows with their evidence inside a document of other evidence of the same language."""
-    chance = random.Random(seed)
-    by_language: dict[str, list[EvidenceRow]] = defaultdict(list)
-    for row in rows:
-        by_language[row.language].append(row)
+    chance, by_language = random.Random(seed), _by_language(rows)
     made = []
     for row in chance.sample(list(rows), min(count, len(rows))):
         others = by_language[row.language]
@@ -113,6 +99,13 @@ def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[Evi
         document = "\n\n".join(dict.fromkeys(texts))
         made.append(replace(row, name=f"{row.name} in a document", documents=(document,)))
     return made
+
+
+def _by_language(rows: Sequence[EvidenceRow]) -> dict[str, list[EvidenceRow]]:
+    found: dict[str, list[EvidenceRow]] = defaultdict(list)
+    for row in rows:
+        found[row.language].append(row)
+    return found
 
 
 SEED = 11
@@ -125,8 +118,7 @@ EXTRA = (
     ("entailment_wice", "pages"), ("entailment_climate_fever", "claims"), ("pubmedqa", None),
     ("entailment_begin", None), ("factcheck_gpt", "subtask4"),
 )  # fmt: skip
-# Of what was collected: summaries, news and tables. Its sets of captions and puzzles teach
-# the reader alone.
+# Of what was collected; its sets of captions and puzzles teach the reader alone.
 COLLECTED = frozenset("ctkfacts infotabs rte3 summaries summedits".split())
 # Statements checked against sources and labelled by people: what probabilities and limits are
 # fitted on. The others (constructed pairs, puzzles of logic or common knowledge) teach the
@@ -180,19 +172,13 @@ def table_of(measured: Sequence[MeasuredRow]) -> Table:
     held = single_statements(measured)
     names = [row.name for _, row in held]
     wrong = np.array([row.wrong for _, row in held])
-    sizes = Counter(zip(names, wrong.tolist(), strict=True))
-    weights = np.array(
-        [1.0 / (40 + sizes[n, w]) for n, w in zip(names, wrong.tolist(), strict=True)]
-    )
-    numbers = [dict(zip(FEATURES, statement, strict=True)) for statement, _ in held]
-    return Table(
-        as_rows([list(statement) for statement, _ in held]),
-        wrong,
-        weights / weights.mean(),
-        np.array([fold_of(row.group, FOLDS) for _, row in held]),
-        names,
-        [material_of(own) for own in numbers],
-    )
+    kinds = list(zip(names, wrong.tolist(), strict=True))
+    sizes = Counter(kinds)
+    weights = np.array([1.0 / (40 + sizes[kind]) for kind in kinds])
+    folds = np.array([fold_of(row.group, FOLDS) for _, row in held])
+    materials = [material_of(dict(zip(FEATURES, told, strict=True))) for told, _ in held]
+    rows = as_rows([list(statement) for statement, _ in held])
+    return Table(rows, wrong, weights / weights.mean(), folds, names, materials)
 
 
 @dataclass(frozen=True)
@@ -245,9 +231,10 @@ def out_of_fold(table: Table, features: Sequence[str] = WEIGHED) -> Numbers:
 
 def left_out(table: Table) -> dict[str, dict[str, float]]:
     """By set: how well models rank it that saw no row of it, nor of it within documents."""
+    bases = np.array([n.removesuffix(" in a document").split(" ")[0] for n in table.names])
     told = {}
-    for name in sorted({_base(name) for name in table.names}):
-        inside = np.array([_base(n) == name for n in table.names])
+    for name in sorted(set(bases.tolist())):
+        inside = bases == name
         wrong = table.wrong[inside]
         if inside.sum() < 40 or wrong.all() or not wrong.any():
             continue
@@ -256,16 +243,8 @@ def left_out(table: Table) -> dict[str, dict[str, float]]:
     return told
 
 
-def _base(name: str) -> str:
-    """The set that a row is of, without the task and what was made of it."""
-    return name.removesuffix(" in a document").split(" ")[0]
-
-
 def addressed_model(every: Table) -> tuple[dict[str, Any], float]:
-    """Whether evidence speaks of a statement: its own evidence against that of another row.
-
-    The limit keeps 98 of 100 statements with their own evidence.
-    """
+    """Whether evidence speaks of a statement; the limit keeps 98 of 100 with their own evidence."""
     # constructed statements beside the point stand over texts that hardly speak of them
     table = every.taken(~np.array([n.startswith("constructed beside") for n in every.names]))
     names = ("similarity_best", "terms_found", "terms_found_best", "neutral_least", "names_missing")
@@ -282,25 +261,20 @@ def extra_rows(folder: Path) -> Iterator[EvidenceRow]:
     """Rows of sets with whole documents or several of them; their dev part is never taken."""
     for name, task in EXTRA:
         taken: dict[bool, int] = defaultdict(int)
+        title = f"{name} {task or ''}".strip()
         for row in load(name, folder, task=task):
             wrong = row.label != "supported"
             if row.label is None or not row.documents or part_of(row.group) != "calibration":
                 continue
             taken[wrong] += 1
             if taken[wrong] <= OF_EXTRA // 2:
-                title = f"{name} {task or ''}".strip()
-                yield EvidenceRow(title, row.group, row.language, row.response, row.question,
-                                  row.documents, wrong)  # fmt: skip
+                told = (row.group, row.language, row.response, row.question, row.documents)
+                yield EvidenceRow(title, *told, wrong)
 
 
 def beside_the_point(rows: Sequence[EvidenceRow], count: int) -> list[EvidenceRow]:
     """Statements over evidence of another set of the same language, which cannot speak of them."""
-    import random
-
-    chance = random.Random(SEED)
-    by_language: dict[str, list[EvidenceRow]] = defaultdict(list)
-    for row in rows:
-        by_language[row.language].append(row)
+    chance, by_language = random.Random(SEED), _by_language(rows)
     made = []
     for row in chance.sample(list(rows), min(count, len(rows))):
         others = [other for other in by_language[row.language] if other.name != row.name]
@@ -311,20 +285,14 @@ def beside_the_point(rows: Sequence[EvidenceRow], count: int) -> list[EvidenceRo
 
 
 def all_rows(shared: Path, collected: Path | None) -> list[EvidenceRow]:
-    """Everything that the model is fitted on.
-
-    No reader was trained on any of it but on paragraphs of which constructed answers are made.
-    """
+    """Everything that the model is fitted on; no reader was trained on it."""
     own = list(shared_pairs(shared, ["calibration"]))
     pairs: list[Pair] = []
     readings = []
     if collected:
         taboo = measured_claims(shared)
-        pairs = [
-            pair
-            for pair in collected_pairs(collected / "data", ["dev"], taboo, is_whole=True)
-            if pair.name.split(" ")[0] in COLLECTED
-        ]
+        held = collected_pairs(collected / "data", ["dev"], taboo, is_whole=True)
+        pairs = [pair for pair in held if pair.name.split(" ")[0] in COLLECTED]
         readings = readings_of(collected / "qa", ["dev"])
     rows = rows_of(own, OF_SHARED, SEED) + rows_of(pairs, OF_COLLECTED, SEED)
     short = [pair for pair in own + pairs if len(pair.evidence) <= MOST_CHARACTERS]
@@ -340,12 +308,6 @@ def all_rows(shared: Path, collected: Path | None) -> list[EvidenceRow]:
     ]  # fmt: skip
 
 
-def sources_of(collected: Path | None) -> object:
-    """What the collected sets are, with licences and checksums: the folder's `sources.d`."""
-    paths = sorted(collected.glob("sources.d/*.json")) if collected else []
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure all rows, fit, and write card and trees."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -355,10 +317,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--ablate", action="store_true", help="leave out each family in turn")
     given = parser.parse_args(arguments)
-    rows = all_rows(given.shared, given.collected)
-    reader = load_reader()
-    measured = []
-    for place, one in enumerate(measured_rows(rows, Assessor(reader), given.cache)):
+    rows, measured = all_rows(given.shared, given.collected), []
+    for place, one in enumerate(measured_rows(rows, Assessor(load_reader()), given.cache)):
         measured.append(one)
         if place % 500 == 0:
             sys.stderr.write(f"{place} of {len(rows)} rows measured\n")
@@ -366,7 +326,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scores = out_of_fold(table)
     if given.ablate:
         return _ablate(table, scores)
-    card = _fit(table, scores, measured, given.out, sources_of(given.collected))
+    # what the collected sets are, with licences and checksums
+    paths = sorted(given.collected.glob("sources.d/*.json")) if given.collected else []
+    sources = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    card = _fit(table, scores, given.out, sources)
     json.dump(card["measured"], sys.stdout, indent=1)
     return 0
 
@@ -376,13 +339,7 @@ def is_checked(name: str) -> bool:
     return name.split(" ")[0] in CHECKED
 
 
-def _fit(
-    table: Table,
-    scores: Numbers,
-    measured: Sequence[MeasuredRow],
-    out: Path,
-    collected: object,
-) -> dict[str, Any]:
+def _fit(table: Table, scores: Numbers, out: Path, collected: object) -> dict[str, Any]:
     checked = np.array([is_checked(name) for name in table.names])
     different = table.rows[:, FEATURES.index("values_different")] > 0
     every = ScoredStatements(
@@ -399,9 +356,11 @@ def _fit(
     model = fitted(table)
     out.mkdir(parents=True, exist_ok=True)
     digest = model.trees.save(out / TREES)
-    parts = {
-        name: one_way(table, _part_features(name)) for name in ("values", "coverage", "reading")
-    }
+    debaters = {
+        "values": (*FAMILIES["values"], *FAMILIES["negation"], "names_missing", "terms_found"),
+        "coverage": (*FAMILIES["coverage"], "similarity_best", "similarity_third"),
+        "reading": FAMILIES["reading"],
+    }  # the features that each of them goes by
     addressed, addressed_from = addressed_model(table)
     card = {
         "name": "evidence-model",
@@ -416,7 +375,7 @@ def _fit(
             "addressed_from": addressed_from,
         },
         "calibration": told,
-        "parts": parts,
+        "parts": {name: one_way(table, features) for name, features in debaters.items()},
         "addressed": addressed,
         "collected": collected,
         "rows": dict(sorted(Counter(table.names).items())),
@@ -433,20 +392,8 @@ def _fit(
     return card
 
 
-def _part_features(name: str) -> tuple[str, ...]:
-    """The features that one debater goes by."""
-    if name == "coverage":
-        return (*FAMILIES["coverage"], "similarity_best", "similarity_third")
-    if name == "values":
-        return (*FAMILIES["values"], *FAMILIES["negation"], "names_missing", "terms_found")
-    return FAMILIES["reading"]
-
-
 def _ablate(table: Table, scores: Numbers) -> int:
-    """What having each family of features is worth, and all of them beside the reader alone.
-
-    By paired bootstrap over sets; once over all, and once over those that people labelled.
-    """
+    """What each family of features is worth, by paired bootstrap over sets."""
     without = {
         family: out_of_fold(table, [name for name in WEIGHED if name not in FAMILIES[family]])
         for family in FAMILIES
@@ -455,10 +402,8 @@ def _ablate(table: Table, scores: Numbers) -> int:
     support = table.rows[:, FEATURES.index("support_best")]
     without["all but the reader's support"] = -support.astype(np.float64)
     every = sorted(set(table.names))
-    for title, sets in (
-        ("all sets", every),
-        ("sets that people labelled", [name for name in every if is_checked(name)]),
-    ):
+    labelled = [name for name in every if is_checked(name)]
+    for title, sets in (("all sets", every), ("sets that people labelled", labelled)):
         chance = np.random.default_rng(SEED)
         whole = _by_set(table, scores, sets)
         sys.stdout.write(f"{title}: AUROC {np.nanmean(whole):.4f}\n")
@@ -466,9 +411,8 @@ def _ablate(table: Table, scores: Numbers) -> int:
             lost = whole - _by_set(table, own, sets)
             draws = np.nanmean(lost[chance.integers(0, len(sets), (2000, len(sets)))], axis=1)
             low, high = np.quantile(draws, (0.025, 0.975))
-            sys.stdout.write(
-                f"  {family}: {np.nanmean(lost):+.4f} ({low:+.4f} to {high:+.4f}) by having it\n"
-            )
+            figures_told = f"{np.nanmean(lost):+.4f} ({low:+.4f} to {high:+.4f})"
+            sys.stdout.write(f"  {family}: {figures_told} by having it\n")
     return 0
 
 

@@ -1,16 +1,7 @@
-"""Does a vote among the built-in readers find the wrong words better than each alone?
+"""Does a vote of built-in readers beat each alone? `python -m training.train_panel --path DATA`.
 
-    python -m training.train_panel --path ../shared/data
-
-On Mu-SHROOM: intersection over union and correlation, means over languages, with 95 % intervals
-over questions. Beside the paper's vote (most runs, 0.7) and the same with a threshold fitted in
-folds stands a weighted vote: weights not below 0 that come closest to the shares of annotators by
-least squares, every language alike, and a threshold, both fitted on the other four folds. `--write`
-fits both on all rows and writes them where the built-in panel finds them.
-
-Rows go through the real pipeline (reading, segmenting, retrieving) without a debate. The span
-reader was trained on them: here it tells what readers that saw none of the row's fold told. What
-was said of a row is kept in a folder outside the project, by all that it depends on.
+On Mu-SHROOM: the paper's vote (most runs, 0.7), a fitted threshold, and a weighted vote, fitted on
+the other four folds. `--write` fits the last on all rows, where the built-in panel finds it.
 """
 
 from __future__ import annotations
@@ -21,6 +12,7 @@ import json
 import logging
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,35 +120,31 @@ class _Watching:
         if self._watcher.seen is None:
             return ()
         work = rotate([*self._panel, self._words], self._watcher.seen, Stop(), lambda: 0.0)
-        while True:
-            try:
+        try:
+            while True:
                 next(work)
-            except StopIteration as end:
-                runs: Runs = end.value
-                return runs
+        except StopIteration as end:
+            runs: Runs = end.value
+            return runs
 
 
 def panel_rows(
-    marked: Sequence[MarkedRow],
-    told: Sequence[Numbers],
-    cache: Path,
-    tell: Callable[[int], None],
+    marked: Sequence[MarkedRow], told: Sequence[Numbers], cache: Path, tell: Callable[[int], None]
 ) -> Iterator[PanelRow]:
-    """The rows with their runs; `told` are each row's shares by readers that saw none of its fold.
-
-    Raises:
-        InputError: a row cannot be checked.
-        ConfigError: a reader or the encoder cannot be loaded.
-    """
+    """The rows with their runs; `told` are shares by readers that saw none of the row's fold."""
     cache.mkdir(parents=True, exist_ok=True)
-    path = cache / f"panel-{_version()}.jsonl"
+    # another name where the same row could get other votes
+    readers = f"{load_multilingual_encoder().id} {load_reader().id}"
+    version = hashlib.sha256(f"{readers} {code_digest_of(DEPENDS_ON)}".encode()).hexdigest()[:12]
+    path = cache / f"panel-{version}.jsonl"
     known = _known(path)
     with opened_bench(Settings()) as bench, path.open("ab") as kept:
         watching: _Watching | None = None
         for number, (row, shares) in enumerate(zip(marked, told, strict=True)):
             pairs = zip(row.places, shares.tolist(), strict=True)
             scores = tuple(WordScore(*place, round(p, 3)) for place, p in pairs)
-            digest = _digest(row.row, scores)
+            words = msgspec.json.encode([(score.start, score.p) for score in scores])
+            digest = digest_of(row.row) + hashlib.sha256(words).hexdigest()[:12]
             runs = known.get(digest)
             if runs is None:
                 watching = watching or _Watching(bench)
@@ -165,11 +153,6 @@ def panel_rows(
                 kept.flush()
             tell(number)
             yield PanelRow(row.row, row.fold, runs)
-
-
-def _digest(row: GoldRow, scores: tuple[WordScore, ...]) -> str:
-    words = msgspec.json.encode([(score.start, score.p) for score in scores])
-    return digest_of(row) + hashlib.sha256(words).hexdigest()[:12]
 
 
 def _known(path: Path) -> Mapping[str, Runs]:
@@ -184,14 +167,8 @@ def _known(path: Path) -> Mapping[str, Runs]:
     return found
 
 
-def _version() -> str:
-    """Changes when the same row could get other votes."""
-    readers = f"{load_multilingual_encoder().id} {load_reader().id}"
-    code = code_digest_of(DEPENDS_ON)
-    return hashlib.sha256(f"{readers} {code}".encode()).hexdigest()[:12]
-
-
 Pairs = tuple[tuple[str, str], ...]
+Weights = tuple[tuple[str, str, float], ...]
 Said = list[Prediction]
 NEAR = 0.38  # of equally good thresholds the one nearest to the span reader's own
 MOST_ROWS = 10**6
@@ -202,7 +179,7 @@ log = logging.getLogger(__name__)
 class Fitted:
     """A weighted vote: how much each pair of extractor and adjudicator counts, and from which p."""
 
-    weights: tuple[tuple[str, str, float], ...]
+    weights: Weights
     threshold: float
 
     @property
@@ -221,9 +198,7 @@ def fit(rows: Sequence[PanelRow], pairs: Pairs) -> Fitted:
     """Weights of least squares against the shares of annotators, then the best threshold."""
     from scipy.optimize import nnls
 
-    sizes = {row.row.language: 0 for row in rows}
-    for row in rows:
-        sizes[row.row.language] += 1
+    sizes = Counter(row.row.language for row in rows)
     votes, shares = [], []
     for row in rows:
         lengths, given, gold = _pieces(row, pairs)
@@ -233,8 +208,7 @@ def fit(rows: Sequence[PanelRow], pairs: Pairs) -> Fitted:
     found, _ = nnls(np.concatenate(votes), np.concatenate(shares))
     told = zip(pairs, found.tolist(), strict=True)
     weights = tuple((e, a, round(w, 4)) for (e, a), w in told if round(w, 4) > 0)
-    labels = [soft_labels(row.runs, weights) for row in rows]
-    return Fitted(weights, threshold_of(rows, labels))
+    return Fitted(weights, threshold_of(rows, weights))
 
 
 def _pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
@@ -253,17 +227,16 @@ def _pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
     return np.diff(cuts).astype(float), np.array(given).reshape(-1, len(pairs)), np.array(gold)
 
 
-def threshold_of(rows: Sequence[PanelRow], labels: Sequence[Sequence[SoftLabel]]) -> float:
+def threshold_of(rows: Sequence[PanelRow], weights: Weights = ()) -> float:
     """The threshold with the greatest mean IoU, smoothed over its neighbours."""
-    curves = [_curve(row, own) for row, own in zip(rows, labels, strict=True)]
+    curves = []
+    for row in rows:
+        gold, labels = row.row, soft_labels(row.runs, weights)
+        levels = ((label.level, label.start, label.end) for label in labels)
+        places = [(span.start, span.end) for span in gold.spans or ()]
+        length = len(gold.response)
+        curves.append(iou_at(cut(gold.id, gold.group, gold.language, levels, places, length)))
     return best(np.mean(curves, axis=0), NEAR)
-
-
-def _curve(row: PanelRow, labels: Sequence[SoftLabel]) -> Numbers:
-    """The row's IoU at each threshold of the grid."""
-    gold, levels = row.row, ((label.level, label.start, label.end) for label in labels)
-    places = [(span.start, span.end) for span in gold.spans or ()]
-    return iou_at(cut(gold.id, gold.group, gold.language, levels, places, len(gold.response)))
 
 
 def said_by(row: PanelRow, labels: Sequence[SoftLabel], threshold: float) -> Prediction:
@@ -286,69 +259,55 @@ def in_folds(
     rows: Sequence[PanelRow], rule: Callable[[Sequence[PanelRow]], Fitted]
 ) -> tuple[Said, list[Fitted]]:
     """Each row as a rule says that was fitted without its fold, and the rules."""
-    said: dict[int, Prediction] = {}
-    rules = []
-    for fold in range(FOLDS):
-        found = rule([row for row in rows if row.fold != fold])
-        rules.append(found)
-        for i, row in enumerate(rows):
-            if row.fold == fold:
-                said[i] = said_by(row, soft_labels(row.runs, found.weights), found.threshold)
-    return [said[i] for i in range(len(rows))], rules
+    rules = [rule([row for row in rows if row.fold != fold]) for fold in range(FOLDS)]
+    said = [
+        said_by(row, soft_labels(row.runs, own.weights), own.threshold)
+        for row, own in ((row, rules[row.fold]) for row in rows)
+    ]
+    return said, rules
 
 
 def report(rows: Sequence[PanelRow]) -> dict[str, Any]:
     """Every system's figures, and what the weighted vote gains over the best member alone."""
     gold = [row.row for row in rows]
     names = list(dict.fromkeys(run.extractor for row in rows for run in row.runs))
-    labels = [soft_labels(row.runs) for row in rows]
+    most = [said_by(row, soft_labels(row.runs), KEPT_FROM) for row in rows]
     systems: dict[str, Said] = {
         "mark all": list(mark_all(gold).said),
         **{f"{name} alone": [alone(row, name) for row in rows] for name in names},
-        f"most runs, {KEPT_FROM}": [
-            said_by(row, own, KEPT_FROM) for row, own in zip(rows, labels, strict=True)
-        ],
+        f"most runs, {KEPT_FROM}": most,
     }
-    systems["most runs, fitted threshold"], _ = in_folds(rows, _most)
+    fitted, _ = in_folds(rows, lambda some: Fitted((), threshold_of(some)))
     own, both = (pairs_of(rows, is_adjudicated=is_both) for is_both in (False, True))
+    systems["most runs, fitted threshold"] = fitted
     systems["weighted, nobody adjudicates"], _ = in_folds(rows, lambda some: fit(some, own))
     systems["weighted vote"], rules = in_folds(rows, lambda some: fit(some, both))
     found = {name: Outcomes(gold, said) for name, said in systems.items()}
-    table = {name: _figures({"": one}, found[name]) for name, one in found.items()}
-    best_alone = max(
-        (f"{name} alone" for name in names), key=lambda name: table[name]["iou"]["value"]
-    )
+    table = {name: _figures(one) for name, one in found.items()}
+    ranked = sorted((f"{name} alone" for name in names), key=lambda n: -table[n]["iou"]["value"])
+    weighted = found["weighted vote"]
     return {
         "rows": len(rows),
         "systems": table,
         "gain": {
-            f"weighted vote over {other}": _figures(
-                {"": found["weighted vote"], "-": found[other]}, found[other]
-            )
-            for other in dict.fromkeys((best_alone, "weighted, nobody adjudicates"))
+            f"weighted vote over {other}": _figures(weighted, found[other])
+            for other in dict.fromkeys((ranked[0], "weighted, nobody adjudicates"))
         },
         "thresholds_of_folds": [rule.threshold for rule in rules],
-        "by_language": {name: _by_language(found[name]) for name in (best_alone, "weighted vote")},
+        "by_language": {name: _by_language(found[name]) for name in (ranked[0], "weighted vote")},
     }
 
 
-def _most(rows: Sequence[PanelRow]) -> Fitted:
-    return Fitted((), threshold_of(rows, [soft_labels(row.runs) for row in rows]))
-
-
-def _figures(sides: Mapping[str, Outcomes], one: Outcomes) -> dict[str, Any]:
+def _figures(one: Outcomes, less: Outcomes | None = None) -> dict[str, Any]:
     """IoU and correlation with intervals; of two sides the first less the second, drawn alike."""
-    named = {sign: measures(side) for sign, side in sides.items()}
+    own, other = measures(one), measures(less) if less else None
 
     def difference(kind: str) -> Callable[[Numbers], Numbers]:
-        def measure(weights: Numbers) -> Numbers:
-            value = named[""][kind](weights)
-            return value - named["-"][kind](weights) if "-" in named else value
+        if other is None:
+            return own[kind]
+        return lambda weights: own[kind](weights) - other[kind](weights)
 
-        return measure
-
-    kinds = ("iou", "correlation")
-    return dict(figures({kind: difference(kind) for kind in kinds}, one.groups, 0))
+    return dict(figures({k: difference(k) for k in ("iou", "correlation")}, one.groups, 0))
 
 
 def _by_language(found: Outcomes) -> dict[str, Any]:
@@ -356,7 +315,7 @@ def _by_language(found: Outcomes) -> dict[str, Any]:
     for language in sorted({row.language for row in found.rows}):
         own = [i for i, row in enumerate(found.rows) if row.language == language]
         part = Outcomes([found.rows[i] for i in own], [found.said[i] for i in own])
-        told[language] = {"n": len(own), **_figures({"": part}, part)}
+        told[language] = {"n": len(own), **_figures(part)}
     return told
 
 

@@ -1,9 +1,7 @@
 """Trains the reader that ships: `python -m training.train_reader --pairs FILE --base FILE ...`.
 
-multilingual-e5-small as a cross-encoder. The word vectors stay as they are in the package, so that
-only the layers ship. `--write-base` cuts the package's weights down to the tokens that the pairs
-have, so that a machine without the package can train; `--teach` writes what the trained model says
-of every pair, and `--teachers` names such files for a student to learn from.
+multilingual-e5-small as a cross-encoder; the word vectors stay as they are in the package, so that
+only the layers ship. `--write-base` cuts the package's weights down to the pairs' tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.tokens import Q4_0, PackedModel, open_packed, unpack, weights_file
+from core.baseline.tokens import Q4_0, open_packed, unpack, weights_file
 from training.reader_training import (
     EncodedPairs,
     Layout,
@@ -42,8 +40,8 @@ SETTINGS = ("views", "minutes", "rate", "seed", "tokens_per_batch", "averaging")
 
 
 def write_base(pairs: Path, out: Path) -> None:
-    """The package's weights and tokenizer, cut down to the tokens that stand in the pairs."""
-    from core.baseline.tokens import build_tokenizer
+    """The package's weights, cut down to the pairs' tokens; matrices as their 4-bit blocks."""
+    from core.baseline.tokens import MATRICES, build_tokenizer
 
     packed = open_packed(weights_file())
     tokenizer = build_tokenizer(packed)
@@ -58,25 +56,17 @@ def write_base(pairs: Path, out: Path) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {"kept": kept.astype(np.int32)}
     words = packed.blocks("emb.word").reshape(packed.vocabulary, -1)[kept]
     arrays["word_blocks"] = np.frombuffer(words.tobytes(), np.uint8)
-    arrays |= _layers_of(packed)
-    with out.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub has one bool
-    tokenizer.save(str(out.with_suffix(".tokenizer.json")), pretty=False)
-    sys.stderr.write(f"{len(kept)} of {packed.vocabulary} tokens, {out.stat().st_size} bytes\n")
-
-
-def _layers_of(packed: PackedModel) -> dict[str, npt.NDArray[Any]]:
-    """Matrices as their 4-bit blocks (`…:blocks`), all else as float32."""
-    from core.baseline.tokens import MATRICES
-
-    arrays: dict[str, npt.NDArray[Any]] = dict(packed.state(words=False))
+    arrays |= packed.state(words=False)
     for layer in range(packed.layers):
         for short, long in MATRICES:
             name = f"encoder.layer.{layer}.{long}.weight"
             arrays.pop(name)
             blocks = packed.blocks(f"l{layer}.{short}.w")
             arrays[f"{name}:blocks"] = np.frombuffer(blocks.tobytes(), np.uint8)
-    return arrays
+    with out.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub has one bool
+    tokenizer.save(str(out.with_suffix(".tokenizer.json")), pretty=False)
+    sys.stderr.write(f"{len(kept)} of {packed.vocabulary} tokens, {out.stat().st_size} bytes\n")
 
 
 def read_base(path: Path) -> tuple[dict[str, Any], Layout]:
@@ -84,19 +74,15 @@ def read_base(path: Path) -> tuple[dict[str, Any], Layout]:
     from tokenizers import Tokenizer
 
     held = np.load(path)
-    kept = held["kept"]
+    kept, width = held["kept"], held["embeddings.LayerNorm.weight"].shape[0]
     state: dict[str, Any] = {}
-    width = held["embeddings.LayerNorm.weight"].shape[0]
-    for name in held.files:
-        if name.endswith(":blocks"):
-            columns = 4 * width if name.endswith(".output.dense.weight:blocks") and (
-                ".attention." not in name) else width  # fmt: skip
-            state[name.removesuffix(":blocks")] = unpack(
-                np.frombuffer(held[name].tobytes(), Q4_0)
-            ).reshape(-1, columns)
-        elif name not in ("kept", "word_blocks"):
-            state[name] = held[name]
-    state[WORDS] = unpack(np.frombuffer(held["word_blocks"].tobytes(), Q4_0)).reshape(-1, width)
+    for name in (file for file in held.files if file != "kept"):
+        own = WORDS if name == "word_blocks" else name.removesuffix(":blocks")
+        state[own] = held[name]
+        if own != name:
+            is_wide = own.endswith(".output.dense.weight") and ".attention." not in own
+            flat = unpack(np.frombuffer(held[name].tobytes(), Q4_0))
+            state[own] = flat.reshape(-1, 4 * width if is_wide else width)
     ids = np.full(MASK + 1, -1, np.int32)
     ids[kept] = np.arange(len(kept), dtype=np.int32)
     tokenizer = Tokenizer.from_file(str(path.with_suffix(".tokenizer.json")))
@@ -135,15 +121,9 @@ def with_heads(encoder: Any, width: int) -> Any:
     """The parts that `train` takes."""
     import torch
 
-    model = torch.nn.ModuleDict(
-        {
-            "encoder": encoder,
-            "pooler": torch.nn.Linear(width, width),
-            "drop": torch.nn.Dropout(DROPOUT),
-            "classes": torch.nn.Linear(width, 3),
-            "words": torch.nn.Linear(width, 1),
-        }
-    )
+    heads = {"pooler": width, "classes": 3, "words": 1}
+    parts = {name: torch.nn.Linear(width, size) for name, size in heads.items()}
+    model = torch.nn.ModuleDict({"encoder": encoder, "drop": torch.nn.Dropout(DROPOUT), **parts})
     model.tells_sides = False  # type: ignore[assignment]
     return model
 

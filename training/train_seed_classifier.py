@@ -1,11 +1,7 @@
-"""Trains the seed classifier that ships: `python -m training.train_seed_classifier --path DATA`.
+"""Trains the seed classifier: `python -m training.train_seed_classifier --path DATA` (CEDA 4.2).
 
-As CEDA 4.2 trains its classifier on debate summaries, here on the built-in judge's texts over
-public sets whose licence permits it or states nothing. The text decides where a judge gives no
-probability, as most language models do. Where it gives one the seed passes that on as it is: the
-built-in judge's is calibrated on more kinds of material than these sets are. What they would weigh
-the text and the judge with stands in the card (`fitted_shares`); corrections teach both anew. Only
-weights and the card are kept, no row.
+On the built-in judge's texts over public sets. The text decides where a judge gives no probability;
+where it gives one the seed passes that on, for it is calibrated on more kinds of material.
 """
 
 from __future__ import annotations
@@ -14,7 +10,7 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +20,9 @@ import numpy.typing as npt
 
 from core.agents.llm_judge import verdict_text
 from core.evaluation.datasets import load
-from core.evaluation.files import GoldRow, fold_of
+from core.evaluation.files import fold_of
 from core.learning.bench import JudgedClaim, LabelledClaim, judged
-from core.learning.head_fit import fit_head
+from core.learning.head_fit import encoded, fit_head
 from core.learning.metrics import reliability, scores
 from core.learning.options import Options
 from core.learning.training_set import Lesson
@@ -65,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         samples = labelled_sample(given.path, given.limit)
         encoder = load_encoder(ENCODER_DIR)
-        spoken = list(_decided([row for rows in samples.values() for row in rows], encoder))
+        checked = judged([row for rows in samples.values() for row in rows], encoder)
+        spoken = [item for item in checked if item.judgement.label != "unclear"]
         told = _out_of_fold(spoken, encoder)
     except ReviewError as error:
         sys.stderr.write(f"{error}\n")
@@ -77,36 +74,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "seconds": round(time.time() - began),
         "fitted_shares": {"text_gain": gain, "judge_weight": judge_weight},
     }
-    by_text = fit_head(_rows(spoken), encoder, RECIPE)
+    by_text = fit_head(encoded(_rows(spoken), encoder), RECIPE)
     save_head(SEED_FOLDER, replace(by_text, text_gain=0.0, judge_weight=1.0), card)
     sys.stdout.write(f"{card['text_alone']}\n{card['judge_alone']}\n{card['fitted_shares']}\n")
     return 0
 
 
-def _decided(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
-    """The rows on which the built-in judge reached a verdict."""
-    return (item for item in judged(rows, encoder) if item.judgement.label != "unclear")
-
-
 def _rows(spoken: Iterable[JudgedClaim]) -> list[Lesson]:
     """Each verdict as the built-in judge gives it, and in the frame of a language model's."""
-    return [lesson for item in spoken for lesson in _lessons(item)]
-
-
-def _lessons(item: JudgedClaim) -> Iterator[Lesson]:
-    said, label = item.judgement, item.row.label
-    yield Lesson(said.text, label, None)
-    reasons = ". ".join(said.text.split(". ")[1:-1])
-    yield Lesson(verdict_text(said.label, reasons), label, None)
+    found = []
+    for said, label in ((item.judgement, item.row.label) for item in spoken):
+        reasons = ". ".join(said.text.split(". ")[1:-1])
+        found += [Lesson(text, label) for text in (said.text, verdict_text(said.label, reasons))]
+    return found
 
 
 def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:
-    """What the text says of each row, as log odds, by a head that has not seen its evidence.
-
-    Raises:
-        InputError: a fold leaves only one label to train on.
-    """
-    folds = _folds(spoken)
+    """What the text says of each row, as log odds, by a head that has not seen its evidence."""
+    folds = [fold_of(item.row.group, FOLDS) for item in spoken]
     out = [0.0] * len(spoken)
     for fold in range(FOLDS):
         others = _rows(item for item, own in zip(spoken, folds, strict=True) if own != fold)
@@ -115,15 +100,11 @@ def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float
                 "Expected rows of both labels in every fold, found too few; "
                 "give more rows with --limit, or leave it out."
             )
-        head = fit_head(others, encoder, RECIPE)
+        head = fit_head(encoded(others, encoder), RECIPE)
         for place in (i for i, own in enumerate(folds) if own == fold):
             vector = encoder.encode([spoken[place].judgement.text])
             out[place] = logit_of(head.probability(vector)[0])
     return out
-
-
-def _folds(spoken: Sequence[JudgedClaim]) -> list[int]:
-    return [fold_of(item.row.group, FOLDS) for item in spoken]
 
 
 def _shares(spoken: Sequence[JudgedClaim], told: Sequence[float]) -> tuple[float, float]:
@@ -143,19 +124,12 @@ def _shares(spoken: Sequence[JudgedClaim], told: Sequence[float]) -> tuple[float
 
 
 def _card(
-    folder: Path,
-    samples: Mapping[str, Sequence[LabelledClaim]],
-    spoken: Sequence[JudgedClaim],
+    folder: Path, samples: Mapping[str, Sequence[LabelledClaim]], spoken: Sequence[JudgedClaim],
     probabilities: Sequence[float],
-) -> dict[str, Any]:
-    """What the head was trained on, and how well it and the judge alone do."""
+) -> dict[str, Any]:  # fmt: skip
     labels = [item.row.label for item in spoken]
-    judged_p = [
-        float(item.judgement.label == "hallucinated")
-        if item.judgement.p is None
-        else item.judgement.p
-        for item in spoken
-    ]
+    told = (item.judgement for item in spoken)
+    judged_p = [float(j.label == "hallucinated") if j.p is None else j.p for j in told]
     rows = sum(len(sample) for sample in samples.values())
     return {
         "name": "seed",
@@ -174,26 +148,21 @@ def _card(
 
 
 def labelled_sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
-    """A seeded sample of each set, both labels alike."""
+    """A seeded sample of each set, both labels alike, less what the evidence does not decide."""
     chosen: dict[str, list[LabelledClaim]] = {}
     for name, wanted in SETS.items():
-        found = load(name, folder, split=SPLIT)
-        rows = [claim for row in found if (claim := _claim(row)) is not None]
+        rows = [
+            LabelledClaim(row.response, row.documents, row.label, row.group, row.question)
+            for row in load(name, folder, split=SPLIT)
+            if row.label is not None and row.label != "unclear"
+        ]
         random.Random(SEED).shuffle(rows)
         half = min(limit or wanted, wanted) // 2
-        chosen[name] = [
-            row
-            for label in ("supported", "hallucinated")
-            for row in [r for r in rows if r.label == label][:half]
-        ]
+        by_label = (
+            [r for r in rows if r.label == label] for label in ("supported", "hallucinated")
+        )
+        chosen[name] = [row for own in by_label for row in own[:half]]
     return chosen
-
-
-def _claim(row: GoldRow) -> LabelledClaim | None:
-    """The row to learn from; None where people found that the evidence does not decide."""
-    if row.label is None or row.label == "unclear":
-        return None
-    return LabelledClaim(row.response, row.documents, row.label, row.group, row.question)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
-"""Trains the span reader on words that people marked, and says how well it does on rows unseen.
+"""Trains the span reader on marked words: `python -m training.train_span_reader --path DATA`.
 
-    python -m training.train_span_reader --path ../shared/data
-
-writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. Every figure is on rows
-that took no part in the training that it measures: five folds by group, and each language in turn
-left out. The threshold is one for all languages.
+Writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. Every figure is on rows
+unseen by what it measures: five folds by group, and each language in turn left out.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.baseline.entailment import load_multilingual_reader
-from core.baseline.evidence_model import Trees, trees_of
+from core.baseline.evidence_model import trees_of
 from core.baseline.span_features import (
     CITATION,
     FOLDER,
@@ -35,11 +32,12 @@ from core.baseline.span_features import (
     words_of,
 )
 from core.baseline.span_reader import LEAST, MOST, between, read_sentences, stretches
-from core.evaluation.datasets import load, rule_of
+from core.evaluation.datasets import load
 from core.evaluation.files import GoldRow, GoldSpan, normalised
 from core.evaluation.metrics import span_scores
 from core.evaluation.outcomes import Outcomes, Prediction, mark_all
 from core.schema.records import WordScore
+from training.pairs import provenance_of
 
 Numbers = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
@@ -53,11 +51,7 @@ MOST_WORDS = 70  # of one response; a sample stands for a longer one
 
 @dataclass(frozen=True)
 class MarkedRow:
-    """A row's words as `[start, end)`, their features (n, f) and the share of people who marked.
-
-    `unlisted` are the features in a language without a list of common terms; `is_chosen_on` is True
-    for rows that features and threshold are chosen and reported on.
-    """
+    """Words as `[start, end)`, features (n, f), shares who marked; `unlisted`: without a list."""
 
     row: GoldRow
     places: tuple[tuple[int, int], ...]
@@ -78,14 +72,10 @@ def common_terms(rows: Sequence[GoldRow]) -> dict[str, dict[str, float]]:
     """Each language's common terms with their shares of all words, from the evidence alone."""
     lists: dict[str, dict[str, float]] = {}
     for language in sorted({row.language for row in rows}):
-        counts: Counter[str] = Counter()
-        in_rows: Counter[str] = Counter()
-        for row in rows:
-            if row.language == language:
-                terms = _terms(row)
-                counts.update(terms)
-                in_rows.update(set(terms))
-        total = max(1, sum(counts.values()))
+        terms = [_terms(row) for row in rows if row.language == language]
+        counts = Counter(term for own in terms for term in own)
+        in_rows = Counter(term for own in terms for term in set(own))
+        total = max(1, counts.total())
         lists[language] = {
             term: float(f"{count / total:.3g}")
             for term, count in counts.most_common()
@@ -96,46 +86,27 @@ def common_terms(rows: Sequence[GoldRow]) -> dict[str, dict[str, float]]:
     return lists
 
 
-def write_common_terms(lists: Lists, path: Path) -> str:
-    """Write the lists; the file's sha256."""
-    text = json.dumps(lists, ensure_ascii=False, indent=0, sort_keys=False)
-    path.write_text(text + "\n", encoding="utf-8")
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def marked_rows(
     rows: Iterable[GoldRow], lists: Lists, progress: Callable[[int], None]
-) -> list[MarkedRow]:
+) -> Iterator[MarkedRow]:
     """Every row with words and evidence, seen with the lists given and without any."""
-    found = []
     for number, row in enumerate(rows):
-        if row.documents and row.spans is not None and words_of(row.response, row.language):
-            found.append(_marked(row, lists))
+        words = words_of(row.response, row.language)
+        if row.documents and row.spans is not None and words:
+            reader = load_multilingual_reader()
+            read = read_sentences(row.response, row.question, row.documents, row.language, reader)
+            seen: list[Features] = []
+            names: Sequence[str] = ()
+            for common in (Commonness(lists[row.language]), repeated(Counter(_terms(row)))):
+                held = grounds(row.question, row.documents, row.language, common)
+                names, columns = word_features(row.response, words, held, read)
+                seen.append(columns)
+            # where no shares are told, the marks
+            shares = marked_shares(row.soft or row.spans or (), len(row.response))
+            means = np.array([shares[word.start : word.end].mean() for word in words])
+            places = tuple((word.start, word.end) for word in words)
+            yield MarkedRow(row, places, seen[0], seen[1], means, tuple(names))
         progress(number)
-    return found
-
-
-def _marked(row: GoldRow, lists: Lists) -> MarkedRow:
-    words = words_of(row.response, row.language)
-    listed = Commonness(lists[row.language])
-    unlisted = repeated(Counter(_terms(row)))
-    reader = load_multilingual_reader()
-    read = read_sentences(row.response, row.question, row.documents, row.language, reader)
-    seen = []
-    for common in (listed, unlisted):
-        held = grounds(row.question, row.documents, row.language, common)
-        names, columns = word_features(row.response, words, held, read)
-        seen.append(columns)
-    # where no shares are told, the marks
-    shares = marked_shares(row.soft or row.spans or (), len(row.response))
-    return MarkedRow(
-        row,
-        tuple((word.start, word.end) for word in words),
-        seen[0],
-        seen[1],
-        np.array([shares[word.start : word.end].mean() for word in words]),
-        tuple(names),
-    )
 
 
 def marked_shares(marks: Sequence[GoldSpan], length: int) -> Numbers:
@@ -156,18 +127,13 @@ def _terms(row: GoldRow) -> list[str]:
 
 
 def sampled(rows: Sequence[MarkedRow], seed: int) -> tuple[Features, Numbers, Numbers]:
-    """Features, shares and weights of at most `MOST_WORDS` words of each row.
-
-    Every language weighs the same, within it every row, within that every character; English counts
-    the rows of both sets.
-    """
+    """Features, shares and weights of some words of each row; languages weigh the same."""
     rng = np.random.default_rng(seed)
     sizes = Counter(row.row.language for row in rows)
     features, shares, weights = [], [], []
     for row in rows:
-        n = len(row.places)
-        chosen = np.sort(rng.permutation(n)[:MOST_WORDS])
-        lengths = np.array([end - start for start, end in row.places], dtype=np.float64)[chosen]
+        chosen = np.sort(rng.permutation(len(row.places))[:MOST_WORDS])
+        lengths = np.diff(np.array(row.places, dtype=np.float64), axis=1).ravel()[chosen]
         features.append(row.features[chosen])
         shares.append(row.shares[chosen])
         weights.append(lengths / lengths.sum() / sizes[row.row.language])
@@ -179,15 +145,11 @@ log = logging.getLogger(__name__)
 
 
 def _prediction(row: MarkedRow, shares: Numbers, threshold: float) -> Prediction:
-    scores = [
-        WordScore(start, end, float(p)) for (start, end), p in zip(row.places, shares, strict=True)
-    ]
-    marked = stretches(scores, row.row.response, threshold)
-    return Prediction(
-        "hallucinated",
-        spans=tuple(GoldSpan(s.start, s.end) for s in marked),
-        soft=tuple(GoldSpan(s.start, s.end, s.p) for s in between(scores)),
-    )
+    told = zip(row.places, shares, strict=True)
+    scores = [WordScore(start, end, float(p)) for (start, end), p in told]
+    spans = tuple(GoldSpan(s.start, s.end) for s in stretches(scores, row.row.response, threshold))
+    soft = tuple(GoldSpan(s.start, s.end, s.p) for s in between(scores))
+    return Prediction("hallucinated", spans=spans, soft=soft)
 
 
 def figures(rows: Sequence[GoldRow], said: Sequence[Prediction]) -> dict[str, Any]:
@@ -195,13 +157,14 @@ def figures(rows: Sequence[GoldRow], said: Sequence[Prediction]) -> dict[str, An
     found = span_scores(Outcomes(rows, said))
     if found is None:
         return {}
-    languages = sorted({row.language for row in rows})
-    of = {name: [i for i, row in enumerate(rows) if row.language == name] for name in languages}
-    kinds = {"iou": found.iou, "correlation": found.correlation}
+    languages = np.array([row.language for row in rows])
     report: dict[str, Any] = {}
-    for kind, values in kinds.items():
+    for kind, values in (("iou", found.iou), ("correlation", found.correlation)):
         if values is not None:
-            each = {name: round(float(values[of[name]].mean()), 4) for name in languages}
+            each = {
+                name: round(float(values[languages == name].mean()), 4)
+                for name in sorted(set(languages.tolist()))
+            }
             report[kind] = round(float(np.mean(list(each.values()))), 4)
             report[f"{kind}_by_language"] = each
     return report
@@ -224,12 +187,6 @@ def best_threshold(rows: Sequence[MarkedRow], told: Sequence[Numbers]) -> float:
     return THRESHOLDS[1 + int(np.argmax(smooth))]
 
 
-def rule_of_thumb(row: MarkedRow) -> Numbers:
-    """The simple rule to beat: a word is wrong if neither evidence nor question holds it."""
-    shares: Numbers = 1.0 - row.features[:, row.names.index("held")].astype(np.float64)
-    return shares
-
-
 def all_marked(rows: Sequence[MarkedRow]) -> dict[str, Any]:
     """The figures of the trivial answer that marks every character."""
     gold = [row.row for row in rows]
@@ -238,6 +195,10 @@ def all_marked(rows: Sequence[MarkedRow]) -> dict[str, Any]:
 
 SETS = (("mushroom", None), ("entailment_wice", "tokens"))
 CHOSEN_ON = "mushroom"
+USED = {  # files of each set
+    "mushroom": r"/(val|test_labeled|context_val|context_tst)/[^/]*\.jsonl[^/]*$",
+    "entailment_wice": r"non_supported[^/]*$",
+}
 FEATURES_KEPT = 64
 SEED = 0
 PARAMETERS: Mapping[str, Any] = {
@@ -269,30 +230,26 @@ def chosen_columns(rows: Sequence[MarkedRow]) -> Places:
 
 def out_of_fold(rows: Sequence[MarkedRow], columns: Places) -> list[Numbers]:
     """Every row's shares as told by trees that saw none of its fold."""
+    return _unseen(rows, columns, [row.fold for row in rows], [row.features for row in rows])
+
+
+def _unseen(
+    rows: Sequence[MarkedRow], columns: Places, parts: Sequence[int | str], seen: Sequence[Features]
+) -> list[Numbers]:
+    """Each row's shares as told by trees that saw none of its part, from what is seen of it."""
     told: dict[int, Numbers] = {}
-    for fold in range(FOLDS):
-        trees = trees_of(fitted([row for row in rows if row.fold != fold], columns))
-        for i, row in enumerate(rows):
-            if row.fold == fold:
-                told[i] = _told(trees, row.features[:, columns])
-        log.info("fold %d of %d", fold + 1, FOLDS)
+    for part in sorted(set(parts), key=str):
+        others = [row for row, own in zip(rows, parts, strict=True) if own != part]
+        trees = trees_of(fitted(others, columns))
+        for i in (i for i, own in enumerate(parts) if own == part):
+            told[i] = np.clip(trees.predict(seen[i][:, columns]), LEAST, MOST)
+        log.info("without %s", part)
     return [told[i] for i in range(len(rows))]
 
 
 def leave_language_out(rows: Sequence[MarkedRow], columns: Places) -> list[Numbers]:
     """Every row's shares as told by trees that saw no row of its language, nor its common terms."""
-    told: dict[int, Numbers] = {}
-    for language in sorted({row.row.language for row in rows}):
-        trees = trees_of(fitted([row for row in rows if row.row.language != language], columns))
-        for i, row in enumerate(rows):
-            if row.row.language == language:
-                told[i] = _told(trees, row.unlisted[:, columns])
-        log.info("without %s", language)
-    return [told[i] for i in range(len(rows))]
-
-
-def _told(trees: Trees, features: Features) -> Numbers:
-    return np.clip(trees.predict(features), LEAST, MOST)
+    return _unseen(rows, columns, [row.row.language for row in rows], [r.unlisted for r in rows])
 
 
 @dataclass(frozen=True)
@@ -305,16 +262,16 @@ class Learnt:
     left_out: Sequence[Numbers]
     threshold: float
 
-    def of(self, chosen: bool) -> list[int]:
-        """Places of the rows of the set that the threshold is chosen on, or of the others."""
-        return [i for i, row in enumerate(self.rows) if row.is_chosen_on == chosen]
-
     def figures(self) -> dict[str, Any]:
         """Everything measured on rows unseen, with the trivial answers beside it."""
-        own, other = self.of(True), self.of(False)
+        own, other = (
+            [i for i, row in enumerate(self.rows) if row.is_chosen_on == chosen]
+            for chosen in (True, False)
+        )
         marked, rest = [self.rows[i] for i in own], [self.rows[i] for i in other]
         at = self.threshold
-        rule = [rule_of_thumb(row) for row in marked]
+        # the simple rule to beat: a word is wrong if neither evidence nor question holds it
+        rule = [1.0 - row.features[:, row.names.index("held")].astype(np.float64) for row in marked]
         return {
             "rows": len(marked),
             "five_folds": measured(marked, [self.told[i] for i in own], at),
@@ -347,17 +304,22 @@ def train(data: Path, out: Path) -> dict[str, Any]:
     ]
     learnt = learn(rows)
     out.mkdir(parents=True, exist_ok=True)
-    terms = write_common_terms(lists, out / "common_terms.json")
+    terms = out / "common_terms.json"
+    terms.write_text(json.dumps(lists, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
     sha256 = trees_of(fitted(rows, learnt.columns)).save(out / "trees.npz")
     card = {
         "id": f"span-reader-{sha256[:12]}",
         "sha256": sha256,
-        "common_terms_sha256": terms,
+        "common_terms_sha256": hashlib.sha256(terms.read_bytes()).hexdigest(),
         "threshold": learnt.threshold,
         "reader": load_multilingual_reader().id,
         "features": [rows[0].names[i] for i in learnt.columns],
         "parameters": {**PARAMETERS, "seed": SEED},
-        "trained_on": [_trained_on(data, name, task, len(gold[name])) for name, task in SETS],
+        "trained_on": [
+            {"name": name, "task": task or "", "rows": len(gold[name])}
+            | provenance_of(data, name, task, USED[name])
+            for name, task in SETS
+        ],
         "measured": learnt.figures(),
         "notes": NOTES,
     }
@@ -376,28 +338,6 @@ NOTES = (
     "it: Apache-2.0); of WiCE, Wikipedia text is CC BY-SA, web text under Common Crawl's terms. "
     "No language model's weights are contained."
 )
-
-
-def _trained_on(data: Path, name: str, task: str | None, rows: int) -> dict[str, Any]:
-    rule = rule_of(name, task)
-    return {
-        "name": name,
-        "task": task or "",
-        "rows": rows,
-        "licence": rule.licence,
-        "permits": rule.permits,
-        "files": {
-            path.relative_to(data).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted((data / name).rglob("*"))
-            if path.is_file() and ("non_supported" in path.name if task else _is_used(path))
-        },
-    }
-
-
-def _is_used(path: Path) -> bool:
-    return path.parent.name in ("val", "test_labeled", "context_val", "context_tst") and (
-        ".jsonl" in path.name
-    )
 
 
 def every(step: int, total: int) -> Callable[[int], None]:

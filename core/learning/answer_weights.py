@@ -1,42 +1,23 @@
 """Weights w(Q; θ) of a debate's answers: fitted, compared on the same folds, and one of them used.
 
-- record: each agent's log-odds of being right where it decided, drawn to those of all agents; 0
-  for one that is no better than a coin.
-- logistic: a regression over signed answers with weights that are not negative, so that agents that
-  err together share what they count.
-- policy: features of all answers, through a network that PPO trained on a reward model.
-
-The reward model, a small feed-forward network (SC-MAKS 3.5.1), says how well one answer agrees with
-people from how it fared in the debate. It is trained towards 1 where the answer takes the side that
-people decided on, else 0; where people also rated the response (accuracy, coherence, consistency:
-4.6), half of it is how near the answer lies to their ratings. Debates of both labels weigh the same
-in all, else merely taking the commoner side would earn a reward.
-
-The policy (3.5): one debate is one step, observed are the features of all answers, an action is a
-score for each, and a softmax makes weights of it. The reward is Σ w_i r_i plus `ENTROPY` times the
-weights' entropy, which keeps them apart from putting all on one agent; r_i come from reward models
-that saw nothing of the debate's group. So the best policy has w_i in proportion to
-exp(r_i / ENTROPY). PPO is that of stable-baselines3, an optional extra
-(`requirements-policy.txt`); what is learned is plain arrays, and using it needs nothing.
-
-Of the weightings whose log loss is lower than that of all alike beyond chance (the paired interval
-lies above 0), the one with the least is used; all alike where there is none. Intervals are 95 % of
-a bootstrap over groups, with the p of Wilcoxon's signed-rank test over groups (4.9).
-Source: SC-MAKS 3.2 (w_i(Q; θ)), 3.5; 4.10 (uniform vote, no RLHF).
+By record, by a regression over signed answers, or by a policy: features of all answers through a
+network that PPO trained on a reward model. Used is the one with the least log loss of those that
+beat all alike beyond chance. Source: SC-MAKS 3.2 (w_i(Q; θ)), 3.5; 4.10 (uniform vote, no RLHF).
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.learning.answers import STRANGER, Answers, past_of, read_of, shares, weights_for
 from core.learning.consensus import held_out, measures
 from core.learning.head_fit import Stack, fit_stack
 from core.learning.metrics import (
+    HALLUCINATED,
+    SUPPORTED,
     UNCLEAR,
     Figure,
     Flags,
@@ -50,19 +31,166 @@ from core.learning.metrics import (
     numbered,
     subset,
 )
+from core.learning.reasoning import Agent, Row
 from core.runtime.errors import ConfigError, InputError
+from core.schema.records import Stance
 from core.verdict.classifier import sigmoid
 from core.verdict.consensus_weights import (
     DRAWN,
     METHODS,
+    NAMES,
+    NOTHING,
     READ,
+    STANCES,
+    Answerer,
     AnswerNetwork,
     LearnedWeights,
     Method,
     PastAnswers,
     scaled,
     softmax,
+    with_the_mean,
 )
+
+FEWEST_OF_AGENT = 10  # groups of cases that an agent must have answered to have a record
+STRANGER = -1
+VALUES = (HALLUCINATED, SUPPORTED, UNCLEAR)  # of STANCES
+
+
+@dataclass(frozen=True)
+class Answers:
+    """n debates with up to s answers each: tuples (Q, O_i, C_ij, O_gold) of SC-MAKS 3.5.
+
+    `said` is (n, s): 1 hallucinated, 0 supported, one half unclear, NaN where there is no answer.
+    `who` is (n, s), the answerer's place in `agents`, -1 without a record. `features` is (n, s, d)
+    in the order of `NAMES`. `labels` is (n,), 1 hallucinated. `graded` is (n,) how well people
+    rated the response, from 0 to 1, NaN where they did not. Debates of one group lie on one side of
+    a fold.
+    """
+
+    agents: tuple[Answerer, ...]
+    said: Numbers
+    who: Places
+    features: Numbers
+    labels: Numbers
+    graded: Numbers
+    groups: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def is_there(self) -> Flags:
+        """(n, s) True where there is an answer."""
+        return np.asarray(~np.isnan(self.said))
+
+    @property
+    def is_right(self) -> Flags:
+        """(n, s) True where the answer takes the side that people decided on; never for unclear."""
+        decided = self.is_there & (self.said != UNCLEAR)
+        return np.asarray(decided & ((self.said > UNCLEAR) == (self.labels[:, None] == 1.0)))
+
+    def rows(self, which: Places | Flags) -> Answers:
+        """The same of these debates only, in this order."""
+        names = ("said", "who", "features", "labels", "graded", "groups")
+        return subset(self, which, *names)
+
+
+def answers_of(rows: Sequence[Row]) -> Answers:
+    """The debates of these runs; a run in which nobody answered is left out."""
+    heard = [row for row in rows if row.heard.answers]
+    many = max((len(row.heard.answers) for row in heard), default=0)
+    groups: dict[Answerer, set[str]] = {}
+    for row in heard:
+        for agent in row.heard.answers:
+            groups.setdefault(answerer(agent), set()).add(row.decision.group)
+    agents = tuple(sorted(a for a, own in groups.items() if len(own) >= FEWEST_OF_AGENT))
+    shape = (len(heard), many)
+    said, who = np.full(shape, np.nan), np.full(shape, STRANGER, dtype=np.int64)
+    features = np.full((*shape, len(NAMES)), np.nan)
+    for n, row in enumerate(heard):
+        for s, (agent, own) in enumerate(row.heard.answers.items()):
+            said[n, s] = (1.0 + own["side"]) / 2.0
+            who[n, s] = agents.index(answerer(agent)) if answerer(agent) in agents else STRANGER
+            features[n, s] = list(own.values())
+    labels = np.array([float(row.is_wrong) for row in heard])
+    graded = np.array([np.nan if row.graded is None else row.graded for row in heard])
+    names = tuple(row.decision.group for row in heard)
+    return Answers(agents, said, who, features, labels, graded, names)
+
+
+def answerer(agent: Agent) -> Answerer:
+    """The agent as a run's weigher knows it."""
+    return Answerer(agent.name, agent.model, agent.rules, agent.seat)
+
+
+def past_of(answers: Answers) -> tuple[tuple[PastAnswers, ...], PastAnswers]:
+    """Each agent's past, and that of everybody together."""
+    counts = _counts(answers).sum(axis=0)
+    each = tuple(_past(own) for own in counts[: len(answers.agents)])
+    return each, _past(counts.sum(axis=0))
+
+
+def read_of(answers: Answers, learned: LearnedWeights | None = None) -> Numbers:
+    """(n, s, d + 1) features and odds by the past; unless learned, that of the other groups."""
+    odds = np.full(answers.said.shape, np.nan)
+
+    def tell(rows: Places, past: Sequence[PastAnswers], whole: PastAnswers) -> None:
+        for n, s in np.argwhere(answers.is_there[rows]):
+            who, stance = answers.who[rows[n], s], _stance(answers.said[rows[n], s])
+            own = past[who] if who != STRANGER else NOTHING
+            odds[rows[n], s] = own.log_odds(stance, whole)
+
+    if learned is not None:
+        tell(np.arange(len(answers)), learned.past, learned.whole)
+    else:
+        counts, group = _counts(answers), numbered(answers.groups)
+        for place in np.unique(group):
+            rest = counts[group != place].sum(axis=0)
+            past, whole = [_past(own) for own in rest], _past(rest.sum(axis=0))
+            tell(np.flatnonzero(group == place), past, whole)
+    return np.concatenate([answers.features, odds[:, :, None]], axis=2)
+
+
+def weights_for(learned: LearnedWeights, answers: Answers) -> Numbers:
+    """(n, s) what the weigher in a run gives each answer; 0 where there is none."""
+    there, known = answers.is_there, answers.who != STRANGER
+    if learned.policy is not None:
+        raw = softmax(learned.policy.scores(read_of(answers, learned)), there)
+    elif learned.method == "uniform":
+        raw = there.astype(np.float64)
+    else:
+        raw = np.where(known, np.array([*learned.fixed, 0.0])[answers.who], 0.0)
+    found = np.zeros(answers.said.shape)
+    for n, own in enumerate(there):
+        found[n, own] = with_the_mean(raw[n, own].tolist(), known[n, own].tolist())
+    return found
+
+
+def shares(weights: Numbers, answers: Answers) -> Numbers:
+    """(n,) the weighted share of those who say hallucinated, unclear counting half."""
+    return np.asarray((weights * np.nan_to_num(answers.said, nan=0.0)).sum(axis=1))
+
+
+def _counts(answers: Answers) -> Numbers:
+    """(n, agents + 1, 3, 2): answers by stance, right and all; last those without a record."""
+    found = np.zeros((len(answers), len(answers.agents) + 1, len(STANCES), 2))
+    right = answers.is_right
+    for n, s in np.argwhere(answers.is_there):
+        place = VALUES.index(answers.said[n, s])
+        found[n, answers.who[n, s], place] += (float(right[n, s]), 1.0)
+    return found
+
+
+def _past(counts: Numbers) -> PastAnswers:
+    """Of (3, 2) counts."""
+    right, n = counts.T.tolist()
+    return PastAnswers(tuple(right), tuple(n))
+
+
+def _stance(said: float) -> Stance:
+    return STANCES[VALUES.index(said)]
+
 
 POLICY_SEED = 5
 REWARD_SEED = 23
@@ -80,10 +208,9 @@ MISSING = (
     "pip install -r requirements-policy.txt, and start again. The other weightings need nothing."
 )
 ALWAYS = "always"
-NAMES = ("log_loss", "auroc", "balanced_accuracy", "f1", "f2")
+FIGURES = ("log_loss", "auroc", "balanced_accuracy", "f1", "f2")
 DRAWS = 500
 FEWEST_DIFFERENT = 6  # groups that differ, for a signed-rank test to say anything at 5 %
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -101,38 +228,26 @@ class Fitted:
 
 
 def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -> Fitted:
-    """Weights of these debates; a policy goes on from that of `start`, where there is one.
-
-    Raises:
-        InputError: there is one label only, or there are too few groups.
-        ConfigError: what a policy is trained with is not installed.
-    """
+    """Weights of these debates; a policy goes on from that of `start`. Raises ConfigError."""
     if len(np.unique(answers.labels)) < 2:
         raise InputError("Expected debates of both labels to learn weights from, found one label.")
-    if method == "policy":
-        return _fit_policy(answers, start)
     past, whole = past_of(answers)
     fixed: tuple[float, ...] = ()
+    if method == "policy":
+        model, unseen = fit_rewards(answers)
+        debates = Debates(read_of(answers), answers.is_there, unseen)
+        wrong, groups = answers.labels == 1.0, numbered(answers.groups)
+        _, held = next(grouped_folds(wrong, groups, POLICY_SEED))
+        is_held = np.isin(np.arange(len(answers)), held)
+        before = start.policy if start is not None else None
+        trained = train(debates.rows(~is_held), debates.rows(is_held), POLICY_SEED, before)
+        weights = LearnedWeights("policy", answers.agents, (), past, whole, trained.policy)
+        return replace(with_platt(weights, answers), reward_model=model, trained=trained)
     if method == "record":
         fixed = tuple(_record(own, whole) for own in past)
-    elif method == "logistic":
+    elif method == "logistic" and answers.agents:
         fixed = _logistic(answers)
     return with_platt(LearnedWeights(method, answers.agents, fixed, past, whole), answers)
-
-
-def _fit_policy(answers: Answers, start: LearnedWeights | None) -> Fitted:
-    reward = fit_rewards(answers)
-    read = read_of(answers)
-    debates = Debates(read, answers.is_there, reward.unseen)
-    wrong, groups = answers.labels == 1.0, numbered(answers.groups)
-    _, held = next(grouped_folds(wrong, groups, POLICY_SEED))
-    is_held = np.isin(np.arange(len(answers)), held)
-    before = start.policy if start is not None else None
-    trained = train(debates.rows(~is_held), debates.rows(is_held), POLICY_SEED, before)
-    past, whole = past_of(answers)
-    weights = LearnedWeights("policy", answers.agents, (), past, whole, trained.policy)
-    found = with_platt(weights, answers)
-    return Fitted(found.weights, found.platt, reward.model, trained)
 
 
 def with_platt(weights: LearnedWeights, answers: Answers) -> Fitted:
@@ -142,53 +257,44 @@ def with_platt(weights: LearnedWeights, answers: Answers) -> Fitted:
 
 
 def _record(own: PastAnswers, whole: PastAnswers) -> float:
-    """Log-odds of being right where it decided, at least 0."""
+    """Log-odds of being right where it decided, drawn to those of all agents; at least 0."""
     usual = (sum(whole.right[:2]) + 1.0) / (sum(whole.n[:2]) + 2.0)
     share = (sum(own.right[:2]) + DRAWN * usual) / (sum(own.n[:2]) + DRAWN)
     return max(0.0, float(np.log(share / (1.0 - share))))
 
 
 def _logistic(answers: Answers) -> tuple[float, ...]:
-    """(agents,) coefficients over answers as 1, -1, and 0 where unclear or silent."""
+    """(agents,) coefficients of answers as 1, -1, 0; none below 0: who err together share."""
     signed = np.zeros((len(answers), len(answers.agents)))
     for n, s in np.argwhere(answers.is_there & (answers.who != STRANGER)):
         signed[n, answers.who[n, s]] = 2.0 * (answers.said[n, s] - UNCLEAR)
-    if not answers.agents:
-        return ()
     found = fit_stack(signed, answers.labels == 1.0)
     return tuple((found.weights / found.spreads).tolist())
 
 
-@dataclass(frozen=True)
-class Rewards:
-    """The model, and what models that saw nothing of an answer's group say of it, (n, s)."""
-
-    model: AnswerNetwork
-    unseen: Numbers
-
-
 def targets(answers: Answers) -> Numbers:
-    """(n, s) what the reward of each answer should be, from 0 to 1; NaN where there is none."""
+    """(n, s) what the reward of each answer should be, from 0 to 1; NaN where there is none.
+
+    1 where it takes the side that people decided on; where they also rated the response (4.6), half
+    of it is how near the answer lies to their ratings.
+    """
     right = answers.is_right.astype(np.float64)
     near = 1.0 - np.abs(np.nan_to_num(answers.said) - (1.0 - answers.graded[:, None]))
     both = np.where(np.isnan(near), right, (right + near) / 2.0)
     return np.where(answers.is_there, both, np.nan)
 
 
-def fit_rewards(answers: Answers) -> Rewards:
-    """The reward model of these debates; always the same from the same.
-
-    Raises:
-        InputError: there are fewer groups than folds.
-    """
+def fit_rewards(answers: Answers) -> tuple[AnswerNetwork, Numbers]:
+    """The reward model (3.5.1; labels weigh alike), and (n, s) by those blind to the group."""
     read, wanted, there = read_of(answers), targets(answers), answers.is_there
-    unseen, worth = np.full(answers.said.shape, np.nan), _worth(answers)
-    wrong, groups = answers.labels == 1.0, numbered(answers.groups)
-    for fit, test in grouped_folds(wrong, groups, REWARD_SEED):
+    unseen, wrong = np.full(answers.said.shape, np.nan), answers.labels == 1.0
+    share = (wrong.sum() + 1.0) / (len(answers) + 2.0)
+    worth = np.where(wrong, 0.5 / share, 0.5 / (1.0 - share))[:, None] + np.zeros(there.shape)
+    for fit, test in grouped_folds(wrong, numbered(answers.groups), REWARD_SEED):
         own = there[fit]
         model = fit_network(read[fit][own], wanted[fit][own], REWARD_SEED, worth[fit][own])
         unseen[test] = np.where(there[test], rewards(model, read[test]), np.nan)
-    return Rewards(fit_network(read[there], wanted[there], REWARD_SEED, worth[there]), unseen)
+    return fit_network(read[there], wanted[there], REWARD_SEED, worth[there]), unseen
 
 
 def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
@@ -197,58 +303,43 @@ def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
 
 
 def fit_network(
-    read: Numbers, wanted: Numbers, seed: int, worth: Numbers | None = None
+    read: Numbers, wanted: Numbers, seed: int, worth: Numbers | float = 1.0
 ) -> AnswerNetwork:
-    """A network whose sigmoid is likely to be `wanted` (m,) over features (m, d).
-
-    Each counts for what it is `worth` (m,), all alike where that is not given.
-    """
+    """A network whose sigmoid is likely to be `wanted` (m,) over (m, d); `worth` are weights."""
     from scipy.optimize import minimize
 
     centres, scales = scale_of(read)
     level = scaled(read, centres, scales)
-    weights = np.ones(len(wanted)) if worth is None else worth
     wide = level.shape[1]
     random = np.random.default_rng(seed)
     share = (wanted.sum() + 1.0) / (len(wanted) + 2.0)
-    odds = float(np.log(share / (1.0 - share)))
     first = random.normal(0.0, wide**-0.5, wide * HIDDEN)
-    start = np.concatenate([first, np.zeros(2 * HIDDEN), [odds]])
+    # Noise breaks the tie between hidden units, whose slope is nothing while `out` is.
+    noise = random.normal(0.0, 0.1, HIDDEN)
+    start = np.concatenate([first, np.zeros(HIDDEN), noise, [float(np.log(share / (1.0 - share)))]])
 
     def loss(values: Numbers) -> tuple[float, Numbers]:
         hidden, shift, out, last = _parted(values, wide)
         inner = np.tanh(level @ hidden + shift)
         score = inner @ out + last
-        total = (weights * (np.logaddexp(0.0, score) - wanted * score)).sum()
-        pull = weights * (sigmoid(score) - wanted)
+        total = (worth * (np.logaddexp(0.0, score) - wanted * score)).sum()
+        pull = worth * (sigmoid(score) - wanted)
         back = pull[:, None] * out * (1.0 - inner**2)
         slope = [(level.T @ back).ravel(), back.sum(axis=0), inner.T @ pull, [pull.sum()]]
         held = values.copy()
         held[-1] = 0.0  # the base rate is not held back
         return float(total + PENALTY * (held**2).sum() / 2), np.concatenate(slope) + PENALTY * held
 
-    # Noise breaks the tie between hidden units, whose slope is nothing while `out` is.
-    start[wide * HIDDEN + HIDDEN : -1] = random.normal(0.0, 0.1, HIDDEN)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS}).x
-    hidden, shift, out, last = _parted(found, wide)
-    return _network(centres, scales, (hidden, shift, out), float(last))
+    return _network(centres, scales, *_parted(found, wide))
 
 
 def _network(
-    centres: Numbers, scales: Numbers, layers: tuple[Numbers, Numbers, Numbers], last: float
+    centres: Numbers, scales: Numbers, hidden: Numbers, shift: Numbers, out: Numbers, last: float
 ) -> AnswerNetwork:
-    hidden, shift, out = (layer.tolist() for layer in layers)
-    rows = tuple(tuple(row) for row in hidden)
     places = tuple(centres.tolist()), tuple(scales.tolist())
-    return AnswerNetwork(READ, *places, rows, tuple(shift), tuple(out), last)
-
-
-def _worth(answers: Answers) -> Numbers:
-    """(n, s) what each answer counts for: of both labels half, and 1 on average."""
-    is_wrong = answers.labels == 1.0
-    share = (is_wrong.sum() + 1.0) / (len(answers) + 2.0)
-    own = np.where(is_wrong, 0.5 / share, 0.5 / (1.0 - share))
-    return np.repeat(own[:, None], answers.said.shape[1], axis=1)
+    rows = tuple(tuple(row) for row in hidden.tolist())
+    return AnswerNetwork(READ, *places, rows, tuple(shift.tolist()), tuple(out.tolist()), last)
 
 
 def scale_of(read: Numbers) -> tuple[Numbers, Numbers]:
@@ -261,13 +352,8 @@ def scale_of(read: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _parted(values: Numbers, wide: int) -> tuple[Numbers, Numbers, Numbers, float]:
-    end = wide * HIDDEN
-    return (
-        values[:end].reshape(wide, HIDDEN),
-        values[end : end + HIDDEN],
-        values[end + HIDDEN : end + 2 * HIDDEN],
-        float(values[-1]),
-    )
+    hidden, shift, out, last = np.split(values, np.cumsum([wide * HIDDEN, HIDDEN, HIDDEN]))
+    return hidden.reshape(wide, HIDDEN), shift, out, float(last[0])
 
 
 @dataclass(frozen=True)
@@ -285,11 +371,7 @@ class Debates:
 
 @dataclass(frozen=True)
 class Trained:
-    """The policy with the mean reward after each update, on its own debates and on held-out ones.
-
-    `curve` holds (own, validation); the first pair is that before any update. The policy is that of
-    the best validation reward, which was after `best` updates.
-    """
+    """The best policy, after `best` updates; `curve` holds mean rewards (own, validation)."""
 
     policy: AnswerNetwork
     curve: tuple[tuple[float, float], ...]
@@ -302,11 +384,7 @@ def is_installed() -> bool:
 
 
 def require_installed() -> None:
-    """Refuse in one sentence where it cannot.
-
-    Raises:
-        ConfigError: stable-baselines3 is not installed.
-    """
+    """Refuse in one sentence where it cannot."""
     if not is_installed():
         raise ConfigError(MISSING)
 
@@ -316,10 +394,9 @@ def train(
 ) -> Trained:
     """A policy by PPO, stopped early where the validation reward has come to a plateau.
 
-    With a `start` it goes on from that policy in small steps (3.5: domain adaptation).
-
-    Raises:
-        ConfigError: stable-baselines3 is not installed.
+    One debate is one step, an action a score for each answer; the reward is `mixture_reward`, so
+    the best policy has w_i in proportion to exp(r_i / ENTROPY). With a `start` it goes on from that
+    policy in small steps (3.5: domain adaptation). Raises ConfigError without stable-baselines3.
     """
     require_installed()
     from core.learning.ppo import Learner
@@ -329,26 +406,15 @@ def train(
     else:
         centres, scales = np.array(start.centres), np.array(start.scales)
     level = np.where(own.is_there[:, :, None], scaled(own.read, centres, scales), 0.0)
-    learner = Learner(
-        level,
-        own.is_there,
-        np.nan_to_num(own.rewards),
-        seed=seed,
-        rate=RATE if start is None else SMALL_RATE,
-        entropy=ENTROPY,
-    )
+    rate, given = RATE if start is None else SMALL_RATE, np.nan_to_num(own.rewards)
+    learner = Learner(level, own.is_there, given, seed=seed, rate=rate, entropy=ENTROPY)
     if start is not None:
         learner.begin_from(start)
-
-    def network() -> AnswerNetwork:
-        return _network(centres, scales, learner.arrays(), 0.0)
-
-    best = network()
+    best, place = _network(centres, scales, *learner.arrays(), 0.0), 0
     curve = [(reward(best, own), reward(best, validation))]
-    place = 0
     for number in range(1, UPDATES + 1):
         learner.update()
-        policy = network()
+        policy = _network(centres, scales, *learner.arrays(), 0.0)
         curve.append((reward(policy, own), reward(policy, validation)))
         if curve[-1][1] > curve[place][1]:
             best, place = policy, number
@@ -393,27 +459,20 @@ class ComparedAnswers:
 
 
 def compare_answers(
-    answers: Answers, methods: Sequence[Method] = METHODS, *, seed: int, tell: Tell | None = None
+    answers: Answers, methods: Sequence[Method] = METHODS, *, seed: int
 ) -> ComparedAnswers:
-    """All these weightings on the same folds; `uniform` must be among them.
-
-    Raises:
-        InputError: there are fewer groups than folds, or one label only.
-        ConfigError: a policy is asked for, and what it is trained with is not installed.
-    """
+    """All these weightings on the same folds; `uniform` must be among them. Raises ConfigError."""
     p: dict[str, Numbers] = {name: np.empty(len(answers)) for name in (*methods, ALWAYS)}
-    for number, held in enumerate(held_out(answers.groups, answers.labels, seed), start=1):
+    for held in held_out(answers.groups, answers.labels, seed):
         rest, asked = answers.rows(~held), answers.rows(held)
         for method in methods:
-            if tell is not None:
-                tell(f"{method}: fold {number}")
             p[method][held] = fit(rest, method).p(asked)
         p[ALWAYS][held] = (rest.labels.sum() + 1.0) / (len(rest) + 2.0)
     places = numbered(answers.groups)
     figures = {name: _figures(answers.labels, own, places, seed) for name, own in p.items()}
     alike = Figure(0.5, 0.5, 0.5)
-    figures[ALWAYS] |= {"auroc": alike, "balanced_accuracy": alike}
     always = _figures(answers.labels, np.ones(len(answers)) - 1e-9, places, seed)
+    figures[ALWAYS] |= {"auroc": alike, "balanced_accuracy": alike}
     figures[ALWAYS] |= {name: always[name] for name in ("f1", "f2")}
     gains: dict[str, Gain] = {
         name: gain_over(answers.labels, p["uniform"], p[name], places, seed)
@@ -425,7 +484,7 @@ def compare_answers(
 
 
 def best_of(gains: Mapping[str, Gain]) -> Method:
-    """What the rule above takes; on a tie the simpler one."""
+    """The least log loss of those beyond chance below all alike; on a tie the simpler one."""
     sure = [name for name in METHODS if name in gains and gains[name].low > 0.0]
     return max(sure, key=lambda name: gains[name].value, default="uniform")
 
@@ -434,7 +493,7 @@ def _figures(labels: Numbers, p: Numbers, groups: Places, seed: int) -> dict[str
     wrong, said = labels == 1.0, p > UNCLEAR
     found = measures(labels, p, is_probability=True)
     found |= {"f1": f_score(wrong, said), "f2": f_score(wrong, said, 4.0)}
-    return bootstrap({name: found[name] for name in NAMES}, groups, seed, DRAWS)
+    return bootstrap({name: found[name] for name in FIGURES}, groups, seed, DRAWS)
 
 
 def gain_over(labels: Numbers, before: Numbers, after: Numbers, places: Places, seed: int) -> Gain:

@@ -1,12 +1,7 @@
 """A home that goes away, in which cases are checked one after the other as the app would.
 
-Used to learn from public rows and to measure on them. Every case is checked as if it were the
-first of its home: the weight of a search term depends on all that is indexed, so what only earlier
-cases used is taken out before the next one begins.
-
-`judged` runs the built-in pipeline over labelled claims, for the seed head (trained once, over
-public sets) and the seed texts that every retraining starts from. Source: CEDA 4.2 (debate
-summaries are the training instances).
+Every case is checked as if it were the first of its home: the weight of a search term depends on
+all that is indexed, so what only earlier cases used is taken out before the next one begins.
 """
 
 from __future__ import annotations
@@ -64,11 +59,7 @@ class Bench:
     sources: set[str] = field(default_factory=set)
 
     def check(self, material: Material, staff: Staff, plan: Plan, stop: Stop) -> Progress:
-        """What a run over the material comes to; `staff` looks for sources in this home.
-
-        Raises:
-            InputError: the response cannot be stored as a case.
-        """
+        """What a run comes to. Raises InputError where the response cannot be stored."""
         case = self._case(material)
         events = staff.review(case, plan, stop, past=(), earlier=None)
         return folded(chain.from_iterable(events))
@@ -77,17 +68,12 @@ class Bench:
         texts = [
             self._stored(f"source-{n}.txt", t.encode()) for n, t in enumerate(material.texts, 1)
         ]
-        images = [
-            self._stored(path.name, read_whole(path, self.settings.file_megabytes))
-            for path in material.images
-        ]
-        files = [
-            (path, self._stored(path.name, read_whole(path, self.settings.file_megabytes)))
-            for path in material.files
-        ]
-        texts += [stored for path, stored in files if not is_picture(path)]
-        images += [stored for path, stored in files if is_picture(path)]
-        draft = Draft(material.response, material.question, _different(texts), _different(images))
+        images: list[str | None] = []
+        for path in (*material.images, *material.files):
+            stored = self._stored(path.name, read_whole(path, self.settings.file_megabytes))
+            (images if path in material.images or is_picture(path) else texts).append(stored)
+        documents, pictures = (tuple(dict.fromkeys(filter(None, s))) for s in (texts, images))
+        draft = Draft(material.response, material.question, documents, pictures)
         case = store_case(self.store, self.project, draft, BY, 0.0)
         wanted = {*case.documents, *case.images}
         for source_id in self.sources - wanted:
@@ -100,10 +86,8 @@ class Bench:
         if not data.strip():
             return None
         with contextlib.suppress(InputError):  # as a person would: the others are used
-            entry = store_file(
-                self.store, self.home, self.project.id, name, data, BY, 0.0, self.settings
-            )
-            return entry.id
+            own = (self.store, self.home, self.project.id)
+            return store_file(*own, name, data, BY, 0.0, self.settings).id
         return None
 
 
@@ -111,19 +95,14 @@ class Bench:
 def opened_bench(settings: Settings) -> Iterator[Bench]:
     """A bench in a folder in memory where the system has one: nothing of it outlives the work."""
     where = IN_MEMORY if IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
-    _clear_away(where)
+    for left in where.glob(f"{PREFIX}*-*"):  # by processes that were killed
+        number = left.name.removeprefix(PREFIX).split("-")[0]
+        if number.isascii() and number.isdigit() and not _is_alive(int(number)):
+            shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=where) as folder:
         home = Path(folder)
         with open_store(home) as store:
             yield Bench(home, store, first_project(store, BY, 0.0), settings)
-
-
-def _clear_away(where: Path) -> None:
-    """Remove what processes that were killed have left in memory."""
-    for folder in where.glob(f"{PREFIX}*-*"):
-        number = folder.name.removeprefix(PREFIX).split("-")[0]
-        if number.isascii() and number.isdigit() and not _is_alive(int(number)):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_alive(process: int) -> bool:
@@ -139,10 +118,6 @@ def _is_alive(process: int) -> bool:
 def is_picture(path: Path) -> bool:
     """True for the image types that a case may have."""
     return path.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")
-
-
-def _different(ids: list[str | None]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(i for i in ids if i is not None))
 
 
 @dataclass(frozen=True)
@@ -166,7 +141,7 @@ class JudgedClaim:
 
 
 def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
-    """Each row with its judgement, in order; everything happens in a folder that goes away."""
+    """Each row with its judgement, in order, in a folder that goes away (CEDA 4.2)."""
     roster = roster_named("builtin")
     silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
     settings = Settings()

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
         "Hugging Face Hub",
     )
     for name, words in SHORT.items():
-        default, bounds = getattr(usual, name), tuple(int(bound) for bound in BOUNDS[name])
+        default, bounds = getattr(usual, name), tuple(map(int, BOUNDS[name]))
         retrain.add_argument(
             f"--{name}", metavar="N", default=default, help=f"{words} (default: {default})",
             type=lambda text, bounds=bounds: whole(text, *bounds),
@@ -101,11 +102,7 @@ FIGURES = (
 
 
 def run_retrain(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Train, and promote where that was asked for; 0 when there is a version, else 1.
-
-    Raises:
-        ReviewError: the training was not even started.
-    """
+    """Train, and promote where that was asked for; 0 when there is a version, else 1."""
     options = Options(given.encoder, given.pairs, given.steps, given.epochs, seed=given.seed)
     with open_store(home) as store:
         by = _person(store, given.by)
@@ -123,31 +120,22 @@ def run_retrain(given: argparse.Namespace, home: Path, say: Say, out: Out) -> in
 
 
 def run_rescore(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Score old runs again; 0.
-
-    Raises:
-        ReviewError: there is no such version, it is damaged, or the person may not.
-    """
+    """Score old runs again; 0."""
     with open_store(home) as store:
         by = _person(store, given.by)
         version = given.version or store.versions.active()
         found = rescore(
             store, home, version, by=by, done=lambda n, of: say(f"{n:,} of {of:,} runs scored")
         )
-    if given.json:
-        told = {"version": found.version, "runs": found.runs, "changed": found.changed}
-        out(json.dumps(told) + "\n")
-    else:
-        runs = "1 run" if found.runs == 1 else f"{found.runs:,} runs"
-        out(f"{runs} scored under {found.version}, {found.changed:,} with another label.\n")
+    runs = "1 run" if found.runs == 1 else f"{found.runs:,} runs"
+    words = f"{runs} scored under {found.version}, {found.changed:,} with another label."
+    out((json.dumps(asdict(found)) if given.json else words) + "\n")
     return 0
 
 
 def _person(store: Store, name: str | None) -> str:
-    """Who asks: the name that was given, or whoever is here; a new home gets its first project."""
-    here = person_here(store)
-    person = here if name is None else name.strip()
-    first_project(store, person, time.time())
+    person = person_here(store) if name is None else name.strip()
+    first_project(store, person, time.time())  # of a new home
     return person
 
 
@@ -162,17 +150,16 @@ def _teller(say: Say) -> Callable[[dict[str, Any]], None]:
         last.update(stage=progress["stage"], at=now)
         words = f"{progress['stage_number']}/{progress['stages']} {progress['stage']}"
         if progress.get("step"):
+            loss = progress.get("loss")
             words += f": {progress['step']} of {progress['steps']}"
             words += f", about {progress['eta']:.0f} s left"
-        if progress.get("step") and progress.get("loss") is not None:
-            words += f", loss {progress['loss']:.3f}"
+            words += "" if loss is None else f", loss {loss:.3f}"
         say(words)
 
     return tell
 
 
 def _told(store: Store, version: str) -> dict[str, Any]:
-    """What the version's card says, less the lists."""
     known = store.versions.get(version)
     card = known.card if known else {}
     held = card["holdout"]
@@ -188,7 +175,6 @@ def _told(store: Store, version: str) -> dict[str, Any]:
 
 
 def _promoted(store: Store, home: Path, version: str, is_wanted: bool, by: str) -> dict[str, Any]:
-    """Whether the version is active now, and why not."""
     if not is_wanted:
         return {"promoted": False, "why_not": "it was not asked for; --promote does"}
     try:
@@ -199,7 +185,6 @@ def _promoted(store: Store, home: Path, version: str, is_wanted: bool, by: str) 
 
 
 def _plainly(told: dict[str, Any]) -> str:
-    """The figures for a person at a terminal."""
     lines = [
         f"{told['version']}: {told['corrections']} corrections, {told['seconds']:.0f} s",
         f"{'held out':20s} {told['compared_with'][:16]:>16s} {'this':>16s}",

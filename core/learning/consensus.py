@@ -3,24 +3,12 @@
 Every weighting comes to the same form, so that it can be kept as plain numbers and shown: what an
 agent said adds its log-odds, by kind of case, to an intercept. Source: SC-MAKS 3.5, whose weights
 `w_i(Q; θ)` a policy learns; here they are fitted to people's answers by maximum likelihood.
-
-- uniform: the mean of all votes, made a probability by two numbers (Platt 1999).
-- history: log P(said | hallucinated) / P(said | supported) of each agent, counted with smoothing;
-  a kind's own counts are drawn towards the agent's overall ones. Agents that err together would be
-  counted twice, so a slope fitted on counts of other folds scales the sum.
-- stack: logistic regression with an L2 penalty over votes (one-hot: hallucinated against supported,
-  unclear, missing), the same by kind, kinds, and features of the debate.
-
-`compare` sets the weightings beside a majority, the best single agent and no agent at all, all
-cross-fitted on the same folds of whole groups. A majority and a single agent give no probability of
-their own, so no log loss and no calibration error. Beside a calibration error stands what perfectly
-calibrated p would show by chance: resamples of one always lie above it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -133,10 +121,7 @@ class Weights:
     schema: int = SCHEMA
 
     def p(self, said: Numbers, kinds: Sequence[str], features: Numbers | None = None) -> Numbers:
-        """(n,) the probability of being hallucinated, strictly inside 0 and 1.
-
-        `said` is (n, agents) in the order of `agents`; `features` (n, names), or None if unknown.
-        """
+        """(n,) strictly inside 0 and 1, of `said` (n, agents) and `features` (n, names) or None."""
         logit = self.intercept + self.parts(said, kinds).sum(axis=1)
         logit = logit + np.array(self.offsets)[self._kind_places(kinds)]
         if features is not None and self.names:
@@ -156,17 +141,9 @@ class Weights:
         place = {kind: number for number, kind in enumerate(self.kinds)}
         return np.array([place.get(kind, len(self.kinds)) for kind in kinds], dtype=np.int64)
 
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
-
 
 def weights_from(plain: Any) -> Weights:
-    """The weights that `to_plain` made.
-
-    Raises:
-        ConfigError: it is of another schema, or its numbers do not fit together.
-    """
+    """The weights that `to_plain` made."""
     found = converted(plain, Weights, "weights of agents")
     shape = (len(found.kinds) + 1, len(found.agents), STATES)
     sizes = {len(found.names), len(found.centres), len(found.scales), len(found.coefficients)}
@@ -181,31 +158,20 @@ def weights_from(plain: Any) -> Weights:
 
 def states_of(said: Numbers) -> Numbers:
     """(n, agents, 4) shares of having said hallucinated, supported, unclear, nothing."""
-    silent = np.isnan(said)
-    unclear = said == UNCLEAR
+    silent, unclear = np.isnan(said), said == UNCLEAR
     decided = ~silent & ~unclear
-    p = np.where(decided, said, 0.0)
-    return np.stack([p, np.where(decided, 1.0 - p, 0.0), unclear, silent], axis=2).astype(
-        np.float64
-    )
+    states = (np.where(decided, said, 0.0), np.where(decided, 1.0 - said, 0.0), unclear, silent)
+    return np.stack(states, axis=2).astype(np.float64)
 
 
 def held_out(groups: Sequence[str], labels: Numbers, seed: int) -> Iterator[Flags]:
-    """Of each fold, (n,) which cases lie in it.
-
-    Raises:
-        InputError: there are fewer groups than folds.
-    """
+    """Of each fold, (n,) which cases lie in it. Raises InputError."""
     fold = folds(groups, labels, seed)
     return (fold == own for own in np.unique(fold))
 
 
 def cross_fitted(votes: Votes, weighting: Weighting, seed: int) -> Numbers:
-    """(n,) each case's probability from weights that were fitted without its fold.
-
-    Raises:
-        InputError: there are fewer groups than folds, or one label only.
-    """
+    """(n,) each case's probability from weights that were fitted without its fold."""
     p = np.empty(len(votes))
     for held in held_out(votes.groups, votes.labels, seed):
         part = votes.rows(held)
@@ -214,11 +180,7 @@ def cross_fitted(votes: Votes, weighting: Weighting, seed: int) -> Numbers:
 
 
 def fit(votes: Votes, weighting: Weighting) -> Weights:
-    """Weights from all these cases; always the same from the same cases.
-
-    Raises:
-        InputError: there is one label only, or too few groups to choose by.
-    """
+    """Weights from all these cases; always the same from the same cases."""
     if len(np.unique(votes.labels)) < 2:
         raise InputError("Expected cases of both labels to learn weights from, found one label.")
     makers = {"uniform": _uniform, "history": _history, "stack": _stack}
@@ -227,6 +189,7 @@ def fit(votes: Votes, weighting: Weighting) -> Weights:
 
 
 def _uniform(votes: Votes) -> Weights:
+    """The mean of all votes, made a probability by two numbers (Platt 1999)."""
     states = states_of(votes.said)
     spoke = np.maximum(1, (~np.isnan(votes.said)).sum(axis=1))
     score = (states[:, :, 0] - states[:, :, 1]).sum(axis=1) / spoke
@@ -239,51 +202,39 @@ def _uniform(votes: Votes) -> Weights:
 
 
 def _history(votes: Votes) -> Weights:
+    """Each agent's log P(said | hallucinated) / P(said | supported), scaled: some err alike."""
     kinds = tuple(sorted(set(votes.kinds)))
     scores = np.empty((len(votes), 2))
     for held in held_out(votes.groups, votes.labels, INNER_SEED):
-        scores[held] = _Record.of(votes.rows(~held), kinds).scores(votes.rows(held))
+        table, priors = _record(votes.rows(~held), kinds)
+        part = votes.rows(held)
+        places = [kinds.index(kind) for kind in part.kinds]
+        scores[held, 0] = (table[places] * states_of(part.said)).sum(axis=(1, 2))
+        scores[held, 1] = priors[places]
     (slope, prior), intercept = _logistic(scores, votes.labels, PLATT_STRENGTH)
-    record = _Record.of(votes, kinds)
-    offsets, table = _told(record.priors * prior), _nested(record.table * slope)
-    return Weights("history", votes.agents, kinds, intercept, offsets, table)
+    table, priors = _record(votes, kinds)
+    offsets = _told(priors * prior)
+    return Weights("history", votes.agents, kinds, intercept, offsets, _nested(table * slope))
 
 
-@dataclass(frozen=True)
-class _Record:
-    """How often agents said what where it was right and wrong, as log-odds.
-
-    `table` (kinds + 1, agents, 4), `priors` (kinds + 1) log-odds of being hallucinated.
-    """
-
-    kinds: tuple[str, ...]
-    table: Numbers
-    priors: Numbers
-
-    @classmethod
-    def of(cls, votes: Votes, kinds: tuple[str, ...]) -> _Record:
-        states = states_of(votes.said)[:, :, :3]
-        sides = np.stack([votes.labels == 1.0, votes.labels == 0.0]).astype(np.float64)
-        counts = np.einsum("yn,nas->yas", sides, states)  # (2, agents, 3) by what is right
-        rates = (counts + SMOOTHING) / (counts.sum(axis=2, keepdims=True) + 3 * SMOOTHING)
-        tables, priors = [], []
-        whole = _odds(sides.sum(axis=1), np.full(2, 1.0))
-        for kind in kinds:
-            inside = np.array([own == kind for own in votes.kinds], dtype=np.float64)
-            counts = np.einsum("yn,nas->yas", sides * inside, states)
-            drawn = (counts + SHRINK * rates) / (counts.sum(axis=2, keepdims=True) + SHRINK)
-            tables.append(np.log(drawn[0] / drawn[1]))
-            share = sides.sum(axis=1) / len(votes)
-            priors.append(_odds((sides * inside).sum(axis=1), SHRINK * share))
-        table = np.stack([*tables, np.log(rates[0] / rates[1])])
-        silent = np.zeros((*table.shape[:2], 1))
-        return cls(kinds, np.concatenate([table, silent], axis=2), np.array([*priors, whole]))
-
-    def scores(self, votes: Votes) -> Numbers:
-        """(n, 2) the sum of the agents' log-odds, and the kind's."""
-        places = np.array([self.kinds.index(kind) for kind in votes.kinds], dtype=np.int64)
-        added = (self.table[places] * states_of(votes.said)).sum(axis=(1, 2))
-        return np.stack([added, self.priors[places]], axis=1)
+def _record(votes: Votes, kinds: tuple[str, ...]) -> tuple[Numbers, Numbers]:
+    """(kinds + 1, agents, 4) log-odds of what agents said, smoothed, and (kinds + 1) of labels."""
+    states = states_of(votes.said)[:, :, :3]
+    sides = np.stack([votes.labels == 1.0, votes.labels == 0.0]).astype(np.float64)
+    counts = np.einsum("yn,nas->yas", sides, states)  # (2, agents, 3) by what is right
+    rates = (counts + SMOOTHING) / (counts.sum(axis=2, keepdims=True) + 3 * SMOOTHING)
+    tables, priors = [], []
+    for kind in kinds:
+        inside = np.array([own == kind for own in votes.kinds], dtype=np.float64)
+        counts = np.einsum("yn,nas->yas", sides * inside, states)
+        drawn = (counts + SHRINK * rates) / (counts.sum(axis=2, keepdims=True) + SHRINK)
+        tables.append(np.log(drawn[0] / drawn[1]))
+        share = sides.sum(axis=1) / len(votes)
+        priors.append(_odds((sides * inside).sum(axis=1), SHRINK * share))
+    priors.append(_odds(sides.sum(axis=1), np.full(2, 1.0)))
+    table = np.stack([*tables, np.log(rates[0] / rates[1])])
+    silent = np.zeros((*table.shape[:2], 1))
+    return np.concatenate([table, silent], axis=2), np.array(priors)
 
 
 def _odds(sides: Numbers, extra: Numbers) -> float:
@@ -292,6 +243,7 @@ def _odds(sides: Numbers, extra: Numbers) -> float:
 
 
 def _stack(votes: Votes) -> Weights:
+    """Logistic regression (L2) over votes, votes by kind, kinds, and features of the debate."""
     kinds = tuple(sorted(set(votes.kinds)))
     with np.errstate(all="ignore"):
         known = ~np.isnan(votes.features)
@@ -300,28 +252,16 @@ def _stack(votes: Votes) -> Weights:
         spread = np.sqrt(np.where(known, (votes.features - centre) ** 2, 0.0).sum(axis=0) / many)
     scale = np.where(spread > 1e-9, spread, 1.0)
     columns = _columns(votes, kinds, centre, scale)
-    strength = _best_strength(columns, votes)
-    found, intercept = _logistic(columns, votes.labels, strength)
-    numbers = np.array(found)
+    found, intercept = _logistic(columns, votes.labels, _best_strength(columns, votes))
     a, k = len(votes.agents), len(kinds)
-    signed, unclear, missing = numbers[:a], numbers[a : 2 * a], numbers[2 * a : 3 * a]
-    by_kind = numbers[3 * a : 3 * a + k * a].reshape(k, a) * BY_KIND
-    offsets = numbers[3 * a + k * a : 3 * a + k * a + k]
-    own = np.concatenate([signed + by_kind, signed[None]])
+    cuts = np.cumsum([a, a, a, k * a, k])
+    signed, unclear, missing, by_kind, offsets, own = np.split(np.array(found), cuts)
+    told = np.concatenate([signed + by_kind.reshape(k, a) * BY_KIND, signed[None]])
     rest = np.broadcast_to(np.stack([unclear, missing], axis=1), (k + 1, a, 2))
-    table = np.concatenate([np.stack([own, -own], axis=2), rest], axis=2)
-    return Weights(
-        "stack",
-        votes.agents,
-        kinds,
-        intercept,
-        (*_told(offsets), 0.0),
-        _nested(table),
-        names=votes.names,
-        centres=_told(centre),
-        scales=_told(scale),
-        coefficients=_told(numbers[3 * a + k * a + k :]),
-    )
+    table = _nested(np.concatenate([np.stack([told, -told], axis=2), rest], axis=2))
+    ends, features = (*_told(offsets), 0.0), (_told(centre), _told(scale), _told(own))
+    names = votes.names
+    return Weights("stack", votes.agents, kinds, intercept, ends, table, False, names, *features)
 
 
 def _columns(votes: Votes, kinds: Sequence[str], centre: Numbers, scale: Numbers) -> Numbers:
@@ -352,9 +292,7 @@ def _best_strength(columns: Numbers, votes: Votes) -> float:
 def _logistic(
     columns: Numbers, labels: Numbers, strength: float
 ) -> tuple[tuple[float, ...], float]:
-    """Coefficients and intercept of a logistic regression with an L2 penalty of 1 / strength."""
-    model = _regression(strength)
-    model.fit(columns, labels)
+    model = _regression(strength).fit(columns, labels)
     return _told(model.coef_[0]), float(model.intercept_[0])
 
 
@@ -374,10 +312,7 @@ def _nested(table: Numbers) -> tuple[tuple[tuple[float, ...], ...], ...]:
 
 @dataclass(frozen=True)
 class Compared:
-    """Figures by system and name, the weighting that is proposed, and why.
-
-    `single` names the agent that was the best one in most folds.
-    """
+    """Figures by system and name, what is proposed and why; `single` was mostly the best agent."""
 
     figures: dict[str, dict[str, Figure]]
     n: int
@@ -389,15 +324,20 @@ class Compared:
 
 
 def compare(votes: Votes, seed: int) -> Compared:
-    """All weightings and baselines on the same folds.
+    """All weightings beside a majority, the best single agent and none, on the same folds.
 
-    Raises:
-        InputError: there are fewer groups than folds, or one label only.
+    A majority and a single agent give no probability, so no log loss and no calibration error.
+    Beside the latter stands what perfectly calibrated p would show by chance: resamples of one
+    always lie above it.
     """
     p: dict[str, Numbers] = {w: cross_fitted(votes, w, seed) for w in WEIGHTINGS}
-    p[MAJORITY] = _majority(votes)
+    decided = ~np.isnan(votes.said) & (votes.said != UNCLEAR)
+    many, sides = decided.sum(axis=1), (decided & (votes.said > UNCLEAR)).sum(axis=1)
+    p[MAJORITY] = np.where(many > 0, sides / np.maximum(many, 1), UNCLEAR)
     p[SINGLE], single = _best_single(votes, seed)
-    p[ALWAYS] = _prevalence(votes, seed)
+    p[ALWAYS] = np.empty(len(votes))
+    for held in held_out(votes.groups, votes.labels, seed):
+        p[ALWAYS][held] = (votes.labels[~held].sum() + 1.0) / ((~held).sum() + 2.0)
     places = numbered(votes.groups)
     named = {
         (system, name): measure
@@ -431,39 +371,17 @@ def measures(labels: Numbers, p: Numbers, is_probability: bool) -> dict[str, Mea
     return found
 
 
-def _majority(votes: Votes) -> Numbers:
-    """The mean vote of those who decided; one half where nobody did."""
-    decided = ~np.isnan(votes.said) & (votes.said != UNCLEAR)
-    many = decided.sum(axis=1)
-    sides = (decided & (votes.said > UNCLEAR)).sum(axis=1)
-    return np.where(many > 0, sides / np.maximum(many, 1), UNCLEAR)
-
-
 def _best_single(votes: Votes, seed: int) -> tuple[Numbers, str]:
-    """What the agent says that did best without the fold, by balanced accuracy; who it mostly was.
-
-    One who said nothing on a case counts as undecided there.
-    """
+    """The best agent's word without the fold (silence is undecided); who it mostly was."""
     p, chosen = np.full(len(votes), UNCLEAR), []
     for held in held_out(votes.groups, votes.labels, seed):
         rest = votes.rows(~held)
         one, wrong = np.ones((1, len(rest))), rest.labels == 1.0
         decided = ~np.isnan(rest.said) & (rest.said != UNCLEAR)
         right = decided & ((rest.said > UNCLEAR) == wrong[:, None])
-        best = int(np.nanargmax([balanced(wrong, own)(one)[0] for own in right.T]))
-        chosen.append(best)
-        p[held] = np.nan_to_num(votes.said[held, best], nan=UNCLEAR)
-    most = max(sorted(set(chosen)), key=chosen.count)
-    return p, votes.agents[most]
-
-
-def _prevalence(votes: Votes, seed: int) -> Numbers:
-    """The same probability for every case of a fold: the share hallucinated of the others."""
-    p = np.empty(len(votes))
-    for held in held_out(votes.groups, votes.labels, seed):
-        rest = votes.labels[~held]
-        p[held] = (rest.sum() + 1.0) / (len(rest) + 2.0)
-    return p
+        chosen.append(int(np.nanargmax([balanced(wrong, own)(one)[0] for own in right.T])))
+        p[held] = np.nan_to_num(votes.said[held, chosen[-1]], nan=UNCLEAR)
+    return p, votes.agents[max(sorted(set(chosen)), key=chosen.count)]
 
 
 def _proposed(

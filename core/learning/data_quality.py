@@ -1,16 +1,8 @@
 """What the corrections are worth: labels that look wrong, and what more cases would add.
 
 Both go by a quick stand-in for the classifier, logistic regression over frozen embeddings and the
-judge's p: it is fitted hundreds of times where SetFit takes a minute. Rows of one case never lie on
-both sides of a fold. Vectors are kept in the home by the text's digest: embedding a thousand takes
-long. Texts are embedded one by one, as the classifier reads them: int8 activations are scaled by
-batch.
-
-- Doubts: confident learning (Northcutt et al. 2021) by cleanlab over out-of-fold probabilities. The
-  hold-out is looked at too: its labels can be wrong like any other, and nothing is learned here.
-- Learning curve: cases are drawn at several sizes, several times, and asked about in folds that
-  share no case. An inverse power law (y = a - b·n^-c; Figueroa et al. 2012) through the means says
-  what twice as many would give. SetFit's level differs, its slope less so.
+judge's p: it is fitted hundreds of times where SetFit takes a minute. Vectors are kept in the home
+by the text's digest; texts are embedded one by one, for int8 activations are scaled by batch.
 """
 
 from __future__ import annotations
@@ -67,10 +59,7 @@ Names = npt.NDArray[np.str_]
 def vectors_of(
     texts: Sequence[str], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Matrix:
-    """(n, width) float32, rows of unit length; `told` hears how many of the new texts are done.
-
-    What was embedded is kept, also where `told` raises because somebody has left.
-    """
+    """(n, width) float32, of unit length; `told` hears how many new texts are done."""
     path = kept_at(home, encoder)
     known = _read(path, encoder.width)
     names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
@@ -82,9 +71,8 @@ def vectors_of(
     finally:
         if new:
             _write(path, known, wanted=set(names))
-    if not names:
-        return np.zeros((0, encoder.width), dtype=np.float32)
-    return np.stack([known[name] for name in names])
+    none = np.zeros((0, encoder.width), dtype=np.float32)
+    return np.stack([known[name] for name in names]) if names else none
 
 
 def kept_at(home: Path, encoder: Embedder) -> Path:
@@ -180,11 +168,7 @@ class Doubts:
 def doubts(
     taught: Sequence[Taught], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Doubts:
-    """What looks wrong; of a case that was checked several times the most doubtful label.
-
-    Raises:
-        NotEnoughLabels: a label has too few cases to say anything.
-    """
+    """Labels that look wrong by confident learning (Northcutt et al. 2021), held-out ones too."""
     looked_at = taught[-MOST_DOUBTED:]
     rows = [one.row for one in looked_at]
     require_cases(cases_by_label(rows), FEWEST_CASES)
@@ -201,26 +185,17 @@ def doubts(
 
 
 def _issues(truth: Flags, p: Numbers) -> list[int]:
-    """Places that confident learning holds to be wrong, the least likely label first."""
     from cleanlab.filter import find_label_issues  # type: ignore[import-untyped]
 
     both = np.column_stack([1.0 - p, p])
-    places = find_label_issues(
-        truth.astype(int),
-        both,
-        filter_by="confident_learning",  # finds fewer than the default, and more of them are wrong
-        return_indices_ranked_by="self_confidence",
-        n_jobs=1,  # no processes of its own beside a server's threads
-    )
-    return [int(place) for place in places]
+    # confident learning finds fewer than the default, and more of them are wrong; no processes of
+    # its own beside a server's threads
+    how = {"filter_by": "confident_learning", "return_indices_ranked_by": "self_confidence"}
+    return list(map(int, find_label_issues(truth.astype(int), both, n_jobs=1, **how)))
 
 
 def require_cases(counts: dict[str, int], fewest: int) -> None:
-    """Refuse labels with too few cases.
-
-    Raises:
-        NotEnoughLabels: one has fewer.
-    """
+    """Refuse labels with too few cases."""
     if min(counts.values()) < fewest:
         words = " and ".join(f"{count} {label}" for label, count in counts.items())
         raise NotEnoughLabels(
@@ -242,10 +217,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The points and what twice as many cases would add to balanced accuracy.
-
-    `law` is (a, b, c) of a - b·n^-c, None where no such line fits.
-    """
+    """The points, and what twice as many cases would add; `law` is (a, b, c) of a - b·n^-c."""
 
     points: tuple[Point, ...]
     cases: int
@@ -256,23 +228,19 @@ class Curve:
 
     def expected(self, cases: int) -> float | None:
         """Balanced accuracy to expect after that many cases, in [0, 1]."""
-        return None if self.law is None else min(1.0, at_size(self.law, cases))
+        return None if self.law is None else at_size(self.law, cases)
 
 
 def at_size(law: tuple[float, float, float], cases: float) -> float:
-    """The law's value at a number of cases."""
+    """The law's value at a number of cases, at most 1."""
     a, b, c = law
-    return float(a - b * cases**-c)
+    return min(1.0, float(a - b * cases**-c))
 
 
 def learning_curve(
     rows: Sequence[Row], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Curve:
-    """The curve over the newest rows.
-
-    Raises:
-        NotEnoughLabels: a label has too few cases to say anything.
-    """
+    """The curve over the newest rows. Raises NotEnoughLabels."""
     used = list(rows[-MOST_ROWS:])
     require_cases(cases_by_label(used), FEWEST_CASES)
     vectors = vectors_of([row.text for row in used], encoder, home, told)
@@ -283,7 +251,9 @@ def curve_of(inputs: Numbers, truth: Flags, groups: Sequence[str]) -> Curve:
     """The curve over what a head reads, (n, d), and what is right; equal inputs, equal curves."""
     names = np.array(groups)
     cases = len(set(groups))
-    sizes = _sizes(int(cases * (FOLDS - 1) / FOLDS))
+    most = int(cases * (FOLDS - 1) / FOLDS)  # that a fold leaves to learn from
+    spaced = np.geomspace(min(FEWEST_TO_DRAW, most), most, SIZES)
+    sizes = sorted({round(float(size)) for size in spaced})
     with on_one_core():
         said = _said(inputs, truth, names, sizes)
     return _curve(sizes, said, truth, names, cases)
@@ -295,45 +265,29 @@ def _said(inputs: Numbers, truth: Flags, names: Names, sizes: Sequence[int]) -> 
     for draw in range(DRAWS):
         random = np.random.default_rng([SEED, draw])
         for known, asked in grouped_folds(truth, list(names), SEED + draw, FOLDS):
-            order = _order(names[known], truth[known], random)
+            # an order in which both labels come as evenly as their shares allow
+            parts = []
+            for label in (True, False):
+                own_names = random.permutation(np.unique(names[known][truth[known] == label]))
+                parts += [((n + 0.5) / len(own_names), str(own)) for n, own in enumerate(own_names)]
+            order = list(dict.fromkeys(name for _, name in sorted(parts)))
             for place, size in enumerate(sizes):
                 taken = known[np.isin(names[known], order[:size])]
-                if truth[taken].any() and not truth[taken].all():
-                    said[place, draw, asked] = probabilities(
-                        inputs[taken], truth[taken], inputs[asked]
-                    )
+                own = truth[taken]
+                if own.any() and not own.all():
+                    said[place, draw, asked] = probabilities(inputs[taken], own, inputs[asked])
     return said
-
-
-def _sizes(most: int) -> list[int]:
-    """Log-spaced numbers of cases up to the most that a fold leaves to learn from."""
-    spaced = np.geomspace(min(FEWEST_TO_DRAW, most), most, SIZES)
-    return sorted({round(float(size)) for size in spaced})
-
-
-def _order(names: Names, truth: Flags, random: np.random.Generator) -> list[str]:
-    """Cases in an order in which both labels come as evenly as their shares allow."""
-    parts = []
-    for label in (True, False):
-        own = random.permutation(np.unique(names[truth == label]))
-        parts += [((place + 0.5) / len(own), str(name)) for place, name in enumerate(own)]
-    return list(dict.fromkeys(name for _, name in sorted(parts)))
 
 
 def _curve(sizes: list[int], said: Numbers, truth: Flags, names: Names, cases: int) -> Curve:
     balanced = _balanced(said, truth, np.ones((1, len(truth))))[0]
     drawn = resampled(numbered(names.tolist()), SEED, RESAMPLES)
     again = np.concatenate([_balanced(said, truth, weights) for weights in drawn])
-    low, high = np.nanquantile(again, MIDDLE, axis=0)
+    ends = np.nanquantile(again, MIDDLE, axis=0)
+    aurocs = [np.mean(np.array([auroc(truth, p) for p in own], np.float64)) for own in said]
     points = tuple(
-        Point(
-            size,
-            float(balanced[place]),
-            float(low[place]),
-            float(high[place]),
-            float(np.array([auroc(truth, p) for p in said[place]], np.float64).mean()),
-        )
-        for place, size in enumerate(sizes)
+        Point(size, *(float(value) for value in values))
+        for size, *values in zip(sizes, balanced, *ends, aurocs, strict=True)
     )
     law = _law(sizes, balanced)
     laws = (_law(sizes, values) for values in again[:REFITS])
@@ -354,14 +308,11 @@ def _balanced(said: Numbers, truth: Flags, weights: Numbers) -> Numbers:
 
 
 def _law(sizes: Sequence[int], values: Numbers) -> tuple[float, float, float] | None:
-    """The rising inverse power law nearest to the values; None where they are too few for one.
-
-    Large draws vary less and count for more. For each exponent the rest is a straight line.
-    """
+    """The rising y = a - b·n^-c (Figueroa et al. 2012) nearest to the values; None of too few."""
     if len(sizes) < FEWEST_SIZES or np.isnan(values).any():
         return None
     weights = np.array(sizes, dtype=np.float64)
-    best: tuple[float, tuple[float, float, float]] | None = None
+    laws = []
     for c in EXPONENTS:
         x = weights**-c
         mean_x, mean_y = np.average(x, weights=weights), np.average(values, weights=weights)
@@ -369,15 +320,12 @@ def _law(sizes: Sequence[int], values: Numbers) -> tuple[float, float, float] | 
         b = max(0.0, -np.average((x - mean_x) * (values - mean_y), weights=weights) / spread)
         a = min(1.0, mean_y + b * mean_x)
         apart = float(np.average((a - b * x - values) ** 2, weights=weights))
-        if best is None or apart < best[0]:
-            best = (apart, (float(a), float(b), float(c)))
-    return best[1] if best else None
+        laws.append((apart, (float(a), float(b), float(c))))
+    return min(laws, key=lambda law: law[0])[1]
 
 
 def _gain(law: tuple[float, float, float] | None, cases: int) -> float | None:
-    if law is None:
-        return None
-    return min(1.0, at_size(law, 2 * cases)) - min(1.0, at_size(law, cases))
+    return None if law is None else at_size(law, 2 * cases) - at_size(law, cases)
 
 
 def advice(missing: Mapping[str, int], curve: Curve | None) -> str:
@@ -397,11 +345,8 @@ def advice(missing: Mapping[str, int], curve: Curve | None) -> str:
         )
     if curve.gain < HARDLY:
         return "Twice as many cases of the same kind would hardly add anything."
+    gain, low, high = (100 * own for own in (curve.gain, curve.gain_low, curve.gain_high))
     return (
-        f"Twice as many cases would add about {_points(curve.gain)} points of balanced accuracy "
-        f"({_points(curve.gain_low)} to {_points(curve.gain_high)})."
+        f"Twice as many cases would add about {gain:.1f} points of balanced accuracy "
+        f"({low:.1f} to {high:.1f})."
     )
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:.1f}"

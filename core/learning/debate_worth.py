@@ -1,34 +1,9 @@
 """Whether debate is worth it: what it adds to one agent alone, its cost, its information, theory.
 
-Information (ColMAD 2.1, 2.3, A.3): a judge decides by the log-likelihood ratio of what it sees, of
-the first answers alone (equation 1) or with what the debate adds (equation 3). Messages lower the
-least risk exactly where I(label; messages | answers) > 0. Estimated over decided cases, by logistic
-models fitted without the case's fold: `base` from the debaters' first stances, `full` from first
-and last ones; risk is how often the likelier label is wrong, bits the log loss of base less that of
-full, base 2: in the limit a lower bound of I.
-
-A judge between debaters as a model to try out (ColMAD 2.2, 2.3, A): without a debate it has
-L0 ~ N(±d²/2, d²), so its risk is R0 = Phi(-d/2). Each debater's message moves the sum of
-log-likelihood ratios by at most a budget m >= 0 (in nats).
-
-- Collaborative: messages bring true evidence independent of L0, so
-  R = Phi(-sqrt(d² + 2m) / 2) <= R0 (Proposition 2.3).
-- Competitive: each pushes its own side whatever is true, one with m, the other with w·m. The sum
-  moves by s = (1 - w)·m under both labels and tells nothing; a judge who takes it for evidence errs
-  R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0 (Proposition 2.2).
-
-How far more agents help when they err together: CEDA A.1 bounds how far the mean of n independent,
-unbiased agents strays (Hoeffding), and says that n becomes an effective number where agents depend
-on each other. With e an agent's error rate and r the correlation of two agents' errors (all alike):
-
-    n_eff = n / (1 + (n - 1) r)                  the variance of the mean is that of n_eff agents
-    P(majority wrong) <= exp(-2 n_eff (1/2 - e)^2)      one-sided Hoeffding, for e < 1/2
-    K wrong of n ~ BetaBinomial(n, e (1 - r) / r, (1 - e) (1 - r) / r)       Binomial at r = 0
-    error = P(K > n / 2) + P(K = n / 2) / 2      a tie is decided by a coin
-
-The beta-binomial is our choice: the simplest distribution of agents alike with that e and r.
-Measured is what agents said before a debate could bring them together: debaters' first turns and
-the judge's readers. Intervals are 95 % of a bootstrap over cases.
+Information (ColMAD 2.1, 2.3, A.3): messages lower a judge's least risk exactly where
+I(label; messages | answers) > 0. Theory, all log-likelihood ratios in nats (ColMAD 2.2, 2.3, A):
+without a debate a judge has L0 ~ N(±d²/2, d²), and each message moves the sum by a budget at most.
+How far more agents help that err together: CEDA A.1. Intervals are 95 % of a bootstrap over cases.
 """
 
 from __future__ import annotations
@@ -48,8 +23,8 @@ from core.learning.metrics import (
     UNCLEAR,
     Figure,
     Flags,
+    Measure,
     Numbers,
-    Places,
     bootstrap,
     grouped_folds,
     mean_of,
@@ -64,7 +39,7 @@ FEWEST_PER_LABEL = 10
 BASE = 2  # columns of the first stances
 ALL = ""
 NANO = 1e9
-# From what is said before anybody was heard to what counts in the end.
+# from what is said before anybody was heard to what counts in the end
 STEPS = ("opener", "openings", "closings", "judge", "verdict")
 PARTS = ("debaters", "judge", "others")
 COIN = 0.5
@@ -86,7 +61,10 @@ def newest_of(rows: Sequence[Row]) -> list[Row]:
 class Information:
     """Over `n` cases of a protocol (all where it is empty); `moved` of them saw a stance change.
 
-    `always` is the risk of the more frequent label said always. `gain` is the fall in risk.
+    By logistic models fitted without the case's fold, `base` from the debaters' first stances
+    (equation 1), `full` from first and last ones (equation 3): how often the likelier label is
+    wrong. `gain` is the fall in that risk, `bits` in log loss (base 2; a lower bound of I).
+    `always` is the risk of the more frequent label said always.
     """
 
     protocol: str
@@ -100,11 +78,7 @@ class Information:
 
 
 def information(rows: Sequence[Row]) -> list[Information]:
-    """Over all runs, then of each protocol with enough cases; `rows` come newest first.
-
-    The newest run of a case counts, by each protocol. Nothing where there are too few; protocols
-    stand apart where two or more have enough.
-    """
+    """Over all runs, then of each protocol if two or more have enough; the newest of a case."""
     debated = [row for row in rows if len(row.heard.opening) > 1]
     protocols = sorted({row.heard.protocol for row in debated})
     parts = [(name, [r for r in debated if r.heard.protocol == name]) for name in protocols]
@@ -121,29 +95,27 @@ def _information(protocol: str, rows: Sequence[Row]) -> Information | None:
         return None
     stances = np.array([stances_of(row.heard) for row in newest])
     groups = numbered([row.decision.group for row in newest])
-    base, full = (_cross_fitted(columns, wrong, groups) for columns in (stances[:, :BASE], stances))
-    errors = [((p >= UNCLEAR) != wrong).astype(np.float64) for p in (base, full)]
-    losses = [-np.log2(np.where(wrong, p, 1.0 - p)) for p in (base, full)]
+    risks, losses = [], []
+    for columns in (stances[:, :BASE], stances):
+        p = np.empty(len(wrong))
+        for fit, test in grouped_folds(wrong, groups, SEED):
+            p[test] = fit_stack(columns[fit], wrong[fit]).p(columns[test])
+        risks.append(((p >= UNCLEAR) != wrong).astype(np.float64))
+        losses.append(-np.log2(np.where(wrong, p, 1.0 - p)))
     named = {
-        "base": mean_of(errors[0]),
-        "full": mean_of(errors[1]),
-        "gain": mean_of(errors[0] - errors[1]),
+        "base": mean_of(risks[0]),
+        "full": mean_of(risks[1]),
+        "gain": mean_of(risks[0] - risks[1]),
         "bits": mean_of(losses[0] - losses[1]),
     }
-    return Information(
-        protocol,
-        len(newest),
-        int((stances[:, :BASE] != stances[:, BASE:]).any(axis=1).sum()),
-        **bootstrap(named, np.arange(len(newest)), SEED),
-        always=float(min(wrong.mean(), 1.0 - wrong.mean())),
-    )
+    moved = int((stances[:, :BASE] != stances[:, BASE:]).any(axis=1).sum())
+    found = bootstrap(named, np.arange(len(newest)), SEED)
+    always = float(min(wrong.mean(), 1.0 - wrong.mean()))
+    return Information(protocol, len(newest), moved, **found, always=always)
 
 
 def stances_of(heard: Heard) -> tuple[float, float, float, float]:
-    """First stance of who spoke first, mean of the others' first; the same of their last ones.
-
-    1 is hallucinated, -1 supported, 0 unclear.
-    """
+    """First stances of opener and others (mean), then last; 1 is hallucinated, -1 not."""
     last = {agent: said for agent, said in heard.last.items() if agent.part == DEBATER}
     ended = {agent: last.get(agent, said) for agent, said in heard.opening.items()}
     own = heard.opener
@@ -156,20 +128,9 @@ def stances_of(heard: Heard) -> tuple[float, float, float, float]:
     return *pair(heard.opening), *pair(ended)
 
 
-def _cross_fitted(columns: Numbers, wrong: Flags, groups: Places) -> Numbers:
-    """(n,) P(hallucinated) of each case by a model that saw nothing of its group."""
-    p = np.empty(len(wrong))
-    for fit, test in grouped_folds(wrong, groups, SEED):
-        p[test] = fit_stack(columns[fit], wrong[fit]).p(columns[test])
-    return p
-
-
 @dataclass(frozen=True)
 class Step:
-    """How often that step was right (unclear is not), and the verdict's lead over it.
-
-    The lead is over the `paired` cases on which both spoke, with its interval; None without any.
-    """
+    """How often a step was right, and the verdict's lead over the `paired` cases of both."""
 
     step: str
     accuracy: Posterior
@@ -182,10 +143,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Cost:
-    """Means over `runs`: what calls to language models came to in each part of a run.
-
-    `dollars` is None where a price is not known.
-    """
+    """Means over runs of calls in a part of them; `dollars` is None where a price is not known."""
 
     part: str
     calls: float
@@ -211,12 +169,9 @@ def worth(rows: Sequence[Row]) -> Worth | None:
     if not newest:
         return None
     wrong = np.array([row.is_wrong for row in newest])
-    said = {
-        step: np.array([_said(row.heard)[step] for row in newest], dtype=np.float64)
-        for step in STEPS
-    }
+    told = np.array([_said(row.heard) for row in newest], dtype=np.float64)
     return Worth(
-        steps=_steps(said, wrong),
+        steps=_steps(dict(zip(STEPS, told.T, strict=True)), wrong),
         costs=tuple(_cost(part, newest) for part in PARTS),
         runs=len(newest),
         seconds=float(np.mean([row.heard.seconds for row in newest])),
@@ -225,17 +180,13 @@ def worth(rows: Sequence[Row]) -> Worth | None:
     )
 
 
-def _said(heard: Heard) -> dict[str, float]:
-    """As in `Votes.said`, by step."""
+def _said(heard: Heard) -> tuple[float, ...]:
+    """As in `Votes.said`, of each of `STEPS`."""
     own = {agent.part: told for agent, told in heard.last.items()}
     debaters = [told for agent, told in heard.last.items() if agent.part == DEBATER]
-    return {
-        "opener": heard.opening[heard.opener] if heard.opener else np.nan,
-        "openings": _most(heard.opening.values()),
-        "closings": _most(debaters),
-        "judge": own.get(JUDGE, np.nan),
-        "verdict": own.get(CLASSIFIER, np.nan),
-    }
+    opener = heard.opening[heard.opener] if heard.opener else np.nan
+    most = (_most(heard.opening.values()), _most(debaters))
+    return opener, *most, own.get(JUDGE, np.nan), own.get(CLASSIFIER, np.nan)
 
 
 def _most(said: Iterable[float]) -> float:
@@ -264,23 +215,14 @@ def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[Step, ...]:
 
 
 def _cost(part: str, rows: Sequence[Row]) -> Cost:
-    used = [own for row in rows for role, own in row.heard.used.items() if part == _part_of(role)]
-    n = len(rows)
-    nano = [own.nano for own in used]
-    known = [own for own in nano if own is not None]
-    return Cost(
-        part,
-        sum(own.calls for own in used) / n,
-        sum(own.tokens for own in used) / n,
-        None if len(known) < len(nano) else sum(known) / NANO / n,
-    )
-
-
-def _part_of(role: str) -> str:
-    """Of the ledger's roles, which of `PARTS` it belongs to."""
-    if role.startswith("debater "):
-        return "debaters"
-    return role if role == "judge" else "others"
+    used = []
+    for role, own in (item for row in rows for item in row.heard.used.items()):
+        whose = "debaters" if role.startswith("debater ") else role
+        if part == (whose if whose in PARTS else "others"):
+            used.append(own)
+    n, known = len(rows), [own.nano for own in used if own.nano is not None]
+    dollars = None if len(known) < len(used) else sum(known) / NANO / n
+    return Cost(part, sum(own.calls for own in used) / n, sum(o.tokens for o in used) / n, dollars)
 
 
 def separation(risk: float) -> float:
@@ -296,12 +238,16 @@ def risk_of(d: float) -> float:
 
 
 def collaborative(d: float, budget: float) -> float:
-    """The risk when messages bring true evidence of mean LLR `budget`."""
+    """R = Phi(-sqrt(d² + 2m) / 2) <= R0 of true evidence of mean LLR m (Proposition 2.3)."""
     return risk_of(math.sqrt(d * d + 2.0 * budget))
 
 
 def competitive(d: float, budget: float, weaker: float = 0.0) -> float:
-    """The risk of a judge who takes pushes for evidence; the other side pushes `weaker` as far."""
+    """The risk of a judge who takes pushes for evidence; the other side pushes `weaker` as far.
+
+    The sum moves by s = (1 - w)·m under both labels (Proposition 2.2):
+    R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0.
+    """
     if d == 0.0:
         return COIN
     push, half = (1.0 - weaker) * budget, d * d / 2.0
@@ -316,11 +262,7 @@ def evidence_in(base: float, full: float) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """Agents over `n` decided cases; an agent that says unclear says nothing there.
-
-    `curve` is (k, mean error of majorities of k of them, cases that these were over on average).
-    `always` is the error of the better of the two words said always.
-    """
+    """Agents over `n` decided cases; `curve` is (k, error of majorities of k, mean cases)."""
 
     agents: tuple[Agent, ...]
     n: int
@@ -331,9 +273,10 @@ class Measured:
 
 
 def majority_error(n: int, accuracy: float, correlation: float) -> float:
-    """P(a majority of n is wrong), by the equations above.
+    """P(a majority of `n` >= 1 is wrong), a tie decided by a coin; `correlation` is in [0, 1].
 
-    `correlation` is in [0, 1]; `n` at least 1.
+    With e the error and r the correlation, K wrong ~ BetaBinomial(n, e (1 - r) / r,
+    (1 - e) (1 - r) / r), Binomial at r = 0: our choice, the simplest of agents alike.
     """
     from scipy.stats import betabinom, binom
 
@@ -356,33 +299,29 @@ def effective_agents(n: int, correlation: float) -> float:
 
 
 def hoeffding(n: int, accuracy: float, correlation: float) -> float:
-    """The bound on a majority's error; 1, which says nothing, for agents no better than a coin."""
-    lead = accuracy - 0.5
-    if lead <= 0.0:
-        return 1.0
+    """The bound exp(-2 n_eff (1/2 - e)²) on a majority's error; 1 where no better than a coin."""
+    lead = max(0.0, accuracy - 0.5)
     return float(np.exp(-2.0 * effective_agents(n, correlation) * lead**2))
 
 
 def measured(rows: Sequence[Row]) -> Measured | None:
     """Over the newest run of each case; `rows` come newest first. None with too little."""
     newest = newest_of(rows)
-    agents = _most_heard(newest)
-    errors = np.array([[_error(row, agent) for agent in agents] for row in newest])
-    if not len(newest) or len(agents) < 2:
+    counts = Counter(agent for row in newest for agent in _first_words(row))
+    often = [agent for agent, count in counts.items() if count >= FEWEST]
+    agents = tuple(sorted(often, key=lambda agent: (-counts[agent], agent))[:MOST_AGENTS])
+    if len(agents) < 2:
         return None
+    errors = np.array([[_error(row, agent) for agent in agents] for row in newest])
     spoken = (~np.isnan(errors)).any(axis=1)
     errors, wrong = errors[spoken], np.array([row.is_wrong for row in newest])[spoken]
     if len(errors) < FEWEST:
         return None
-    found = bootstrap(
-        {
-            "accuracy": lambda weights: 1.0 - _error_rate(errors, weights),
-            "correlation": lambda weights: _correlation(errors, weights),
-        },
-        np.arange(len(errors)),
-        SEED,
-        DRAWS,
-    )
+    named: dict[str, Measure] = {
+        "accuracy": lambda weights: 1.0 - _error_rate(errors, weights),
+        "correlation": lambda weights: _correlation(errors, weights),
+    }
+    found = bootstrap(named, np.arange(len(errors)), SEED, DRAWS)
     if np.isnan(found["correlation"].value):
         return None
     always = float(min(wrong.mean(), 1.0 - wrong.mean()))
@@ -390,15 +329,9 @@ def measured(rows: Sequence[Row]) -> Measured | None:
 
 
 def _first_words(row: Row) -> dict[Agent, float]:
-    """What was said before anybody could be swayed, by agent."""
+    """What was said before anybody could be swayed, by agent: first turns, the judge's readers."""
     readers = {agent: said for agent, said in row.heard.last.items() if agent.part == READER}
     return {**row.heard.opening, **readers}
-
-
-def _most_heard(rows: Sequence[Row]) -> tuple[Agent, ...]:
-    counts = Counter(agent for row in rows for agent in _first_words(row))
-    often = [agent for agent, count in counts.items() if count >= FEWEST]
-    return tuple(sorted(often, key=lambda agent: (-counts[agent], agent))[:MOST_AGENTS])
 
 
 def _error(row: Row, agent: Agent) -> float:
@@ -414,10 +347,7 @@ def _error_rate(errors: Numbers, weights: Numbers) -> Numbers:
 
 
 def _correlation(errors: Numbers, weights: Numbers) -> Numbers:
-    """(draws,) r over all pairs of agents and the cases on which both decided; NaN if undefined.
-
-    The mean product of both agents' deviations from the common error rate, over its variance.
-    """
+    """(draws,) mean product of two agents' deviations, over the variance; NaN if undefined."""
     base = _error_rate(errors, weights)
     many, wrong = (~np.isnan(errors)).sum(axis=1), np.nansum(errors, axis=1)
     pairs = weights @ (many * (many - 1) / 2)

@@ -1,8 +1,7 @@
 """Fits what the evidence model's scores are worth: probabilities by material, and both limits.
 
-Used for the model that ships, and for each reader that people bring, whose readings may be bolder
-or more timid than the shipped reader's. What is measured of the statements of labelled rows comes
-from the real pipeline (reading, segmenting, retrieving) up to the judge's seat, in which an
+Used for the model that ships, and for each reader that people bring. What is measured of the
+statements of labelled rows comes from the real pipeline up to the judge's seat, in which an
 observer writes the features down.
 """
 
@@ -23,7 +22,16 @@ from core.baseline.assessment import Assessor
 from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.evidence_model import FEATURES, MATERIALS, EvidenceModel, as_rows, material_of
 from core.learning.bench import Bench, Material, opened_bench
-from core.learning.metrics import auroc, balanced_accuracy, confidence_bands, ece, fold_of, subset
+from core.learning.metrics import (
+    Flags,
+    Numbers,
+    auroc,
+    balanced_accuracy,
+    confidence_bands,
+    ece,
+    fold_of,
+    subset,
+)
 from core.llm.encoder import load_encoder
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
@@ -68,7 +76,7 @@ class MeasuredRow:
 
 
 class _Observer:
-    """Sits in the judge's seat and writes down what was measured."""
+    """Sits in the judge's seat and writes down what was measured; decides nothing."""
 
     name = "Observer"
     built_in = True
@@ -79,15 +87,14 @@ class _Observer:
         self.seen: tuple[tuple[float, ...], ...] = ()
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
-        """Nothing is decided."""
         own = view.view
         measured = (
             self._assessor.measure(own, statement, own.evidence.of(statement.index))
             for statement in own.statements
         )
-        self.seen = (
-            tuple(tuple(one.row(FEATURES)) for one in measured) if own.evidence.passages else ()
-        )
+        self.seen = ()
+        if own.evidence.passages:
+            self.seen = tuple(tuple(one.row(FEATURES)) for one in measured)
         return Judgement(self.name, "unclear", "Observed.", cause="not_addressed")
 
 
@@ -122,15 +129,14 @@ def measured_rows(
         observer = _Observer(assessor)
         staff = observed_staff(bench, observer)
         for row in rows:
-            statements = known.get(row.digest)
-            if statements is None:
+            if row.digest not in known:
                 observer.seen = ()
                 material = Material(row.response, row.question, row.documents)
                 bench.check(material, staff, Plan(max_turns=1, protocol="single"), Stop())
-                statements = known[row.digest] = observer.seen
-                kept.write(json.dumps({"row": row.digest, "statements": statements}) + "\n")
+                known[row.digest] = observer.seen
+                kept.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
                 kept.flush()
-            yield MeasuredRow(row, statements)
+            yield MeasuredRow(row, known[row.digest])
 
 
 def observed_staff(bench: Bench, judge: Judge) -> Staff:
@@ -179,27 +185,21 @@ alarm is false more often there than here, and what is called supported is wrong
 """
 CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 FEWEST_IN_BIN = 20
-FEWEST_OF_MATERIAL = 300
-"""Rows of one material from which it gets a curve of its own."""
+FEWEST_OF_MATERIAL = 300  # rows of one material from which it gets a curve of its own
 FEWEST_OF_LABEL = 20
-FEWEST_DIFFERENT = 50
-"""Rows of one material that state another value than their evidence, from which that counts."""
+FEWEST_DIFFERENT = 50  # that state another value than their evidence, from which that counts
 INPUTS = ("score", "values_different")
-Numbers = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class ScoredStatements:
-    """Statements with the model's log odds, a row each, and how much each counts."""
+    """Statements with the model's log odds; `different`: the evidence has another value."""
 
     scores: Numbers
     different: Flags
-    """Where the evidence has another value in the statement's place (`values_different`)."""
     wrong: Flags
     weights: Numbers
     folds: npt.NDArray[np.int64]
-    """Related rows lie in one."""
     materials: Sequence[MaterialKind]
 
     def taken(self, which: Flags) -> ScoredStatements:
@@ -210,6 +210,11 @@ class ScoredStatements:
     def of(self, material: MaterialKind) -> Flags:
         """Which rows are of that material."""
         return np.array([own == material for own in self.materials], dtype=bool)
+
+    def logistic(self, inputs: Sequence[str]) -> dict[str, Any]:
+        """A logistic model over that many of `INPUTS`."""
+        columns = np.column_stack([self.scores, self.different])[:, : len(inputs)]
+        return logistic(columns, self.wrong, self.weights, inputs)
 
 
 def single_statements(
@@ -251,13 +256,11 @@ def calibrations(
     told = {}
     for material in MATERIALS:
         names = chosen[material]
-        inside = rows.of(material) if names else np.ones(len(rows.wrong), dtype=bool)
-        columns = np.column_stack([rows.scores, rows.different])[inside, : max(1, len(names))]
-        own = logistic(columns, rows.wrong[inside], rows.weights[inside], names or INPUTS[:1])
-        if own["weights"]["score"] < 0:  # the scores tell nothing; never the other way round
-            constant = np.zeros((int(inside.sum()), 1))
-            own = logistic(constant, rows.wrong[inside], rows.weights[inside], INPUTS[:1])
-        told[material] = own
+        own = rows.taken(rows.of(material)) if names else rows
+        told[material] = own.logistic(names or INPUTS[:1])
+        if told[material]["weights"]["score"] < 0:  # the scores tell nothing; never turned round
+            constant = np.zeros((len(own.wrong), 1))
+            told[material] = logistic(constant, own.wrong, own.weights, INPUTS[:1])
     return told
 
 
@@ -265,17 +268,13 @@ def calibration_inputs(rows: ScoredStatements) -> dict[MaterialKind, Sequence[st
     """What each material's calibration goes by; nothing where it goes with all others."""
     chosen: dict[MaterialKind, Sequence[str]] = {}
     for material in MATERIALS:
-        inside = rows.of(material)
-        wrong = int(rows.wrong[inside].sum())
-        if inside.sum() < FEWEST_OF_MATERIAL or min(wrong, inside.sum() - wrong) < FEWEST_OF_LABEL:
-            chosen[material] = ()
-            continue
-        chosen[material] = INPUTS[:1]
-        if rows.different[inside].sum() >= FEWEST_DIFFERENT:
-            columns = np.column_stack([rows.scores, rows.different])[inside]
-            own = logistic(columns, rows.wrong[inside], rows.weights[inside], INPUTS)
-            if own["weights"]["values_different"] > 0:
-                chosen[material] = INPUTS
+        own = rows.taken(rows.of(material))
+        n, wrong = len(own.wrong), int(own.wrong.sum())
+        chosen[material] = ()
+        if n >= FEWEST_OF_MATERIAL and min(wrong, n - wrong) >= FEWEST_OF_LABEL:
+            is_told = own.different.sum() >= FEWEST_DIFFERENT
+            is_worse = is_told and own.logistic(INPUTS)["weights"]["values_different"] > 0
+            chosen[material] = INPUTS if is_worse else INPUTS[:1]
     return chosen
 
 
@@ -289,11 +288,7 @@ def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]])
 
 
 def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Numbers:
-    """Each row's probability by calibrations that were fitted on `taught` without its fold.
-
-    Raises:
-        InputError: without some fold no row of a label is left.
-    """
+    """Each row's probability by calibrations that were fitted on `taught` without its fold."""
     inputs = calibration_inputs(taught)
     p = np.zeros(len(rows.scores))
     for fold in np.unique(rows.folds):
@@ -312,20 +307,15 @@ def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Number
 
 
 def limits(wrong: Flags, p: Numbers) -> tuple[float, float]:
-    """(supported_below, hallucinated_from) that hold the error rates of either side.
-
-    A side on which no limit holds it, or too few rows lie, is never taken.
-    """
+    """(supported_below, hallucinated_from) that hold the error rates, where any does."""
     grid = np.round(np.arange(0.02, 0.99, 0.01), 2)
 
     def holds(inside: Flags, bad: Flags, rate: float) -> bool:
         return bool(inside.sum() >= FEWEST_IN_BIN and bad[inside].mean() <= rate)
 
-    low = max((t for t in grid if t <= 0.5 and holds(p < t, wrong, SUPPORTED_ERROR)), default=0.0)
-    high = min(
-        (t for t in grid if t >= 0.5 and holds(p >= t, ~wrong, HALLUCINATED_ERROR)), default=1.0
-    )
-    return float(low), float(high)
+    lows = (t for t in grid if t <= 0.5 and holds(p < t, wrong, SUPPORTED_ERROR))
+    highs = (t for t in grid if t >= 0.5 and holds(p >= t, ~wrong, HALLUCINATED_ERROR))
+    return float(max(lows, default=0.0)), float(min(highs, default=1.0))
 
 
 def answered_unseen(rows: ScoredStatements, p: Numbers) -> dict[str, float]:
@@ -365,10 +355,7 @@ def figures_by_material(rows: ScoredStatements, p: Numbers) -> dict[MaterialKind
 def reliability_by_material(
     rows: ScoredStatements, p: Numbers, low: float, high: float
 ) -> dict[MaterialKind, list[dict[str, float]]]:
-    """Of the verdicts that both limits let through: by confidence, how many there were and right.
-
-    Bins with fewer than `FEWEST_IN_BIN` verdicts are left out: they tell nothing.
-    """
+    """Of the verdicts let through, by confidence: how many and right; thin bins are left out."""
     given = (p < low) | (p >= high)
     told: dict[MaterialKind, list[dict[str, float]]] = {}
     for material in MATERIALS:

@@ -1,25 +1,13 @@
 """Fits the head of the classifier to verdict texts: embedding, judge's p, words, and calibration.
 
-The words are n-grams in a linear model, each scaled by how it parts the two labels before the
-weights are fitted (Wang and Manning 2012), and counted once for all cases and once more for those
-of its kind (Daumé 2007), scaled by how it parts them there: the same words mean other things of a
-sum than of a fact. On a few hundred texts this tells more than embeddings do (CEDA 3.4 reads
-embeddings alone). How much a head reads them beside the embedding is weighed on the calibration
-split, which neither has seen: fine-tuned embeddings of the cases that tuned them look better than
-they are.
-
-The calibration says what a head's log odds are worth; the kind of curve is chosen by log loss on
-unseen cases. Where there is a calibration split, the curve is fitted to it. Before, it is fitted
-to what heads say of training cases that they have not seen; the encoder has seen those, so that
-they look surer than new ones will: such a curve may cool the probabilities but never sharpen them.
-`fit_stack` makes one probability of several scores of a case, by logistic weights that never turn
-a score round. Scores are cross-fitted, so the stack learns how much each is worth on cases not
-seen (Wolpert 1992; Breiman 1996 for weights that are not negative). With one score this is
-Platt's.
+CEDA 3.4 reads embeddings alone; on a few hundred texts n-grams tell more. How much a head reads
+them is weighed on the calibration split, which neither has seen: fine-tuned embeddings of the cases
+that tuned them look better than they are.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -66,12 +54,8 @@ class Fitted:
 
     def card(self, *, is_cross_fitted: bool) -> dict[str, Any]:
         """What the version's card says of it."""
-        return {
-            "kind": self.calibrator.kind,
-            "n": self.n,
-            "cross_fitted": is_cross_fitted,
-            "log_loss": self.log_loss,
-        }
+        own = {"kind": self.calibrator.kind, "n": self.n, "cross_fitted": is_cross_fitted}
+        return own | {"log_loss": self.log_loss}
 
 
 def calibrated(
@@ -86,9 +70,7 @@ def calibrated(
     for kind in kinds:
         if losses[kind] < losses[best] - WORTH:
             best = kind
-    told: dict[str, float] = {
-        kind: round(loss, 4) for kind, loss in losses.items() if np.isfinite(loss)
-    }
+    told = {str(kind): round(loss, 4) for kind, loss in losses.items() if np.isfinite(loss)}
     return Fitted(_fitted(best, log_odds, truth, may_sharpen), told, len(truth))
 
 
@@ -122,9 +104,8 @@ def _fitted(kind: CalibratorKind, log_odds: Numbers, truth: Flags, may_sharpen: 
 
     bounds = [(LEAST_SLOPE, MOST_SLOPE if may_sharpen else 1.0)] + [(-20.0, 20.0)] * is_moved
     found = minimize(loss, np.array([1.0, 0.0][: 1 + is_moved]), bounds=bounds, method="L-BFGS-B").x
-    if is_moved:
-        return Calibrator("platt", (float(found[0]),), (float(found[1]),))
-    return Calibrator("temperature", (float(found[0]),))
+    slope, shift = (*map(float, found), 0.0)[:2]
+    return Calibrator(kind, (slope,), (shift,))
 
 
 def _isotonic(log_odds: Numbers, truth: Flags) -> Calibrator:
@@ -138,13 +119,8 @@ def _isotonic(log_odds: Numbers, truth: Flags) -> Calibrator:
     return Calibrator("isotonic", knots=tuple(map(float, knots)), shares=tuple(map(float, shares)))
 
 
-# (cases to fit on, cases to score) -> scores of the latter.
-Scorer = Callable[[Places, Places], Numbers]
-
-
+Scorer = Callable[[Places, Places], Numbers]  # (cases to fit on, cases to score) to their scores
 SHRINKAGE = 1.0  # on squared weights of scores of unit spread
-
-
 SUREST = 0.995  # nothing that some hundred cases taught is surer
 
 
@@ -160,26 +136,21 @@ class Stack:
     def p(self, scores: Numbers) -> Numbers:
         """(n,) p_hallucinated of (n, k) scores."""
         leaning = ((scores - self.centres) / self.spreads) @ self.weights + self.intercept
-        found: Numbers = np.clip(sigmoid(leaning), 1.0 - SUREST, SUREST)
-        return found
+        return np.asarray(np.clip(sigmoid(leaning), 1.0 - SUREST, SUREST))
 
 
 def cross_fitted(
     scorers: Sequence[Scorer], cases: Places, is_wrong: Flags, groups: Places, seed: int
 ) -> Numbers:
-    """(cases, scorers): each case's scores by models that saw nothing of its group.
-
-    `is_wrong` and `groups` are those of `cases`, in the same order.
-    """
+    """(cases, scorers): scores by models that saw nothing of the case's group (Wolpert 1992)."""
     scores = np.zeros((len(cases), len(scorers)))
     for fit, test in grouped_folds(is_wrong, groups, seed):
-        for place, scorer in enumerate(scorers):
-            scores[test, place] = scorer(cases[fit], cases[test])
+        scores[test] = np.column_stack([scorer(cases[fit], cases[test]) for scorer in scorers])
     return scores
 
 
 def fit_stack(scores: Numbers, is_wrong: Flags) -> Stack:
-    """The most likely weights, drawn a little towards nothing; `scores` are (n, k)."""
+    """The likeliest weights of (n, k) scores, none below 0 (Breiman 1996), drawn towards 0."""
     from scipy.optimize import minimize
 
     centres, spreads = scores.mean(axis=0), scores.std(axis=0)
@@ -196,14 +167,9 @@ def fit_stack(scores: Numbers, is_wrong: Flags) -> Stack:
 
     many = level.shape[1]
     base = float(np.log((is_wrong.sum() + 0.5) / ((~is_wrong).sum() + 0.5)))
-    found = minimize(
-        loss,
-        np.r_[base, np.full(many, 1.0 / many)],
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(None, None), *[(0.0, None)] * many],
-    )
-    return Stack(centres, spreads, found.x[1:], float(found.x[0]))
+    start, bounds = np.r_[base, np.full(many, 1.0 / many)], [(None, None), *[(0.0, None)] * many]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Stack(centres, spreads, found[1:], float(found[0]))
 
 
 FEWEST_CASES = 2  # an n-gram of one case alone tells nothing of others
@@ -243,27 +209,18 @@ class Numbered:
 
 def encoded(rows: Sequence[Lesson | Row], encoder: Embedder) -> Numbered:
     """What a head reads of each row: its text's embedding, made alone, and the judge's p."""
-    vectors = [encoder.encode([row.text]) for row in rows]
+    none = np.zeros((0, encoder.width), np.float32)
     return Numbered(
         tuple(row.text for row in rows),
-        np.concatenate(vectors) if vectors else np.zeros((0, encoder.width), np.float32),
+        np.concatenate([none, *(encoder.encode([row.text]) for row in rows)]),
         tuple(row.p for row in rows),
         np.array([row.label == "hallucinated" for row in rows], dtype=bool),
         tuple(row.group for row in rows),
     )
 
 
-def fit_head(rows: Sequence[Lesson], encoder: Embedder, options: Options) -> Head:
-    """A head over the rows, not calibrated."""
-    return fitted_head(encoded(rows, encoder), options)
-
-
-def fitted_head(data: Numbered, options: Options) -> Head:
-    """Logistic regression over the judge's p and the text's embedding.
-
-    A row with a p is also shown without it: a language model as judge gives none, and its texts
-    must be understood too.
-    """
+def fit_head(data: Numbered, options: Options) -> Head:
+    """Logistic regression over p and embedding; each row also without p, as models give none."""
     from sklearn.linear_model import LogisticRegression
 
     with_p = [place for place, p in enumerate(data.judged) if p is not None]
@@ -313,7 +270,6 @@ def weighed(head: Head, learned: Numbered, split: Numbered) -> Weighed:
 
 
 def _unseen_loss(scores: Numbers, split: Numbered) -> float:
-    """The log loss of a stack of the scores, each case by one that has not seen it."""
     folds = fold_numbers(split.groups)
     p = np.full(len(split), 0.5)
     for fold in range(FOLDS):
@@ -328,42 +284,30 @@ def fit_calibration(
 ) -> tuple[Fitted, bool]:
     """The head's calibration, and whether it was cross-fitted on the training cases.
 
-    It is fitted to the calibration split as soon as that has FEWEST_ON_SPLIT rows of each label. A
-    head with words was weighed on the same split, so its log odds are worth less than they seem
-    there: they may be cooled but never sharpened.
+    It is fitted to the calibration split as soon as that has FEWEST_ON_SPLIT rows of each label.
+    Cross-fitted cases look surer than new ones will, for the encoder has seen them, and a head with
+    words was weighed on the split: both curves may cool the probabilities but never sharpen them.
     """
     if has_enough(split):
         told = head.log_odds(split.vectors, split.judged, split.texts)
         may_sharpen = head.words is None
         return calibrated(told, split.truth, split.groups, may_sharpen=may_sharpen), False
-    told, known = _cross_fitted(corrections, seeds, options)
-    rows = corrections.at(np.flatnonzero(known))
-    return calibrated(told[known], rows.truth, rows.groups, may_sharpen=False), True
-
-
-def _cross_fitted(
-    corrections: Numbered, seeds: Numbered, options: Options
-) -> tuple[Numbers, Flags]:
-    """Log odds of each correction by a head that has not seen its case; for which there is one."""
     folds = fold_numbers(corrections.groups)
     told, known = np.zeros(len(corrections)), np.zeros(len(corrections), dtype=bool)
     for fold in range(FOLDS):
         inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         others = corrections.at(rest).with_others(seeds)
-        if not len(inside) or others.truth.all() or not others.truth.any():
-            continue
-        head = fitted_head(others, options)
-        told[inside] = head.log_odds(corrections.vectors[inside], corrections.at(inside).judged)
-        known[inside] = True
-    return told, known
+        if len(inside) and len(set(others.truth.tolist())) == 2:
+            own = corrections.at(inside)
+            told[inside] = fit_head(others, options).log_odds(own.vectors, own.judged)
+            known[inside] = True
+    rows = corrections.at(np.flatnonzero(known))
+    return calibrated(told[known], rows.truth, rows.groups, may_sharpen=False), True
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of one case: for each view its texts, and what kind of case it is.
-
-    An n-gram counts in how many of a view's texts it stands.
-    """
+    """A case: for each view its texts (an n-gram counts once in each), and its kind."""
 
     views: tuple[tuple[str, ...], ...]
     kind: str = ""
@@ -385,10 +329,7 @@ class CountedWords:
 
 @dataclass(frozen=True)
 class WordModel:
-    """What was fitted: for each view the n-grams that count, with their idf, and the weights.
-
-    `weights` are (1 + kinds, n-grams of all views): those of all cases, then those of each kind.
-    """
+    """By view the n-grams and idf; `weights` (1 + kinds, n-grams): of all cases, of kinds."""
 
     columns: tuple[Places, ...]
     idf: tuple[Numbers, ...]
@@ -402,23 +343,15 @@ class WordModel:
         rows = _weighed(counted, cases, self.columns, self.idf)
         own = _kinds(counted, cases, self.kinds)
         shared = rows @ self.weights[0] + self.intercept + own @ self.offsets
-        by_kind = (rows @ self.weights[1:].T) * own
-        return np.asarray(shared + by_kind.sum(axis=1))
+        return np.asarray(shared + ((rows @ self.weights[1:].T) * own).sum(axis=1))
 
     def part(self, counted: CountedWords) -> WordPart:
-        """The model as a head keeps it, if it has one view and no kinds; `counted` is what it read.
-
-        Raises:
-            ValueError: it has several views, or kinds.
-        """
+        """The model as a head keeps it; `counted` is what it read, in one view and of no kinds."""
         if len(self.columns) != 1 or self.kinds:
             raise ValueError("a head reads one text and knows no kinds")
-        return WordPart(
-            tuple(counted.names[0][column] for column in self.columns[0]),
-            tuple(self.idf[0].tolist()),
-            tuple(self.weights[0].tolist()),
-            self.intercept,
-        )
+        names = tuple(counted.names[0][column] for column in self.columns[0])
+        idf, weights = tuple(self.idf[0].tolist()), tuple(self.weights[0].tolist())
+        return WordPart(names, idf, weights, self.intercept)
 
 
 def counted(readings: Sequence[Reading]) -> CountedWords:
@@ -430,7 +363,11 @@ def counted(readings: Sequence[Reading]) -> CountedWords:
 
 
 def fit_words(found: CountedWords, cases: Places, is_wrong: Flags) -> WordModel:
-    """Fit on these cases; `is_wrong` (cases,) must hold both. Labels weigh alike."""
+    """Fit on these cases; `is_wrong` (cases,) must hold both. Labels weigh alike.
+
+    Each n-gram is scaled by how it parts the labels (Wang and Manning 2012), over all cases and
+    once more over those of a kind (Daumé 2007): words mean other things of a sum than of a fact.
+    """
     from scipy.sparse import csr_matrix, hstack
     from sklearn.linear_model import LogisticRegression
 
@@ -438,20 +375,22 @@ def fit_words(found: CountedWords, cases: Places, is_wrong: Flags) -> WordModel:
         np.flatnonzero(np.asarray((view[cases] > 0).sum(axis=0)).ravel() >= FEWEST_CASES)
         for view in found.views
     )
-    idf = tuple(_idf(view[cases][:, own]) for view, own in zip(found.views, columns, strict=True))
+    idf = tuple(
+        np.log((1.0 + len(cases)) / (1.0 + view[cases][:, own].getnnz(axis=0))) + 1.0
+        for view, own in zip(found.views, columns, strict=True)
+    )
     seen = sorted({found.kinds[case] for case in cases})
     kinds = tuple(seen) if len(seen) > 1 else ()  # one kind is all cases
     rows = _weighed(found, cases, columns, idf)
     own = _kinds(found, cases, kinds)
-    ratios = [_label_ratio(rows, is_wrong)]
-    ratios += [_label_ratio(rows[inside], is_wrong[inside]) for inside in own.T > 0]
+    inside = [np.ones(len(cases), dtype=bool), *(own.T > 0)]
+    ratios = [_label_ratio(rows[here], is_wrong[here]) for here in inside]
     copies = [rows.multiply(ratio) for ratio in ratios]
     copies[1:] = [copy.multiply(own[:, [kind]]) for kind, copy in enumerate(copies[1:])]
     fitted = LogisticRegression(C=REGULARISATION, class_weight="balanced", max_iter=3000).fit(
         hstack([*copies, csr_matrix(KIND_STEP * own)]).tocsr(), is_wrong
     )
-    parts = 1 + len(kinds)
-    many = rows.shape[1]
+    parts, many = len(ratios), rows.shape[1]
     weights = fitted.coef_[0][: many * parts].reshape(parts, many) * np.stack(ratios)
     offsets = KIND_STEP * fitted.coef_[0][many * parts :]
     return WordModel(columns, idf, kinds, weights, offsets, float(fitted.intercept_[0]))
@@ -462,22 +401,13 @@ def _counts(cases: Sequence[Sequence[str]]) -> tuple[Any, tuple[str, ...]]:
     from scipy.sparse import csr_matrix
 
     places: dict[str, int] = defaultdict(lambda: len(places))
-    starts: list[int] = [0]
-    columns: list[int] = []
-    values: list[int] = []
-    for texts in cases:
-        own = Counter(places[gram] for text in texts for gram in dict.fromkeys(grams(text)))
-        columns.extend(own.keys())
-        values.extend(own.values())
-        starts.append(len(columns))
+    own = [
+        Counter(places[gram] for t in texts for gram in dict.fromkeys(grams(t))) for texts in cases
+    ]
+    starts = [0, *itertools.accumulate(map(len, own))]
+    columns, values = ([n for case in own for n in part(case)] for part in (dict.keys, dict.values))
     shape = (len(cases), len(places))
     return csr_matrix((values, columns, starts), shape=shape, dtype=np.float64), tuple(places)
-
-
-def _idf(counts: Any) -> Numbers:
-    cases = counts.shape[0]
-    seen = np.asarray((counts > 0).sum(axis=0)).ravel()
-    return np.asarray(np.log((1.0 + cases) / (1.0 + seen)) + 1.0)
 
 
 def _weighed(

@@ -7,25 +7,29 @@ adapted to newer ones: what a lead takes into use weighs answers in debates from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from core.learning.answer_weights import (
     MISSING,
+    Answers,
     Fitted,
     Gain,
+    answers_of,
     compare_answers,
     gain_over,
     is_installed,
+    past_of,
+    read_of,
     require_installed,
     rewards,
+    weights_for,
     with_platt,
 )
 from core.learning.answer_weights import fit as fit_answers
-from core.learning.answers import Answers, answers_of, past_of, read_of, weights_for
 from core.learning.consensus import Votes, Weighting, Weights, compare, fit, held_out, weights_from
 from core.learning.metrics import Numbers, auroc, numbered
 from core.learning.reasoning import Agent, Row, form_of, said_in
@@ -58,11 +62,7 @@ FEWEST_PER_LABEL_NEW = 5
 
 @dataclass(frozen=True)
 class Opinion:
-    """What the agents of a run come to by their weights.
-
-    `parts` are what each one's word adds to the log-odds of hallucinated, the weightiest first.
-    `unknown` agents spoke too, and have no weight.
-    """
+    """What a run's agents come to; `parts` are (agent, said, log-odds added), weightiest first."""
 
     p: float
     weighting: Weighting
@@ -86,7 +86,7 @@ def votes_of(rows: Sequence[Row]) -> tuple[Votes, tuple[Agent, ...]]:
         kinds=tuple(row.heard.form for row in rows),
         groups=tuple(row.decision.group for row in rows),
         labels=np.array([float(row.is_wrong) for row in rows]),
-        features=np.array([astuple(row.heard.features) for row in rows]),
+        features=np.array([list(row.heard.features.values()) for row in rows]),
         names=DEBATE_NAMES,
     )
     return votes, agents
@@ -95,16 +95,15 @@ def votes_of(rows: Sequence[Row]) -> tuple[Votes, tuple[Agent, ...]]:
 def missing(rows: Sequence[Row]) -> str:
     """What is missing before weights can be learned, in words; "" where nothing is."""
     counts = Counter({row.decision.group: row.is_wrong for row in rows}.values())
-    sides = [
+    sides = " and ".join(
         f"{FEWEST_PER_LABEL - counts[is_wrong]} {words}"
         for is_wrong, words in ((True, "hallucinated"), (False, "supported"))
         if counts[is_wrong] < FEWEST_PER_LABEL
-    ]
+    )
     many = max(FEWEST - counts.total(), 0)
-    if not many and not sides:
-        return ""
-    among = f", among them {' and '.join(sides)}" if many and sides else ""
-    return f"{many} more decided cases{among}" if many else f"{' and '.join(sides)} cases more"
+    if not many:
+        return sides and f"{sides} cases more"
+    return f"{many} more decided cases" + (f", among them {sides}" if sides else "")
 
 
 def learn(
@@ -116,15 +115,7 @@ def learn(
     *,
     with_policy: bool = False,
 ) -> int:
-    """Compare the weightings on these runs, keep the proposed one's weights; their number.
-
-    Weights of debaters' answers are learned along with them, by a policy too where that is wanted.
-
-    Raises:
-        InputError: too little was decided yet, or fewer than two agents spoke often enough.
-        NotAllowed: the author is no lead of the project.
-        ConfigError: a policy is asked for, and what it is trained with is not installed.
-    """
+    """Compare the weightings, with those of debaters' answers; keep the proposed; their number."""
     what = "learn weights of agents"
     store.projects.require(project_id, author, "lead", what)  # before the work, and as it is kept
     lacking = missing(rows)
@@ -140,7 +131,7 @@ def learn(
         require_installed()
     compared = compare(votes, SEED)
     body = {
-        "weights": fit(votes, compared.proposed).to_plain(),
+        "weights": asdict(fit(votes, compared.proposed)),
         "agents": [asdict(agent) for agent in agents],
         "compared": asdict(compared),
         "features_schema": FEATURES_SCHEMA,
@@ -153,13 +144,7 @@ def learn(
 
 
 def adapt(store: Store, project_id: str, rows: Sequence[Row], author: str, now: float) -> int:
-    """Have the newest policy go on with what was answered since, and keep it; its number.
-
-    Raises:
-        InputError: there is no policy yet, or too little was answered since.
-        NotAllowed: the author is no lead of the project.
-        ConfigError: what a policy is trained with is not installed, or the kept one is damaged.
-    """
+    """Have the newest policy go on with what was answered since, and keep it; its number."""
     what = "adapt weights of agents"
     store.projects.require(project_id, author, "lead", what)
     require_installed()
@@ -177,13 +162,7 @@ def _keep(store: Store, learned: Learned, what: str) -> int:
 
 
 def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, now: float) -> None:
-    """Take learned weights into use, or none (number 0).
-
-    Raises:
-        NotAllowed: the person is no lead of the project.
-        InputError: there is no reason, or no such weights.
-        ConfigError: the weights are not as they were learned.
-    """
+    """Take learned weights into use, or none (number 0). Raises ConfigError."""
     if not reason.strip():
         raise InputError("Expected a reason for the change, found none; a few words are enough.")
     with store.writing():
@@ -196,11 +175,7 @@ def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, 
 
 
 def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
-    """The weights and the agents that they are of.
-
-    Raises:
-        ConfigError: they are of another schema.
-    """
+    """The weights and the agents that they are of."""
     weights = weights_from(learned.body.get("weights"))
     agents = read_body(learned, lambda body: tuple(Agent(**own) for own in body["agents"]))
     schema = learned.body.get("features_schema")
@@ -211,36 +186,26 @@ def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
 
 
 def opinion(learned: Learned, progress: Progress) -> Opinion | None:
-    """What the run's agents come to; None where fewer than two of them, or than half, are known.
-
-    Raises:
-        ConfigError: the weights are of another schema.
-    """
+    """What the run's agents come to; None where fewer than two, or than half, are known."""
     weights, agents = weights_in(learned)
     last, _, _ = said_in(progress)
     known = [agent for agent in agents if agent in last]
     if progress.case is None or len(known) < KNOWN_FROM or 2 * len(known) < len(last):
         return None
     said = np.array([[last.get(agent, np.nan) for agent in agents]])
-    kinds = (form_of(progress.case, len(progress.statements)),)
-    looks = features_of(progress)
-    features = np.array([[getattr(looks, name) for name in weights.names]])
-    added = weights.parts(said, kinds)[0]
-    parts = [(agent, last[agent], float(added[agents.index(agent)])) for agent in known]
-    return Opinion(
-        p=float(weights.p(said, kinds, features)[0]),
-        weighting=weights.weighting,
-        at=learned.at,
-        n=read_body(learned, lambda body: int(body["compared"]["groups"])),
-        parts=tuple(sorted(parts, key=lambda part: -abs(part[2]))),
-        unknown=tuple(sorted(agent for agent in last if agent not in agents)),
-    )
+    kinds, looks = (form_of(progress.case, len(progress.statements)),), features_of(progress)
+    p = weights.p(said, kinds, np.array([[looks[name] for name in weights.names]]))
+    added = dict(zip(agents, weights.parts(said, kinds)[0].tolist(), strict=True))
+    parts = sorted(((a, last[a], added[a]) for a in known), key=lambda part: -abs(part[2]))
+    groups = read_body(learned, lambda body: int(body["compared"]["groups"]))
+    unknown = tuple(sorted(agent for agent in last if agent not in agents))
+    return Opinion(float(p[0]), weights.weighting, learned.at, groups, tuple(parts), unknown)
 
 
 def counts_for(weights: Weights, agents: Sequence[Agent]) -> list[dict[str, Any]]:
     """How much each agent counts: what saying hallucinated or supported adds, mean over kinds."""
     table = np.array(weights.table)
-    mean = table[:-1].mean(axis=0) if len(table) > 1 else table[0]
+    mean = (table[:-1] if len(table) > 1 else table).mean(axis=0)
     found = [
         {"agent": agent, "hallucinated": float(own[0]), "supported": float(own[1])}
         for agent, own in zip(agents, mean, strict=True)
@@ -262,14 +227,7 @@ def lacking(answers: Answers, fewest: int = FEWEST, of_label: int = FEWEST_PER_L
 
 
 def weights_of_answers(rows: Sequence[Row], *, with_policy: bool) -> dict[str, Any]:
-    """What is kept of the weightings of debaters' answers, as JSON can hold it.
-
-    `lacking` says why there are none. `weights` are those of the method that is used, `policy` the
-    policy's own where one was trained, used or not.
-
-    Raises:
-        ConfigError: a policy is asked for, and what it is trained with is not installed.
-    """
+    """What is kept of the weightings of answers; `lacking` says why there are none."""
     answers = answers_of(rows)
     words = lacking(answers)
     if words:
@@ -293,11 +251,7 @@ def adapted(kept: Learned, rows: Sequence[Row]) -> dict[str, Any]:
     """The same of a kept policy that went on with what was answered since (SC-MAKS 3.5).
 
     It is used where it does better than the kept one on the new answers, beyond chance; the new
-    ones are dealt into folds, and no case is judged by a policy that it taught.
-
-    Raises:
-        InputError: no policy was kept, or too little was answered since.
-        ConfigError: the kept policy is of another schema, or what trains one is not installed.
+    ones are dealt into folds, and no case is judged by a policy that it taught. Raises ConfigError.
     """
     before = kept_policy(kept)
     if before is None:
@@ -310,59 +264,42 @@ def adapted(kept: Learned, rows: Sequence[Row]) -> dict[str, Any]:
     if words:
         raise InputError(f"Of what was answered since the policy was trained: {words}.")
     gain = _adapted_gain(new, before)
-    found = fit_answers(new, "policy", before)
-    past, everybody = past_of(whole)
-    after = replace(found.weights, agents=whole.agents, past=past, whole=everybody)
     is_better = gain.low > 0.0
     own: dict[str, Any] = dict(kept.body["answers"])
-    own["policy"] = _told(replace(found, weights=after), new) if is_better else own["policy"]
     if is_better:
+        found = fit_answers(new, "policy", before)
+        past, everybody = past_of(whole)
+        after = replace(found.weights, agents=whole.agents, past=past, whole=everybody)
+        own["policy"] = _told(replace(found, weights=after), new)
         own |= {"weights": after.to_plain(), "mean_weights": mean_weights(after, whole)}
-    own["adapted"] = {
-        "gain": asdict(gain),
-        "n": len(new),
-        "groups": len(set(new.groups)),
-        "is_used": is_better,
-    }
+    counts = {"n": len(new), "groups": len(set(new.groups))}
+    own["adapted"] = {"gain": asdict(gain), **counts, "is_used": is_better}
     own["decisions"] = sorted(known | {row.decision.id for row in rows})
     return own
 
 
 def kept_policy(kept: Learned) -> LearnedWeights | None:
-    """The policy that was trained with it; None where there was none.
-
-    Raises:
-        ConfigError: it is of another schema.
-    """
-
-    def read(body: Mapping[str, Any]) -> LearnedWeights | None:
-        own = body.get("answers", {}).get("policy")
-        return answer_weights_from(own["weights"]) if own else None
-
-    return read_body(kept, read)
+    """The policy that was trained with it; None where there was none. Raises ConfigError."""
+    own = read_body(kept, lambda body: body.get("answers", {}).get("policy"))
+    return read_body(kept, lambda _: answer_weights_from(own["weights"])) if own else None
 
 
 def kept_weights(kept: Learned) -> LearnedWeights | None:
-    """The weights of answers that are used with it; None where nothing could be learned of them.
-
-    Raises:
-        ConfigError: they are of another schema.
-    """
+    """The weights of answers that are used with it; None where nothing could be learned."""
     return read_body(kept, learned_in)
 
 
 def mean_weights(weights: LearnedWeights, answers: Answers) -> list[list[Any]]:
     """Of each debater with a record: its name, seat, and its mean weight where it answered."""
     own = weights_for(weights, answers)
-    found: list[list[Any]] = []
-    for place, agent in enumerate(answers.agents):
-        spoke = answers.who == place
-        found.append([agent.name, agent.seat, float(own[spoke].mean())])
+    found: list[list[Any]] = [
+        [agent.name, agent.seat, float(own[answers.who == place].mean())]
+        for place, agent in enumerate(answers.agents)
+    ]
     return sorted(found, key=lambda row: -float(row[2]))
 
 
 def _told(fitted: Fitted, answers: Answers) -> dict[str, Any]:
-    """A policy with how its training went, and how well the reward model ranks answers."""
     if fitted.trained is None or fitted.reward_model is None:
         raise ConfigError("Expected a trained policy, found none.")
     expected: Numbers = rewards(fitted.reward_model, read_of(answers))
@@ -371,7 +308,7 @@ def _told(fitted: Fitted, answers: Answers) -> dict[str, Any]:
         "weights": fitted.weights.to_plain(),
         "curve": [list(pair) for pair in fitted.trained.curve],
         "best": fitted.trained.best,
-        "reward_model": fitted.reward_model.to_plain(),
+        "reward_model": asdict(fitted.reward_model),
         "reward_auroc": auroc(answers.is_right[there], expected[there]),
         "answers": int(there.sum()),
     }
@@ -379,19 +316,15 @@ def _told(fitted: Fitted, answers: Answers) -> dict[str, Any]:
 
 def _adapted_gain(new: Answers, before: LearnedWeights) -> Gain:
     """How much lower the log loss of the adapted policy is than that of the kept one."""
+    past = dict(zip(before.agents, before.past, strict=True))
+    same = tuple(past.get(agent, NOTHING) for agent in new.agents)
+    kept = replace(before, agents=new.agents, past=same)
     adapted_p, kept_p = np.empty(len(new)), np.empty(len(new))
     for held in held_out(new.groups, new.labels, SEED):
         rest, asked = new.rows(~held), new.rows(held)
         adapted_p[held] = fit_answers(rest, "policy", before).p(asked)
-        kept_p[held] = with_platt(_of(before, new), rest).p(asked)
+        kept_p[held] = with_platt(kept, rest).p(asked)
     return gain_over(new.labels, kept_p, adapted_p, numbered(new.groups), SEED)
-
-
-def _of(before: LearnedWeights, new: Answers) -> LearnedWeights:
-    """The kept weights with its agents in the order of these answers."""
-    place = {agent: number for number, agent in enumerate(before.agents)}
-    past = tuple(before.past[place[a]] if a in place else NOTHING for a in new.agents)
-    return replace(before, agents=new.agents, past=past)
 
 
 def policy_words() -> str:

@@ -1,9 +1,7 @@
 """Figures over labelled cases, their bootstrap intervals, and folds of cases that belong together.
 
-Positive is hallucinated. An interval is the middle 95 % of a seeded bootstrap over groups of
-related cases. Measures take weights, (draws, n): how often each case counts; all measures of one
-call are drawn alike, so that the interval of a difference is paired. Version cards and comparisons
-of two versions on the same held-out cases are made of them.
+Positive is hallucinated. Measures take weights, (draws, n): how often each case counts. All of one
+call are drawn alike, so that the interval of a difference is paired.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import hashlib
 import importlib.metadata
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -53,12 +51,11 @@ DIGITS = 4
 def subset(record: Rows, which: Places | Flags, *names: str) -> Rows:
     """The dataclass with these rows of the named fields only, in this order."""
     places = np.arange(len(getattr(record, names[0])))[which]
-    parts = {}
-    for name in names:
-        whole = getattr(record, name)
-        is_array = isinstance(whole, np.ndarray)
-        parts[name] = whole[places] if is_array else tuple(whole[place] for place in places)
-    return replace(record, **parts)
+    whole = {name: getattr(record, name) for name in names}
+    return replace(record, **{
+        name: rows[places] if isinstance(rows, np.ndarray) else tuple(rows[p] for p in places)
+        for name, rows in whole.items()
+    })  # fmt: skip
 
 
 class Figure(NamedTuple):
@@ -81,10 +78,7 @@ class Figure(NamedTuple):
 def bootstrap(
     measures: Mapping[Name, Measure], groups: Places, seed: int, resamples: int = RESAMPLES
 ) -> dict[Name, Figure]:
-    """Each measure over all cases, with its interval; `groups` are numbers from 0.
-
-    Draws in which a measure is undefined (NaN) do not count for it.
-    """
+    """Each measure with its interval (draws that are NaN left out); `groups` are from 0."""
     whole = np.ones((1, len(groups)))
     drawn: dict[Name, list[Numbers]] = {name: [] for name in measures}
     for weights in resampled(groups, seed, resamples):
@@ -134,16 +128,13 @@ def ranking(truth: Flags, p: Numbers) -> Measure:
     """AUROC: how often a hallucinated case has the higher p than a supported one; ties half."""
     order = np.argsort(p, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(p[order]) != 0])
-    up, down = truth[order].astype(np.float64), (~truth[order]).astype(np.float64)
+    sides = np.stack([truth[order], ~truth[order]]).astype(np.float64)
 
     def measure(weights: Numbers) -> Numbers:
-        ranked = weights[:, order]
-        high = np.add.reduceat(ranked * up, starts, axis=1)
-        low = np.add.reduceat(ranked * down, starts, axis=1)
+        high, low = (np.add.reduceat(weights[:, order] * s, starts, axis=1) for s in sides)
         below = np.cumsum(low, axis=1) - low / 2
         total = high.sum(axis=1) * low.sum(axis=1)
-        part = (high * below).sum(axis=1)
-        return np.where(total > 0, part / np.maximum(total, 1e-9), np.nan)
+        return np.where(total > 0, (high * below).sum(axis=1) / np.maximum(total, 1e-9), np.nan)
 
     return measure
 
@@ -212,11 +203,7 @@ def _known(measure: Measure, n: int) -> float | None:
 
 
 def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str, Any]:
-    """Counts and rates of p_hallucinated at one half; rates are None where undefined.
-
-    `always_hallucinated` is the accuracy of saying so every time; `ece_null` is what a perfectly
-    calibrated classifier with these p would show by chance alone.
-    """
+    """Counts and rates of p_hallucinated at one half, and by chance; None where undefined."""
     truth, p = _truth(labels), np.asarray(probabilities, np.float64)
     said, n = p >= 0.5, len(p)
     tp, fn = int((truth & said).sum()), int((truth & ~said).sum())
@@ -228,15 +215,15 @@ def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str,
         "missed_hallucinated": fn,
         "false_alarms": fp,
         "true_supported": tn,
-        "accuracy": _share(tp + tn, n),
+        "accuracy": (tp + tn) / n if n else None,
         "balanced_accuracy": balanced_accuracy(truth, said),
-        "f1": _share(2 * tp, 2 * tp + fp + fn),
+        "f1": 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else None,
         "auroc": auroc(truth, p),
         "brier": float(((p - truth) ** 2).mean()) if n else None,
         "log_loss": log_loss(truth, p) if n else None,
         "ece": ece(truth, p) if n else None,
         "ece_null": null and {"mean": null["value"], "low": null["low"], "high": null["high"]},
-        "always_hallucinated": _share(tp + fn, n),
+        "always_hallucinated": (tp + fn) / n if n else None,
     }
 
 
@@ -244,20 +231,10 @@ def _truth(labels: Sequence[Label]) -> Flags:
     return np.array([label == "hallucinated" for label in labels], dtype=bool)
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
 def difference(
-    labels: Sequence[Label],
-    groups: Sequence[str],
-    before: Sequence[float],
-    after: Sequence[float],
+    labels: Sequence[Label], groups: Sequence[str], before: Sequence[float], after: Sequence[float]
 ) -> dict[str, float] | None:
-    """Balanced accuracy after less that before, with its interval; None where a label is missing.
-
-    `value` is rounded alike, so that equal stays equal.
-    """
+    """Balanced accuracy after less before, with its interval, rounded; None of one label."""
     truth = _truth(labels)
     old, new = np.asarray(before) >= 0.5, np.asarray(after) >= 0.5
     if truth.all() or not truth.any():
@@ -275,11 +252,11 @@ def reliability(labels: Sequence[Label], probabilities: Sequence[float]) -> list
 def confidence_bands(truth: Flags, p: Numbers, edges: Sequence[float]) -> list[dict[str, float]]:
     """How often verdicts of each confidence band were right: low, high, n, right."""
     right, sure = (p >= 0.5) == truth, np.maximum(p, 1 - p)
-    bands = []
+    bands: list[dict[str, float]] = []
     for low, high in itertools.pairwise(edges):
         inside = (sure >= low) & ((sure < high) | (high == edges[-1]) & (sure == high))
-        counts = {"n": int(inside.sum()), "right": int(right[inside].sum())}
-        bands.append({"low": low, "high": high, **counts})
+        n, own = int(inside.sum()), int(right[inside].sum())
+        bands.append({"low": low, "high": high, "n": n, "right": own})
     return bands
 
 
@@ -302,14 +279,7 @@ def fold_numbers(groups: Sequence[str]) -> Places:
 
 
 def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
-    """(n,) in which of `FOLDS` folds each case lies: whole groups, labels spread evenly.
-
-    The same for the same seed. Groups are dealt one after the other, the mostly hallucinated ones
-    first and larger ones before smaller ones.
-
-    Raises:
-        InputError: there are fewer groups than folds.
-    """
+    """(n,) the fold of each case: whole groups, labels spread evenly; the same for a seed."""
     place = numbered(groups)
     many = int(place.max()) + 1 if len(place) else 0
     if many < FOLDS:
@@ -347,13 +317,7 @@ DECIDES = "balanced_accuracy"  # or accuracy, where only one label is held out
 
 
 def compare(store: Store, home: Path, one: str, other: str) -> dict[str, Any]:
-    """Any two versions on today's hold-out, which neither has learned from.
-
-    Takes some 10 ms a held-out row and version.
-
-    Raises:
-        ConfigError: a version is missing or was tampered with.
-    """
+    """Any two versions on today's hold-out, which neither has learned from; 10 ms a row."""
     before, after = load_classifier(home, one), load_classifier(home, other)
     return {"versions": [one, other]} | side_by_side(training_set(store).held, before, after)
 
@@ -368,37 +332,37 @@ def side_by_side(held: Sequence[Row], before: Classifier, after: Classifier) -> 
         "difference": difference(labels, groups, old, new),
         "reliability": {"before": reliability(labels, old), "after": reliability(labels, new)},
         "rows": [
-            {
-                "run_id": row.run_id,
-                "case_id": row.case_id,
-                "claim": row.claim[:LONGEST_CLAIM],
-                "label": row.label,
-                "before": p,
-                "after": q,
-            }
+            {"run_id": row.run_id, "case_id": row.case_id, "claim": row.claim[:LONGEST_CLAIM],
+             "label": row.label, "before": p, "after": q}
             for row, p, q in zip(held, old, new, strict=True)
         ],
-    }
+    }  # fmt: skip
 
 
-def is_lower(held: dict[str, Any]) -> bool:
-    """True when the figure that decides is lower after than before; equal is not lower."""
-    before, after = held.get("before", {}), held.get("after", {})
+def _deciding(held: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """(name, before, after) of the figure that decides; None where nothing can be compared."""
     for key in (DECIDES, "accuracy"):
-        if before.get(key) is not None and after.get(key) is not None:
-            return bool(after[key] < before[key])
-    return False
+        before, after = (held.get(side, {}).get(key) for side in ("before", "after"))
+        if before is not None and after is not None:
+            return key, before, after
+    return None
 
 
-def difference_words(held: dict[str, Any]) -> str:
+def is_lower(held: Mapping[str, Any]) -> bool:
+    """True when the figure that decides is lower after than before; equal is not lower."""
+    found = _deciding(held)
+    return found is not None and bool(found[2] < found[1])
+
+
+def difference_words(held: Mapping[str, Any]) -> str:
     """How far apart the two are and how sure that is, in words."""
-    before, after = held.get("before", {}), held.get("after", {})
-    key = DECIDES if None not in (before.get(DECIDES), after.get(DECIDES)) else "accuracy"
-    if before.get(key) is None or after.get(key) is None:
+    found = _deciding(held)
+    if found is None:
         return "nothing is held out, so nothing can be compared"
+    key, before, after = found
     words = (
-        f"{key.replace('_', ' ')} {after[key]:.3f} against {before[key]:.3f} on "
-        f"{after.get('n', 'the')} held-out verdicts"
+        f"{key.replace('_', ' ')} {after:.3f} against {before:.3f} on "
+        f"{held['after'].get('n', 'the')} held-out verdicts"
     )
     sure = held.get("difference")
     if sure is None or key != DECIDES:
@@ -428,80 +392,73 @@ CROSS_FITTED = (
 
 def learned_from(data: TrainingSet, seed_texts: int, options: Options) -> dict[str, Any]:
     """What a version learned from, and with what."""
+    sides = {"train": data.train, "calibration": data.calibration, "holdout": data.held}
+
+    def counted(name: str) -> dict[str, int]:
+        return dict(Counter(getattr(row, name) for row in data.train).most_common())
+
     return {
         "trained_on": {
             "corrections": sorted(row.correction_id for row in data.train),
             "corrections_sha256": digest_of(data.train),
             "calibration_corrections": sorted(row.correction_id for row in data.calibration),
-            "labels": _counted(row.label for row in data.train),
+            "labels": counted("label"),
             "seed_texts": seed_texts,
-            "languages": _counted(row.language for row in data.train),
-            "authors": _counted(row.author for row in data.train),
+            "languages": counted("language"),
+            "authors": counted("author"),
         },
-        "splits": {
-            "train": _cases(data.train),
-            "calibration": _cases(data.calibration),
-            "holdout": _cases(data.held),
-        },
+        "splits": {name: len({row.group for row in rows}) for name, rows in sides.items()},
         "options": options.as_dict(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
 
 
-def _counted(values: Iterable[str]) -> dict[str, int]:
-    return dict(Counter(values).most_common())
-
-
-def _cases(rows: Iterable[Row]) -> int:
-    return len({row.group for row in rows})
-
-
 def limits_of(card: Mapping[str, Any]) -> list[str]:
     """What the version must not be relied on for."""
-    known = [CROSS_FITTED] if card["calibration"]["cross_fitted"] else []
-    return [*LIMITS, *known]
+    return [*LIMITS, *([CROSS_FITTED] if card["calibration"]["cross_fitted"] else [])]
 
 
 def card_text(card: Mapping[str, Any]) -> str:
     """The card as a page of Markdown."""
     trained, splits, held = card["trained_on"], card["splits"], card["holdout"]
     curve, after = card["calibration"], held["after"]
-    pairs = {n: (held["before"][n], v) for n, v in after.items() if not isinstance(v, dict)}
-    lines = [
-        f"# Counterpoint classifier {card['name']}",
-        "",
-        "Reads the judge's text of a check with the judge's probability and gives the probability "
-        "that the claim is hallucinated: a sentence encoder, fine-tuned on pairs (SetFit), with a "
-        "logistic head, and the text's words where they told more.",
-        "",
-        f"- Trained by {card['author']}, from {len(trained['corrections'])} corrections "
-        f"({_words(trained['labels'])}) and {trained['seed_texts']} texts of our own.",
-        f"- Cases: {splits['train']} to train, {splits['calibration']} to calibrate, "
-        f"{splits['holdout']} held out; no case is in two of them.",
-        f"- Languages: {_words(trained['languages'])}.",
-        f"- Options: {_words(card['options'])}.",
-        f"- Reads: {card['reads']['read']}, by log loss on the calibration cases "
-        f"({_words(card['reads']['log_loss'])}).",
-        f"- Calibration: {curve['kind']}, chosen by log loss on {curve['n']} rows"
-        f"{' (cross-fitted)' if curve['cross_fitted'] else ''}.",
-        f"- Packages: {_words(card['packages'])}.",
-        f"- It took {card['seconds']:.0f} s ({card['cpu_seconds']:.0f} s of processor time) and "
-        f"{card['memory_mb']} MB of memory.",
-        "",
-        f"## On {after['n']} held-out verdicts, beside {card['compared_with']}",
-        "",
-        "| figure | before | this |",
-        "|---|---|---|",
-        *(
-            " | ".join(("", name.replace("_", " "), *map(figure_words, both), "")).strip()
-            for name, both in pairs.items()
-        ),
-        "",
-        "## Limits",
-        "",
-        *(f"- {words}" for words in card["limits"]),
-    ]
-    return "\n".join(lines) + "\n"
+    told = {name: value for name, value in after.items() if not isinstance(value, dict)}
+    figures = "\n".join(
+        f"| {name.replace('_', ' ')} | {figure_words(held['before'][name])} | {figure_words(own)} |"
+        for name, own in told.items()
+    )
+    limits = "\n".join(f"- {words}" for words in card["limits"])
+    cross = " (cross-fitted)" if curve["cross_fitted"] else ""
+    return f"""\
+# Counterpoint classifier {card["name"]}
+
+Reads the judge's text of a check with the judge's probability and gives the probability \
+that the claim is hallucinated: a sentence encoder, fine-tuned on pairs (SetFit), with a \
+logistic head, and the text's words where they told more.
+
+- Trained by {card["author"]}, from {len(trained["corrections"])} corrections \
+({_words(trained["labels"])}) and {trained["seed_texts"]} texts of our own.
+- Cases: {splits["train"]} to train, {splits["calibration"]} to calibrate, \
+{splits["holdout"]} held out; no case is in two of them.
+- Languages: {_words(trained["languages"])}.
+- Options: {_words(card["options"])}.
+- Reads: {card["reads"]["read"]}, by log loss on the calibration cases \
+({_words(card["reads"]["log_loss"])}).
+- Calibration: {curve["kind"]}, chosen by log loss on {curve["n"]} rows{cross}.
+- Packages: {_words(card["packages"])}.
+- It took {card["seconds"]:.0f} s ({card["cpu_seconds"]:.0f} s of processor time) and \
+{card["memory_mb"]} MB of memory.
+
+## On {after["n"]} held-out verdicts, beside {card["compared_with"]}
+
+| figure | before | this |
+|---|---|---|
+{figures}
+
+## Limits
+
+{limits}
+"""
 
 
 def _words(values: Mapping[str, Any]) -> str:

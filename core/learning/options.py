@@ -77,11 +77,7 @@ class Options:
 
 
 def options_of(given: Mapping[str, Any]) -> Options:
-    """The options that were given, defaults for the others.
-
-    Raises:
-        InputError: one is unknown, no number, or out of bounds.
-    """
+    """The options that were given, defaults for the others."""
     known = {field.name for field in fields(Options)}
     unknown = sorted(set(given) - known)
     if unknown:
@@ -95,13 +91,14 @@ def options_of(given: Mapping[str, Any]) -> Options:
             "Expected the encoder as a name or a folder, found nothing of the kind; "
             f"give one, or “{EMBEDDED}”."
         )
-    for name, (least, most) in BOUNDS.items():
+    for name in BOUNDS:
         if name in given:
-            _require_number(name, given[name], least, most)
+            _require_number(name, given[name])
     return Options(**{**given, "encoder": encoder.strip()})
 
 
-def _require_number(name: str, value: object, least: float, most: float) -> None:
+def _require_number(name: str, value: object) -> None:
+    least, most = BOUNDS[name]
     is_whole = name != "regularisation"
     is_number = isinstance(value, int if is_whole else (int, float)) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:  # type: ignore[operator]
@@ -112,11 +109,7 @@ def _require_number(name: str, value: object, least: float, most: float) -> None
 
 
 def encoder_folder(name: str) -> Path:
-    """The folder with the encoder's weights; one of the Hub is fetched where it is not here yet.
-
-    Raises:
-        ConfigError: it is not there, cannot be had, or is none that can be used.
-    """
+    """The folder with the encoder's weights, fetched where it is of the Hub. Raises ConfigError."""
     if name == EMBEDDED:
         return wheel_folder()
     path = Path(name).expanduser()
@@ -127,7 +120,6 @@ def encoder_folder(name: str) -> Path:
 
 
 def _of_the_hub(name: str) -> Path:
-    """The newest copy in the cache, else a download."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -203,8 +195,7 @@ def _require_usable(folder: Path, name: str) -> None:
 
 
 def _poolings(config: Any) -> list[str]:
-    """How the tokens' vectors become one, whichever release wrote it."""
-    told = config.get("pooling_mode")
+    told = config.get("pooling_mode")  # of newer releases
     if told is not None:
         return [told] if isinstance(told, str) else list(map(str, told))
     chosen = [key for key, value in config.items() if key.startswith(POOLINGS) and value is True]
@@ -212,17 +203,15 @@ def _poolings(config: Any) -> list[str]:
 
 
 def _json(path: Path, name: str) -> Any:
-    """What a file of the encoder says; nothing where there is no such file."""
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"Expected a readable {path.name} in the encoder “{name}”, found: "
             f"{_first_line(error)}. {USE_ANOTHER}"
         ) from error
-    return found
 
 
 def _first_line(error: Exception) -> str:

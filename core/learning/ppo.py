@@ -1,19 +1,18 @@
 """Proximal policy optimisation over debates of one step each, by stable-baselines3.
 
 The same small network scores every answer, so that a policy serves rosters of any size; only its
-value function sees all answers at once. Importing this imports torch, so `answer_weights.py`
-imports it late.
+value function sees all answers at once. Importing this imports torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3 import PPO
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -117,44 +116,28 @@ class Learner:
     """PPO at work: clipped objective, one update at a time. The same for the same seed."""
 
     def __init__(
-        self,
-        level: Numbers,
-        is_there: Flags,
-        rewards: Numbers,
-        *,
-        seed: int,
-        rate: float,
-        entropy: float,
-    ) -> None:
+        self, level: Numbers, is_there: Flags, rewards: Numbers,
+        *, seed: int, rate: float, entropy: float,
+    ) -> None:  # fmt: skip
         """As `OneStepDebates`; `rate` is the optimiser's step."""
         debates = OneStepDebates(level, is_there, rewards, seed=seed, entropy=entropy)
+        layers = {"net_arch": {"pi": [], "vf": [16]}, "log_std_init": FIRST_SPREAD}
         with torch.random.fork_rng(devices=()):
             self._ppo = PPO(
-                _Policy,
-                debates,
-                learning_rate=rate,
-                n_steps=STEPS,
-                batch_size=BATCH,
-                n_epochs=EPOCHS,
-                gamma=1.0,
-                gae_lambda=1.0,
-                policy_kwargs={
-                    "net_arch": {"pi": [], "vf": [16]},
-                    "log_std_init": FIRST_SPREAD,
-                },
-                seed=seed,
+                _Policy, debates, learning_rate=rate, n_steps=STEPS, batch_size=BATCH,
+                n_epochs=EPOCHS, gamma=1.0, gae_lambda=1.0, policy_kwargs=layers, seed=seed,
                 device="cpu",
-            )
+            )  # fmt: skip
             self._state = torch.random.get_rng_state()
-        self._ppo.set_logger(_quiet())
+        self._ppo.set_logger(Logger(folder=None, output_formats=[]))
+        self._actor: _Scorer = self._ppo.policy.action_net
 
     def begin_from(self, policy: AnswerNetwork) -> None:
         """Take over the scores of a policy that was trained before."""
-        actor = self._actor
         with torch.no_grad():
-            actor.hidden.weight.copy_(torch.tensor(policy.hidden).T)
-            actor.hidden.bias.copy_(torch.tensor(policy.hidden_shift))
-            actor.out.weight.copy_(torch.tensor(policy.out)[None])
+            self._actor.hidden.weight.copy_(torch.tensor(policy.hidden).T)
+            self._actor.hidden.bias.copy_(torch.tensor(policy.hidden_shift))
+            self._actor.out.weight.copy_(torch.tensor(policy.out)[None])
 
     def update(self) -> None:
         """Draw debates by the policy as it is, and improve it on them once."""
@@ -165,23 +148,6 @@ class Learner:
 
     def arrays(self) -> tuple[Numbers, Numbers, Numbers]:
         """(d, h), (h,) and (h,): the network that scores an answer."""
-        actor = self._actor
-        parts: Sequence[torch.Tensor] = (
-            actor.hidden.weight.T,
-            actor.hidden.bias,
-            actor.out.weight[0],
-        )
+        parts = (self._actor.hidden.weight.T, self._actor.hidden.bias, self._actor.out.weight[0])
         hidden, shift, out = (part.detach().numpy().astype(np.float64) for part in parts)
         return hidden, shift, out
-
-    @property
-    def _actor(self) -> _Scorer:
-        found: _Scorer = self._ppo.policy.action_net
-        return found
-
-
-def _quiet() -> Any:
-    """A logger that writes nowhere."""
-    from stable_baselines3.common.logger import Logger
-
-    return Logger(folder=None, output_formats=[])

@@ -1,9 +1,7 @@
 """What each agent said on decided cases, beside what people decided and the reasons they gave.
 
 An agent is a name, the part it played, its model and the digest of its prompts or rules: two unlike
-models under one name are two agents. Of the words that people marked in the sources it is counted
-how many a run quotes, and how many lie in any passage that it found (ColMAD, figure 5b; what needs
-a language model is in `core/evaluation/alignment.py`).
+models under one name are two agents. Source of what is counted of reasons: ColMAD, figure 5b.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ from core.store.queries import (
     used_by,
 )
 from core.verdict.consensus_weights import (
-    AnswerFeatures,
-    DebateFeatures,
+    Features,
     answer_features,
     features_of,
 )
@@ -47,10 +44,7 @@ DEBATER, READER, JUDGE, CLASSIFIER = "debater", "reader", "judge", "classifier"
 
 @dataclass(frozen=True, order=True)
 class Agent:
-    """Who spoke; `model` is empty for built-in agents, `rules` where they are not known.
-
-    `seat` is the name in the debate, only where two seats of a run are the same agent otherwise.
-    """
+    """Who spoke; `model` empty if built in, `seat` only where two seats are the same agent else."""
 
     name: str
     part: str
@@ -82,20 +76,17 @@ class Heard:
     opening: dict[Agent, float]
     opener: Agent | None
     version: str
-    features: DebateFeatures
+    features: Features
     seconds: float
     opening_seconds: float
     used: dict[str, Used] = field(default_factory=dict)
-    answers: dict[Agent, AnswerFeatures] = field(default_factory=dict)
+    answers: dict[Agent, Features] = field(default_factory=dict)
     protocol: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run that was heard with what people decided on its case.
-
-    `graded` is how well they rated the response, from 0 to 1; None where they did not.
-    """
+    """A run with what people decided; `graded` is how they rated the response, 0 to 1, or None."""
 
     heard: Heard
     decision: Decision
@@ -112,18 +103,8 @@ Known = MutableMapping[str, Heard]
 Decided = tuple[Decision, tuple[str, ...], float | None]
 
 
-def rows_of(
-    store: Store,
-    project_id: str,
-    known: Known,
-    *,
-    most: int = MOST_RUNS,
-) -> list[Row]:
-    """The newest finished runs over cases that people decided, newest first, `most` at most.
-
-    Cases that they left unclear have no right answer. `known` keeps what was heard in each run
-    between calls: a run is only read again where it was scored again.
-    """
+def rows_of(store: Store, project_id: str, known: Known, *, most: int = MOST_RUNS) -> list[Row]:
+    """The newest finished runs over decided cases, newest first; `known` keeps those heard."""
     made = {version.id: version.created_at for version in store.versions.all()}
     taught = store.versions.taught_at()
     decided: dict[str, Decided | None] = {}
@@ -134,18 +115,21 @@ def rows_of(
         own = decided[run.case_id]
         if own is None:
             continue
-        decision, categories, graded = own
         heard = known.get(run.id)
         if heard is None or heard.run != run:
             heard = known[run.id] = _heard(store, run)
-        found.append(Row(without_own_teaching(heard, taught, made), decision, categories, graded))
+        since, at = taught.get(run.group), made.get(heard.version)
+        if at is not None and since is not None and since <= at:
+            # a classifier that has learned from a case, or one that says the same, is no witness
+            others = {a: said for a, said in heard.last.items() if a.part != CLASSIFIER}
+            heard = replace(heard, last=others)
+        found.append(Row(heard, *own))
         if len(found) == most:
             break
     return found
 
 
 def _decided(store: Store, run: RunDone) -> Decided | None:
-    """What people decided on its case, marked and rated; None where they left it unclear."""
     decision = decision_of(store, run)
     if decision is None or decision.label == "unclear":
         return None
@@ -154,24 +138,13 @@ def _decided(store: Store, run: RunDone) -> Decided | None:
     return decision, categories, graded_by(store, decision)
 
 
-def without_own_teaching(heard: Heard, taught: dict[str, float], made: dict[str, float]) -> Heard:
-    """A classifier that has learned from a case, or one that says the same, is no witness on it.
-
-    `made` is when each trained version came to be, `taught` when each text came to be taught.
-    """
-    at, since = made.get(heard.version), taught.get(heard.run.group)
-    if at is None or since is None or since > at:
-        return heard
-    others = {agent: said for agent, said in heard.last.items() if agent.part != CLASSIFIER}
-    return replace(heard, last=others)
-
-
 def _heard(store: Store, run: RunDone) -> Heard:
     events = events_of(store, run.id, TURN_KINDS)
     progress = folded(events)
     ends = [event.at for event in events if event.kind == "turn_finished"]
     last, opening, opener = said_in(progress)
     case = progress.case or store.cases.get(run.case_id)
+    agents = seated_agents(progress)
     return Heard(
         run=run,
         form=form_of(case, len(progress.statements)) if case else "",
@@ -187,14 +160,9 @@ def _heard(store: Store, run: RunDone) -> Heard:
         seconds=progress.seconds(),
         opening_seconds=max(0.0, ends[0] - progress.began_at) if ends else 0.0,
         used=used_by(store, run.id),
-        answers=_answers(progress),
+        answers={agents[seat]: own for seat, own in answer_features(progress.turns).items()},
         protocol=progress.plan.protocol if progress.plan else "",
     )
-
-
-def _answers(progress: Progress) -> dict[Agent, AnswerFeatures]:
-    agents = seated_agents(progress)
-    return {agents[seat]: own for seat, own in answer_features(progress.turns).items()}
 
 
 def form_of(case: Case, statements: int) -> str:
@@ -205,10 +173,7 @@ def form_of(case: Case, statements: int) -> str:
 
 
 def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float], Agent | None]:
-    """What each agent of a run said at the end, in its first turn, and who spoke first.
-
-    A side that a debater was assigned is not what it holds, and says nothing of its reliability.
-    """
+    """Last words, first words, and who spoke first; an assigned side is nobody's word."""
     played = _players(progress)
     agents = seated_agents(progress)
     turns = _own_turns(progress)
@@ -240,7 +205,6 @@ def _reading_judge(progress: Progress, judge: Agent) -> Agent:
 
 
 def _own_turns(progress: Progress) -> list[Turn]:
-    """Turns for no side that the debater had to take, in order."""
     own = (turn for turn in progress.turns if turn.assigned is None)
     return sorted(own, key=lambda turn: turn.number)
 
@@ -278,30 +242,31 @@ def _players(progress: Progress) -> Callable[[str, str, str], Agent]:
     return agent
 
 
-def _part(agent: Agent) -> str:
-    """The part in a name: a reader reads for the judge, who has all the evidence."""
-    return "for the judge" if agent.part == READER else agent.part
-
-
 def words_of(agents: Iterable[Agent]) -> dict[Agent, str]:
     """A name for each on screen, no longer than it takes to tell them apart."""
-    every = sorted(set(agents))
+    left = sorted(set(agents))
     shown: dict[Agent, str] = {}
-    steps: tuple[Callable[[Agent], str], ...] = (
-        lambda a: f"{a.name} {a.model}".strip() if a.part == CLASSIFIER else a.name,
-        lambda a: f"{a.name}, {_part(a)}",
-        lambda a: f"{a.name}, {_part(a)} {a.seat}".rstrip(),
-        lambda a: f"{a.name}, {_part(a)} {a.seat}".rstrip() + f" ({a.model or 'built in'})",
-        lambda a: (
-            f"{a.name}, {_part(a)} {a.seat}".rstrip()
-            + f" ({f'{a.model}, ' if a.model else ''}rules {a.rules[:6] or 'unknown'})"
-        ),
-    )
-    for words in steps:
-        left = [agent for agent in every if agent not in shown]
-        told = [words(agent) for agent in left]
+    for step in range(5):
+        told = [_words(agent, step) for agent in left]
         shown |= {a: w for a, w in zip(left, told, strict=True) if told.count(w) == 1}
-    return shown | {agent: agent.key.replace("\x1f", " ") for agent in every if agent not in shown}
+        left = [agent for agent in left if agent not in shown]
+    return shown | {agent: agent.key.replace("\x1f", " ") for agent in left}
+
+
+def _words(agent: Agent, step: int) -> str:
+    """The agent in words: with a higher step more of what it is."""
+    if step == 0:
+        return f"{agent.name} {agent.model}".strip() if agent.part == CLASSIFIER else agent.name
+    # a reader reads for the judge, who has all the evidence
+    words = f"{agent.name}, {'for the judge' if agent.part == READER else agent.part}"
+    if step > 1:
+        words = f"{words} {agent.seat}".rstrip()
+    if step == 3:
+        return f"{words} ({agent.model or 'built in'})"
+    if step == 4:
+        model = f"{agent.model}, " if agent.model else ""
+        return f"{words} ({model}rules {agent.rules[:6] or 'unknown'})"
+    return words
 
 
 KINDS = ("run_started", "statement_found", "passages_found", "turn_finished",
@@ -311,11 +276,7 @@ COVERED_FROM = 0.5  # of a mark's characters
 
 @dataclass(frozen=True)
 class Reasons:
-    """A person's reason and a run's on one case, with the label that both came to.
-
-    `marks` are the words of sources that the person marked, `quoted` and `found` how many of them
-    the run's argument quotes, and its passages contain. `group` is that of equal cases.
-    """
+    """A person's reason and a run's; of `marks` words so many are `quoted`, or `found`."""
 
     run_id: str
     protocol: str
@@ -331,11 +292,7 @@ class Reasons:
 
 
 def reasons_of(store: Store, rows: Sequence[Row]) -> list[Reasons]:
-    """Of the newest run of each case by each protocol, where its verdict is the person's.
-
-    `rows` come newest first, as `rows_of` gives them; those without a reason and without marks
-    have nothing to compare.
-    """
+    """Of the newest run of each case by each protocol, where its verdict is the person's."""
     newest: dict[tuple[str, str], Row] = {}
     for row in rows:
         newest.setdefault((row.decision.group, row.heard.protocol), row)
@@ -344,45 +301,43 @@ def reasons_of(store: Store, rows: Sequence[Row]) -> list[Reasons]:
 
 
 def _reasons(store: Store, row: Row) -> Reasons | None:
-    said = _said(store, row)
-    if said is None or not (said[0].strip() or said[1]):
+    reason, marks = _said(store, row.decision)
+    if not (reason or marks):
         return None
     progress = folded(events_of(store, row.heard.run.id, KINDS))
     if progress.verdict is None or progress.verdict.label != row.decision.label:
         return None
     case = progress.case or store.cases.get(row.heard.run.case_id)
-    reason, marks = said
-    quotes = arguing_for(progress)
+    quotes = [
+        (quote.source_id, quote.start, quote.end)
+        for quote in arguing_for(progress)
+        if quote.status != "not_found" and quote.start is not None and quote.end is not None
+    ]
+    passages = [(p.source_id, p.start, p.end) for p in progress.evidence.values()]
+    prose = progress.judgement.prose if progress.judgement else ""
     return Reasons(
-        row.heard.run.id,
-        row.heard.protocol,
-        row.decision.group,
-        row.heard.language,
-        case.response if case else "",
-        progress.verdict.label,
-        reason.strip(),
-        rationale_of(progress),
-        len(marks),
-        sum(is_covered(mark, _places(quotes)) for mark in marks),
-        sum(is_covered(mark, _passages(progress)) for mark in marks),
+        run_id=row.heard.run.id,
+        protocol=row.heard.protocol,
+        group=row.decision.group,
+        language=row.heard.language,
+        claim=case.response if case else "",
+        label=progress.verdict.label,
+        reason=reason,
+        # the judge's words for people, else the verdict's
+        rationale=(prose or progress.verdict.rationale).strip(),
+        marks=len(marks),
+        quoted=sum(is_covered(mark, quotes) for mark in marks),
+        found=sum(is_covered(mark, passages) for mark in marks),
     )
 
 
-def _said(store: Store, row: Row) -> tuple[str, tuple[EvidenceMark, ...]] | None:
+def _said(store: Store, decision: Decision) -> tuple[str, tuple[EvidenceMark, ...]]:
     """(reason, marked evidence) of what counts for the case."""
-    decision = row.decision
     if decision.is_settled:
-        gold = next((g for g in store.golds.of_case(decision.case_id) if g.id == decision.id), None)
-        return (gold.reason, ()) if gold else None
+        golds = (gold for gold in store.golds.of_case(decision.case_id) if gold.id == decision.id)
+        return next((gold.reason.strip() for gold in golds), ""), ()
     correction = store.corrections.get(decision.id)
-    return (correction.reason, correction.evidence) if correction else None
-
-
-def rationale_of(progress: Progress) -> str:
-    """What a run tells people of why: the judge's words for them, else the verdict's."""
-    judgement, verdict = progress.judgement, progress.verdict
-    prose = judgement.prose if judgement else ""
-    return (prose or (verdict.rationale if verdict else "")).strip()
+    return (correction.reason.strip(), correction.evidence) if correction else ("", ())
 
 
 def arguing_for(progress: Progress) -> list[Quote]:
@@ -398,18 +353,6 @@ def arguing_for(progress: Progress) -> list[Quote]:
 
 
 Place = tuple[str, int, int]  # source, [start, end) in its text
-
-
-def _places(quotes: Iterable[Quote]) -> list[Place]:
-    return [
-        (quote.source_id, quote.start, quote.end)
-        for quote in quotes
-        if quote.status != "not_found" and quote.start is not None and quote.end is not None
-    ]
-
-
-def _passages(progress: Progress) -> list[Place]:
-    return [(p.source_id, p.start, p.end) for p in progress.evidence.values()]
 
 
 def is_covered(mark: EvidenceMark, places: Sequence[Place]) -> bool:

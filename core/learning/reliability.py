@@ -1,17 +1,8 @@
 """How reliable agents and tools are, and which pairs of agents make up for each other.
 
-An agent's share of right answers is a Beta posterior. Over all cases the prior is Beta(1, 1); on
-one kind of case it is a Beta around the agent's own mean, as firm as its kinds lie apart (empirical
-Bayes on the beta-binomial likelihood), so that three lucky cases do not make an expert.
-
-Of pairs, ColMAD 2.1 (equation 4) states the reduction of errors from oracle collaboration, where a
-judge takes the right answer wherever one of the two gave it. Here it is the share of the better
-agent's errors that go away: 1 - errors that both make / the fewer of the two agents' errors. That
-is 0 where one errs wherever the better one does, 1 where they never err together, and not defined
-where the better one makes no error.
-
-Of tools: how often audits used each, what came of it, and how often people agree with its label
-(HaluAgent 3.4, figure 2: usage rate and proportion of successful detection).
+Of agents: shares of right answers as Beta posteriors. Of pairs: the errors that go away by oracle
+collaboration (ColMAD 2.1, equation 4). Of tools: how often audits used each, what came of it, and
+how often people agree with its label (HaluAgent 3.4, figure 2).
 """
 
 from __future__ import annotations
@@ -25,7 +16,7 @@ import numpy as np
 
 from core.exchange.outgoing import stored_row
 from core.exchange.trajectory import Answer, statement_answers
-from core.learning.metrics import RESAMPLES, UNCLEAR, Figure, Flags, Numbers, interval
+from core.learning.metrics import RESAMPLES, UNCLEAR, Flags, Numbers, interval
 from core.learning.reasoning import DEBATER, READER, Agent, Row
 from core.learning.track_record import Share
 from core.schema.events import AUDIT, ToolOutcome, ToolUse
@@ -44,10 +35,7 @@ Place = int | None  # a statement, or the response as a whole
 
 @dataclass(frozen=True)
 class Audited:
-    """What one audit did, as it is kept between calls.
-
-    `meant` are the places that each tool's rules read something for; empty where not asked.
-    """
+    """What an audit did; `meant` are the places that each tool's rules read something for."""
 
     case_id: str
     statements: Mapping[int, Statement]
@@ -60,13 +48,10 @@ class Audited:
 class ToolRate:
     """One tool over all audits that were looked at.
 
-    `outcomes` are how many of its calls ended how. `used` are the audits in which it was called, of
-    all. `where_meant`: of the statements (and responses as a whole) that the tool's own rules read
-    something for, those for which it was called, in the newest audits only; nothing is known of
-    tools without such rules.
-    `label_right`: of its labels other than unclear, those that people's answers agree with, where
-    these say something of the statement; `always` how many saying hallucinated would have got right
-    there. `statement_right`: of the statements that it was called
+    `outcomes` are how many of its calls ended how, `used` the audits in which it was called.
+    `where_meant`: of what its own rules read something for, in the newest audits, how often it was
+    called. `label_right`: of its labels other than unclear, those that people's answers agree with,
+    `always` how many saying hallucinated would. `statement_right`: of the statements it was called
     for, those whose label in the end people agree with, unclear ones among the wrong.
     """
 
@@ -104,17 +89,9 @@ class _Counts:
 
 
 def tool_rates(
-    store: Store,
-    project_id: str,
-    known: MutableMapping[str, Audited],
-    *,
-    most: int = MOST_RUNS,
+    store: Store, project_id: str, known: MutableMapping[str, Audited], *, most: int = MOST_RUNS
 ) -> ToolRates:
-    """The rates over the newest finished audits of a project, `most` at most.
-
-    `known` keeps what was read of each run between calls: a finished run's steps do not change.
-    The answers are read anew: a settled one, else the newest correction, else the imported gold.
-    """
+    """Over the newest finished audits; `known` keeps what was read of each between calls."""
     counts: dict[str, _Counts] = {name: _Counts() for name in toolbox()}
     audits = decided = 0
     with store.reading():
@@ -128,33 +105,33 @@ def tool_rates(
             answer = stored_row(store, case).settled
             audits, decided = audits + 1, decided + (answer is not None)
             _count(known[run_id], answer, counts)
-    rates = (_rate(name, own, audits) for name, own in counts.items())
+    rates = [
+        ToolRate(
+            name, sum(own.outcomes.values()), own.outcomes, own.seconds, Share(own.audits, audits),
+            *(Share(sum(s), len(s)) for s in (own.meant, own.labels, own.wrong, own.statements)),
+        )
+        for name, own in counts.items()
+    ]  # fmt: skip
     return ToolRates(audits, decided, tuple(sorted(rates, key=lambda r: (-r.calls, r.tool))))
 
 
 def _audited(progress: Progress, case: Case, *, is_read: bool) -> Audited:
-    labels = {number: entry.label for number, entry in progress.memory.items()}
-    statements = dict(progress.statements)
-    meant = _meant(statements, case) if is_read else {}
-    return Audited(case.id, statements, tuple(progress.tool_uses), labels, meant)
-
-
-def _meant(statements: Mapping[int, Statement], case: Case) -> dict[str, frozenset[Place]]:
-    """By tool the places that its rules read something for."""
-    places = (None, *statements.values())
-    return {
+    places = (None, *progress.statements.values())
+    meant = {
         tool.name: frozenset(
             None if place is None else place.index
             for place in places
             if tool.reads(place, case) is not None
         )
         for tool in toolbox().values()
-        if tool.reads is not None
+        if tool.reads is not None and is_read
     }
+    labels = {number: entry.label for number, entry in progress.memory.items()}
+    statements, uses = dict(progress.statements), tuple(progress.tool_uses)
+    return Audited(case.id, statements, uses, labels, meant)
 
 
 def _count(audit: Audited, answer: Answer | None, counts: dict[str, _Counts]) -> None:
-    """Add one audit to the counts."""
     told: dict[Place, Label] = {}
     if answer is not None and answer.label != "unclear":
         told[None] = answer.label
@@ -179,24 +156,6 @@ def _count(audit: Audited, answer: Answer | None, counts: dict[str, _Counts]) ->
         counts[name].meant += [place in places.get(name, ()) for place in meant]
 
 
-def _rate(name: str, own: _Counts, audits: int) -> ToolRate:
-    return ToolRate(
-        tool=name,
-        calls=sum(own.outcomes.values()),
-        outcomes=own.outcomes,
-        seconds=own.seconds,
-        used=Share(own.audits, audits),
-        where_meant=_share(own.meant),
-        label_right=_share(own.labels),
-        always=_share(own.wrong),
-        statement_right=_share(own.statements),
-    )
-
-
-def _share(said: Sequence[bool]) -> Share:
-    return Share(sum(said), len(said))
-
-
 SEED = 11
 KINDS: dict[str, Callable[[Row], Iterable[str]]] = {
     "language": lambda row: (row.heard.language,),
@@ -210,10 +169,7 @@ KINDS: dict[str, Callable[[Row], Iterable[str]]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """What each agent said last of each case; a case is all that ask and answer the same.
-
-    `said` is (n, agents) as in `Votes`; `wrong` (n,) tells where people decided hallucinated.
-    """
+    """What each agent said last of each case: `said` (n, agents) as in `Votes`, `wrong` (n,)."""
 
     agents: tuple[Agent, ...]
     said: Numbers
@@ -277,17 +233,15 @@ def voices_once(table: Table) -> Table:
     both have as many. Where the two differ they stay two: a debater knows a share of the evidence.
     """
     left_out: set[Agent] = set()
-    for reader in table.agents:
-        for debater in table.agents:
-            if (reader.part, debater.part, reader.name) != (READER, DEBATER, debater.name):
-                continue
-            if reader.model or debater.model:
-                continue
-            one, other = (table.said[:, table.agents.index(a)] for a in (reader, debater))
-            both = ~np.isnan(one) & ~np.isnan(other)
-            if both.any() and (one[both] == other[both]).all():
-                is_more = (~np.isnan(one)).sum() > (~np.isnan(other)).sum()
-                left_out.add(debater if is_more else reader)
+    built_in = [agent for agent in table.agents if not agent.model]
+    for reader, debater in itertools.product(built_in, built_in):
+        if (reader.part, debater.part, reader.name) != (READER, DEBATER, debater.name):
+            continue
+        one, other = (table.said[:, table.agents.index(a)] for a in (reader, debater))
+        both = ~np.isnan(one) & ~np.isnan(other)
+        if both.any() and (one[both] == other[both]).all():
+            is_more = (~np.isnan(one)).sum() > (~np.isnan(other)).sum()
+            left_out.add(debater if is_more else reader)
     kept = [n for n, agent in enumerate(table.agents) if agent not in left_out]
     agents = tuple(table.agents[number] for number in kept)
     return replace(table, agents=agents, said=table.said[:, kept])
@@ -295,63 +249,40 @@ def voices_once(table: Table) -> Table:
 
 def records(table: Table) -> list[Record]:
     """Every agent's record, the one with the most cases first."""
-    found = [_record(table, number) for number in range(len(table.agents))]
+    found, wrong = [], table.wrong == 1.0
+    for agent, said in zip(table.agents, table.said.T, strict=True):
+        spoke = ~np.isnan(said)
+        decided = spoke & (said != UNCLEAR)
+        right = decided & ((said > UNCLEAR) == wrong)
+        accuracy, sensitivity, specificity = (
+            posterior(int((right & inside).sum()), int((decided & inside).sum()))
+            for inside in (decided, wrong, ~wrong)
+        )
+        always = float(wrong[decided].mean()) if decided.any() else None
+        n, unclear = int(spoke.sum()), int((spoke & ~decided).sum())
+        found.append(Record(agent, n, unclear, accuracy, sensitivity, specificity, always))
     return sorted(found, key=lambda record: (-record.n, record.agent))
 
 
-def _record(table: Table, number: int) -> Record:
-    said, wrong = table.said[:, number], table.wrong == 1.0
-    spoke = ~np.isnan(said)
-    decided = spoke & (said != UNCLEAR)
-    right = decided & ((said > UNCLEAR) == wrong)
-
-    def share(inside: Numbers) -> Posterior:
-        return posterior(int((right & inside).sum()), int((decided & inside).sum()))
-
-    n = int(decided.sum())
-    return Record(
-        agent=table.agents[number],
-        n=int(spoke.sum()),
-        unclear=int((spoke & ~decided).sum()),
-        accuracy=share(decided),
-        sensitivity=share(wrong),
-        specificity=share(~wrong),
-        always=float(wrong[decided].mean()) if n else None,
-    )
-
-
 def by_kinds(table: Table, record: Record, dimension: str) -> list[KindRecord]:
-    """The agent's accuracy on each kind that it decided cases of, drawn to its own mean.
-
-    Categories of errors are known of hallucinated cases only: there accuracy is sensitivity, and
-    the mean that it is drawn to is that one.
-    """
-    number = table.agents.index(record.agent)
-    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for place, row in enumerate(table.rows):
-        told = table.said[place, number]
-        if np.isnan(told):
-            continue
-        for kind in KINDS[dimension](row):
-            own = counts[kind]
-            if told == UNCLEAR:
-                own[2] += 1
-            else:
-                own[0] += int((told > UNCLEAR) == row.is_wrong)
-                own[1] += 1
-                own[3] += int(row.is_wrong)
+    """The agent's accuracy by kind, drawn to its own mean; of categories its sensitivity."""
+    said = table.said[:, table.agents.index(record.agent)]
+    told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    for own, row in zip(said.tolist(), table.rows, strict=True):
+        for kind in () if np.isnan(own) else KINDS[dimension](row):
+            told[kind].append((own, row.is_wrong))
+    decided = {kind: [one for one in own if one[0] != UNCLEAR] for kind, own in told.items()}
+    right = {kind: sum((p > UNCLEAR) == bad for p, bad in own) for kind, own in decided.items()}
+    counts = {kind: (right[kind], len(own)) for kind, own in decided.items() if own}
     whole = record.sensitivity if dimension == "category" else record.accuracy
-    shares = by_kind({kind: (own[0], own[1]) for kind, own in counts.items() if own[1]}, whole)
-    found = [
-        KindRecord(kind, share, counts[kind][2], counts[kind][3] / share.n)
-        for kind, share in shares.items()
-    ]
+    found = []
+    for kind, share in by_kind(counts, whole).items():
+        always = sum(bad for _, bad in decided[kind]) / share.n
+        found.append(KindRecord(kind, share, len(told[kind]) - share.n, always))
     return sorted(found, key=lambda own: (-own.accuracy.n, own.kind))
 
 
 FEWEST = 10  # cases below which a share says little
-
-
 # How many cases a prior may weigh as much as; the estimate is the likeliest of these.
 FIRMNESS = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
 
@@ -389,10 +320,7 @@ def by_kind(counts: Mapping[str, tuple[int, int]], whole: Posterior) -> dict[str
 
 
 def firmness(counts: list[tuple[int, int]], mean: float) -> float:
-    """How many cases the prior around `mean` weighs as much as: the likeliest of `FIRMNESS`.
-
-    The firmest where one kind or none has cases: nothing then tells kinds apart.
-    """
+    """How many cases the prior weighs as much as: the likeliest by the beta-binomial."""
     from scipy.special import betaln
 
     if len(counts) < 2:
@@ -457,14 +385,14 @@ def pair(one: str, other: str, first: Flags, second: Flags) -> Pair:
     n = int(counts.sum())
     right, only_one, only_other, wrong = shares = (counts / n).tolist()
     reduction = float(_reduction(counts[None])[0])
-    found: Figure | tuple[None, None, None] = (None, None, None)
-    if not np.isnan(reduction):
-        drawn = np.random.default_rng(SEED).multinomial(n, shares, size=RESAMPLES)
-        found = interval(reduction, _reduction(drawn.astype(np.float64)))
+    if np.isnan(reduction):
+        return Pair(one, other, n, right, only_one, only_other, wrong, None, None, None)
+    drawn = np.random.default_rng(SEED).multinomial(n, shares, size=RESAMPLES)
+    found = interval(reduction, _reduction(drawn.astype(np.float64)))
     return Pair(one, other, n, right, only_one, only_other, wrong, *found)
 
 
 def _reduction(counts: Numbers) -> Numbers:
-    """(draws,) of (draws, 4) counts: both right, one, the other, both wrong; NaN if undefined."""
+    """(draws,) of (draws, 4) counts: 1 - errors of both / the better one's; NaN if undefined."""
     least = np.minimum(counts[:, 1], counts[:, 2]) + counts[:, 3]
     return np.where(least == 0, np.nan, 1.0 - counts[:, 3] / np.maximum(1, least))

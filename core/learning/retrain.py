@@ -98,15 +98,7 @@ def rescore(
     by: str,
     done: Callable[[int, int], None] = lambda *_: None,
 ) -> Rescored:
-    """Give every finished run the version's label and probability; 10 ms a run.
-
-    Stopped in the middle it goes on from there when it is asked for again.
-
-    Raises:
-        NotAllowed: the person is no lead of the first project.
-        InputError: there is no such version.
-        ConfigError: its files are missing or were changed.
-    """
+    """Give every finished run the version's label and p, 10 ms a run; stopped, it goes on later."""
     store.projects.require_for_all(by, "lead", "score old runs again")
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")
@@ -150,20 +142,10 @@ COMPARISON = "comparison"  # the kind under which a comparison made since is kep
 def begin_training(
     store: Store, home: Path, author: str, options: Mapping[str, Any] | Options
 ) -> str:
-    """Take the one place for a training, with the sides of all cases settled; its id.
-
-    Raises:
-        InputError: an option is unknown or out of bounds.
-        NotAllowed: the author is no lead of the first project: one classifier serves them all.
-        NotEnoughLabels: a label has too few corrections.
-        ConflictError: a training is under way already.
-    """
-    chosen = options if isinstance(options, Options) else options_of(options)
-    chosen = options_of(chosen.as_dict())
-    now = time.time()
-    training = Training(
-        new_id(), author, now, "running", {}, None, "", None, options=chosen.as_dict()
-    )
+    """Take the one place for a training; its id. Raises NotEnoughLabels."""
+    given = options.as_dict() if isinstance(options, Options) else options
+    chosen, now = options_of(given).as_dict(), time.time()
+    training = Training(new_id(), author, now, "running", {}, None, "", None, options=chosen)
     with store.writing():  # the hold-out is for good: it grows only when the training starts
         store.projects.require_for_all(author, "lead", "retrain")
         if not store.versions.start_training(training, now, TRAINING_LEASE_SECONDS):
@@ -182,15 +164,11 @@ def start_training(
     log = home / "models"
     try:
         log.mkdir(parents=True, exist_ok=True)
-        with (log / "training.log").open("ab") as output:
+        with (log / "training.log").open("ab") as out:
             process = subprocess.Popen(
-                command,
-                cwd=PROJECT_ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+                command, cwd=PROJECT_ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 start_new_session=True,
-            )
+            )  # fmt: skip
     except OSError as error:
         words = f"The training could not be started: {error}."
         store.versions.end_training(training_id, "failed", time.time(), message=words)
@@ -200,23 +178,15 @@ def start_training(
 
 
 def cancel_training(store: Store, training_id: str, by: str) -> None:
-    """Ask a training to end; its process sees it at its next report.
-
-    Raises:
-        NotAllowed: the person is no lead of the first project.
-    """
-    words = f"Cancelled by {by}."
+    """Ask a training to end; its process sees it at its next report."""
     with store.writing():
         store.projects.require_for_all(by, "lead", "cancel a training")
-        store.versions.end_training(training_id, "cancelled", time.time(), message=words)
+        words, now = f"Cancelled by {by}.", time.time()
+        store.versions.end_training(training_id, "cancelled", now, message=words)
 
 
 def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
-    """The version beside the active one as far as it was measured; None where it was not.
-
-    A version's card compares it with the one that was active when it was trained. What was
-    measured since is kept beside.
-    """
+    """The version beside the active one, by its card or as measured since; None where neither."""
     known, active = store.versions.get(version), store.versions.active()
     if known is None:
         return None
@@ -229,13 +199,8 @@ def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
 
 
 def is_worse(store: Store, version: str) -> bool:
-    """True when the version is known to do worse than the active one on the same hold-out.
-
-    Going back to what was active before is never called worse: it must always be quick.
-    """
-    if _was_active(store, version):
-        return False
-    return is_lower(known_comparison(store, version) or {})
+    """True when it is known to do worse than the active one; never of one that was active."""
+    return not _was_active(store, version) and is_lower(known_comparison(store, version) or {})
 
 
 def _was_active(store: Store, version: str) -> bool:
@@ -245,17 +210,7 @@ def _was_active(store: Store, version: str) -> bool:
 
 
 def activate(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
-    """Make a version the active one, or roll back to an earlier one.
-
-    Balanced accuracy on the same held-out cases decides, with no tolerance. Where another version
-    has become active since it was measured, it is measured anew against that one.
-
-    Raises:
-        NotAllowed: the person is no lead of the first project.
-        InputError: it did worse on the hold-out and no reason was given, or it is not there.
-        ConfigError: its files are missing or were changed.
-        ConflictError: somebody activated another version meanwhile.
-    """
+    """Make a version active; one that does worse on the held-out cases takes a reason."""
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")
     store.projects.require_for_all(by, "lead", "activate a version")

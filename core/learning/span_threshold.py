@@ -1,11 +1,8 @@
 """From which probability words should be marked? Fitted to what people marked, by language.
 
-The threshold is the one with the greatest mean IoU over cases (1 where neither side marks
-anything), the curve smoothed over neighbouring thresholds. Few cases say little: over all N cases
-it is drawn towards the one that ships, and a language's own from n cases towards that, as if
-`PRIOR_CASES` more had spoken for it: (n * own + PRIOR_CASES * other) / (n + PRIOR_CASES). Of 0, 20,
-50 and 100 that number did best on simulated corrections.
-Source: MSA 3.3, whose 0.7 was chosen on validation data in the same way.
+The threshold with the greatest smoothed mean IoU over cases (MSA 3.3). Few cases say little: it is
+drawn towards the one that ships, and a language's own towards that of all, as if `PRIOR_CASES` more
+had spoken for it; of 0, 20, 50 and 100 that number did best on simulated corrections.
 """
 
 from __future__ import annotations
@@ -30,11 +27,7 @@ VOTE = 0.5  # a vote of yes, where no threshold was learned
 
 @dataclass(frozen=True)
 class ScoredCase:
-    """A case in pieces of (p, characters, those of them that people marked), none overlapping.
-
-    What is marked at any threshold has p = 1; `gold` are all characters that people marked,
-    `length` those of the whole response.
-    """
+    """A case in pieces of (p, characters, those people marked); `gold` are all they marked."""
 
     id: str
     group: str
@@ -70,6 +63,15 @@ class Fit:
         """True where another threshold is proposed."""
         return self.tau != self.shipped
 
+    @property
+    def body(self) -> dict[str, Any]:
+        """As it is kept."""
+        own = {name: getattr(self, name) for name in ("language", "n", "own", "tau")}
+        means = {"iou_mark_all": self.mark_all, "iou_mark_nothing": self.mark_nothing}
+        figures = {"iou_before": self.before, "iou_after": self.after, "gain": self.gain}
+        own |= {name: figure.body for name, figure in figures.items()}
+        return own | {name: round(mean, 4) for name, mean in means.items()}
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -98,23 +100,9 @@ class Proposal:
             "shipped": self.shipped,
             "n": self.n,
             "prior_cases": PRIOR_CASES,
-            "figures": [_body(fit) for fit in (self.whole, *self.languages)],
+            "figures": [fit.body for fit in (self.whole, *self.languages)],
             "cases": list(self.cases),
         }
-
-
-def _body(fit: Fit) -> dict[str, Any]:
-    return {
-        "language": fit.language,
-        "n": fit.n,
-        "own": fit.own,
-        "tau": fit.tau,
-        "iou_before": fit.before.body,
-        "iou_after": fit.after.body,
-        "gain": fit.gain.body,
-        "iou_mark_all": round(fit.mark_all, 4),
-        "iou_mark_nothing": round(fit.mark_nothing, 4),
-    }
 
 
 def iou_at(case: ScoredCase) -> Numbers:
@@ -142,15 +130,11 @@ def drawn_to(own: float, n: int, other: float) -> float:
 def fitted(
     curves: Numbers, languages: Sequence[str], shipped: float
 ) -> tuple[float, dict[str, float]]:
-    """(the threshold of all, each language's own), before it is asked whether they do better.
-
-    `curves` is (n, thresholds), each case's IoU at each.
-    """
+    """(threshold of all, each language's own) of (n, thresholds) IoU, proved or not."""
     pooled = drawn_to(best(curves.mean(axis=0), shipped), len(curves), shipped)
-    own = {}
-    for language in sorted(set(languages)):
-        rows = [i for i, name in enumerate(languages) if name == language]
-        own[language] = drawn_to(best(curves[rows].mean(axis=0), pooled), len(rows), pooled)
+    names = np.array(languages)
+    parts = {name: curves[names == name] for name in sorted(set(languages))}
+    own = {n: drawn_to(best(c.mean(axis=0), pooled), len(c), pooled) for n, c in parts.items()}
     return pooled, own
 
 
@@ -161,14 +145,25 @@ def proposal(kind: Kind, cases: Sequence[ScoredCase], shipped: float) -> Proposa
     curves = np.array([iou_at(case) for case in cases])
     languages = np.array([case.language for case in cases])
     levels, before, after = decided(curves, cases, shipped)
-    parts = [("", np.ones(len(cases), dtype=bool))]
-    parts += [(name, languages == name) for name in sorted(set(languages.tolist()))]
     fits = []
-    for language, mine in parts:
+    for language in ("", *sorted(set(languages.tolist()))):
+        mine = languages == language if language else np.ones(len(cases), dtype=bool)
         own = [case for case, is_mine in zip(cases, mine, strict=True) if is_mine]
         curve, tau = curves[mine].mean(axis=0), levels.at(language)
-        taus = (shipped, shipped if tau is None else tau)
-        fits.append(_fit(language, own, curve, (before[mine], after[mine]), taus))
+        values = {"before": before[mine], "after": after[mine], "gain": (after - before)[mine]}
+        fits.append(
+            Fit(
+                language,
+                len(own),
+                shipped,
+                best(curve, shipped),
+                shipped if tau is None else tau,
+                **mean_figures(values, [case.group for case in own]),
+                mark_all=float(np.mean([case.gold / max(1, case.length) for case in own])),
+                mark_nothing=float(np.mean([case.gold == 0 for case in own])),
+                curve=tuple(round(float(iou), 4) for iou in curve),
+            )
+        )
     ids = tuple(case.id for case in cases)
     return Proposal(kind, shipped, len(cases), levels, fits[0], tuple(fits[1:]), ids)
 
@@ -203,7 +198,6 @@ def decided(
 
 
 def _at(curves: Numbers, taus: Numbers) -> Numbers:
-    """Each case's IoU at its own threshold."""
     places = np.clip(np.round((taus - GRID[0]) / 0.01).astype(int), 0, len(GRID) - 1)
     return np.asarray(curves[np.arange(len(curves)), places])
 
@@ -211,7 +205,6 @@ def _at(curves: Numbers, taus: Numbers) -> Numbers:
 def _out_of_fold(
     curves: Numbers, cases: Sequence[ScoredCase], shipped: float
 ) -> tuple[Numbers, Numbers]:
-    """Each case's IoU at thresholds fitted without its fold: that of all, and its language's."""
     folds = fold_numbers([case.group for case in cases])
     languages = [case.language for case in cases]
     pooled_taus, own_taus = np.full(len(cases), shipped), np.full(len(cases), shipped)
@@ -222,32 +215,6 @@ def _out_of_fold(
             pooled_taus[here] = pooled
             own_taus[here] = [own.get(languages[i], pooled) for i in here]
     return _at(curves, pooled_taus), _at(curves, own_taus)
-
-
-def _fit(
-    language: str,
-    cases: Sequence[ScoredCase],
-    curve: Numbers,
-    seen: tuple[Numbers, Numbers],
-    taus: tuple[float, float],
-) -> Fit:
-    before, after = seen
-    shipped, tau = taus
-    groups = [case.group for case in cases]
-    figures = mean_figures({"before": before, "after": after, "gain": after - before}, groups)
-    return Fit(
-        language,
-        len(cases),
-        shipped,
-        best(curve, shipped),
-        tau,
-        figures["before"],
-        figures["after"],
-        figures["gain"],
-        float(np.mean([case.gold / max(1, case.length) for case in cases])),
-        float(np.mean([case.gold == 0 for case in cases])),
-        tuple(round(float(iou), 4) for iou in curve),
-    )
 
 
 def mean_figures(named: Mapping[str, Numbers], groups: Sequence[str]) -> dict[str, Figure]:

@@ -1,20 +1,12 @@
-"""What people's marks teach about marking words: examples, scored cases, the best panel member.
+"""What people's marks teach about marking words (MSA: few-shot extraction, 3.3, table 5).
 
-- Examples: the most instructive corrected cases for a language model's span extractor. A case
-  teaches much where the machine's marks were far from people's, and people's are clear, short and
-  unlike those chosen already. Source: MSA (few-shot extraction).
-- Scored cases: in pieces by score, to fit the threshold of marked words. Only cases in which judge
-  and label let words be marked count; debaters' own marks stand at any threshold.
-- Best member: each panel member alone against the vote of all, by IoU over characters, in five
-  folds. A member is proposed only where the one that is best on four folds gains on the fifth with
-  a 95 % interval above 0. Source: MSA table 5.
-
-What is taken into use is appended with who took it and why; call inside `Store.writing()`.
+Examples for a language model's span extractor, scored cases to fit the threshold of marked words,
+and the best panel member. What is taken into use is appended with who took it and why; call inside
+`Store.writing()`.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,18 +71,15 @@ class SpanAnswer:
 
     @property
     def was_marked_by_machine(self) -> bool:
-        """True where judge and label let words be marked: only there do marks depend on scores.
-
-        The label is the one that the run ended with: a new score marks no words anew.
-        """
+        """True where judge and first label let words be marked; a new score marks none anew."""
         run = self.run
-        verdict = (run.first_verdict or run.verdict) if run else None
-        return (
-            run is not None
-            and run.judgement is not None
-            and verdict is not None
-            and run.judgement.label == verdict.label == "hallucinated"
-        )
+        if (
+            run is None
+            or run.judgement is None
+            or not (verdict := run.first_verdict or run.verdict)
+        ):
+            return False
+        return run.judgement.label == verdict.label == "hallucinated"
 
 
 def span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
@@ -111,7 +100,6 @@ def span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
 
 
 def _answer(case: Case, said: Sequence[Correction], gold: Gold | None) -> SpanAnswer | None:
-    """What was settled here, else what people said, else what came with a file."""
     group = fingerprint(case.response, case.question)
     told = [c for c in said if c.spans or c.is_unmarked or c.label == "supported"]
     is_told = gold is not None and bool(gold.spans or gold.label == "supported")
@@ -122,51 +110,32 @@ def _answer(case: Case, said: Sequence[Correction], gold: Gold | None) -> SpanAn
         return SpanAnswer(case, group, how, spans, places, (gold.id,), 1, None, gold.reason)
     if not told:
         return None
-    places = _most_marked([c.spans for c in told])
+    marked = [{i for s in c.spans for i in range(s.start, s.end)} for c in told]
+    counts = Counter(i for own in marked for i in own)
+    places = joined((i, i + 1) for i, count in counts.items() if 2 * count >= len(told))
     known: dict[tuple[int, int], Span] = {}
     for span in (span for c in told for span in c.spans):
         if any(start < span.end and span.start < end for start, end in places):
             known.setdefault((span.start, span.end), span)
-    sure = [c.sure for c in told if c.sure is not None]
-    alike = len({joined((s.start, s.end) for s in c.spans) for c in told}) == 1
-    return SpanAnswer(
-        case,
-        group,
-        "one" if len(told) == 1 else "agreed" if alike else "several",
-        tuple(known[place] for place in sorted(known)),
-        places,
-        tuple(c.id for c in told),
-        len(told),
-        min(sure) if sure else None,
-        next((c.reason for c in told if c.reason.strip()), ""),
+    how = (
+        "one" if len(told) == 1 else "several" if any(m != marked[0] for m in marked) else "agreed"
     )
+    return SpanAnswer(
+        case, group, how, tuple(known[place] for place in sorted(known)), places,
+        said=tuple(c.id for c in told), people=len(told),
+        sure=min((c.sure for c in told if c.sure is not None), default=None),
+        reason=next((c.reason for c in told if c.reason.strip()), ""),
+    )  # fmt: skip
 
 
-def joined(places: Iterator[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def joined(places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """The places in their order; those that overlap or touch as one."""
     whole: list[tuple[int, int]] = []
     for start, end in sorted(places):
         if whole and start <= whole[-1][1]:
-            whole[-1] = (whole[-1][0], max(end, whole[-1][1]))
-        else:
-            whole.append((start, end))
+            start, end = whole[-1][0], max(end, whole.pop()[1])
+        whole.append((start, end))
     return tuple(whole)
-
-
-def _most_marked(said: Sequence[Sequence[Span]]) -> tuple[tuple[int, int], ...]:
-    """The characters that at least half of the people marked."""
-    steps: Counter[int] = Counter()
-    for spans in said:
-        for start, end in joined((s.start, s.end) for s in spans):
-            steps[start] += 1
-            steps[end] -= 1
-    cuts = sorted(steps)
-    found, count = [], 0
-    for cut, following in pairwise(cuts):
-        count += steps[cut]
-        if 2 * count >= len(said):
-            found.append((cut, following))
-    return joined(iter(found))
 
 
 MOST_OF_A_LANGUAGE = 4
@@ -204,31 +173,23 @@ class Candidate:
     @property
     def score(self) -> float:
         """How much it teaches, in [0, 1]: wrong marks, clear answers, few words."""
-        sure = self.answer.sure
-        clear = CLEAR[self.answer.how] if sure is None else max(CLEAR[self.answer.how], sure)
+        clear = max(CLEAR[self.answer.how], self.answer.sure or 0.0)
         return (1 - self.iou) * clear / (1 + self.tokens / MOST_TOKENS)
 
     @property
-    def category(self) -> str:
-        """The first category that people gave."""
-        return self.answer.spans[0].category
-
-    @property
-    def language(self) -> str:
-        """The base of the case's language."""
-        return base_of(self.answer.case.language)
+    def kind(self) -> tuple[str, str]:
+        """Its language, and the first category that people gave."""
+        return base_of(self.answer.case.language), self.answer.spans[0].category
 
     @property
     def why(self) -> str:
         """Why it was chosen, for the page."""
         sure = self.answer.sure
-        parts = [
-            f"the machine's marks and people's overlap by {100 * self.iou:.0f}%",
-            HOW_WORDS[self.answer.how] + (f", {100 * sure:.0f}% sure" if sure is not None else ""),
-            category_words(self.category),
-            f"about {self.tokens} tokens",
-        ]
-        return "; ".join(parts)
+        return (
+            f"the machine's marks and people's overlap by {100 * self.iou:.0f}%; "
+            f"{HOW_WORDS[self.answer.how]}{'' if sure is None else f', {100 * sure:.0f}% sure'}; "
+            f"{category_words(self.kind[1])}; about {self.tokens} tokens"
+        )
 
     @property
     def body(self) -> dict[str, Any]:
@@ -237,9 +198,7 @@ class Candidate:
         return {
             "id": self.id,
             "case_id": case.id,
-            "language": case.language,
-            "question": case.question,
-            "response": case.response,
+            **{name: getattr(case, name) for name in ("language", "question", "response")},
             "spans": [{key: getattr(s, key) for key in SPAN_KEYS} for s in self.answer.spans],
             "reason": self.answer.reason,
             "tokens": self.tokens,
@@ -279,46 +238,33 @@ def overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) ->
 def chosen(
     known: Sequence[Candidate], pinned: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> list[Candidate]:
-    """Up to four of each language: pinned ones, then the most instructive that are unlike.
-
-    Unlike in category and in text. What somebody removed stays out. One question gives one example.
-    """
+    """Up to four of a language: pinned ones, then the most instructive that are unlike."""
     left = [one for one in known if one.id not in removed]
     found = [one for one in left if one.id in pinned]
-    left = _foremost([one for one in left if one.id not in pinned])
-    while left and len(found) < MOST_KEPT:
-        room = [one for one in left if _has_room(one, found)]
-        if not room:
-            break
-        best = max(room, key=lambda one: _worth(one, found))
-        found.append(best)
-        left = [one for one in room if one is not best]
-    return found
-
-
-def _foremost(known: Sequence[Candidate]) -> list[Candidate]:
-    """Of each language and category the first few: no more can be chosen."""
     counts: Counter[tuple[str, str]] = Counter()
-    found = []
-    for one in known:
-        kind = one.language, one.category
-        counts[kind] += 1
-        if counts[kind] <= FOREMOST:
-            found.append(one)
+    foremost = []
+    for one in left:
+        if one.id not in pinned and counts[one.kind] < FOREMOST:
+            counts[one.kind] += 1
+            foremost.append(one)
+    while len(found) < MOST_KEPT and (foremost := [o for o in foremost if _has_room(o, found)]):
+        best = max(foremost, key=lambda one: _worth(one, found))
+        found.append(best)
+        foremost.remove(best)
     return found
 
 
 def _worth(one: Candidate, found: Sequence[Candidate]) -> float:
     """Its score, less where its category is there already, and as far as its response is."""
-    own = [other for other in found if other.language == one.language]
+    own = [other for other in found if other.kind[0] == one.kind[0]]
     response, *others = (c.answer.case.response.casefold() for c in (one, *own))
     likest = max((ratio(response, other) for other in others), default=0.0) / 100
-    is_known = any(other.category == one.category for other in own)
+    is_known = any(other.kind == one.kind for other in own)
     return one.score * (ALIKE if is_known else 1.0) * (1 - COPIED * likest)
 
 
 def _has_room(one: Candidate, found: Sequence[Candidate]) -> bool:
-    own = [other for other in found if other.language == one.language]
+    own = [other for other in found if other.kind[0] == one.kind[0]]
     question, *others = (c.answer.case.question.casefold().split() for c in (one, *own))
     return (not question or question not in others) and len(own) < MOST_OF_A_LANGUAGE
 
@@ -326,17 +272,12 @@ def _has_room(one: Candidate, found: Sequence[Candidate]) -> bool:
 def body_of(
     examples: Sequence[Candidate], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What is kept: the examples in their order, and what people decided about those before.
-
-    Pinned ones stay, whatever became of their case. Removed ones are kept among them, so that they
-    can be allowed again; no model is shown them.
-    """
+    """The examples and what people decided; removed ones are kept, pinned ones always stay."""
     pinned, removed = decided(before)
     kept = [one.body for one in examples]
     known = {one["id"] for one in kept}
     old = [one for one in (before or {}).get("examples", ()) if one["id"] not in known]
-    first = [one for one in old if one["id"] in pinned]
-    gone = [one for one in old if one["id"] in removed]
+    first, gone = ([one for one in old if one["id"] in ids] for ids in (pinned, removed))
     return {"examples": [*first, *kept, *gone], "pinned": pinned, "removed": removed}
 
 
@@ -369,12 +310,7 @@ def threshold_body(
 
 
 def take_into_use(store: Store, learned: Learned, reason: str) -> int:
-    """Keep a learned thing and use it in new checks; its number.
-
-    Raises:
-        NotAllowed: the author is no lead of the project.
-        InputError: there is no reason, or one that is too long.
-    """
+    """Keep a learned thing and use it in new checks; its number. Raises InputError."""
     store.projects.require(learned.project_id, learned.author, "lead", LEADS)
     words = _reason(reason)
     number = store.learned.add(learned)
@@ -385,12 +321,7 @@ def take_into_use(store: Store, learned: Learned, reason: str) -> int:
 
 
 def go_back(store: Store, choice: Choice) -> None:
-    """Use an earlier one again from now on, or (number 0) what ships.
-
-    Raises:
-        NotAllowed: they are no lead of the project.
-        InputError: no reason, too long a one, no such number, or it is in use already.
-    """
+    """Use an earlier one again from now on, or (number 0) what ships."""
     store.projects.require(choice.project_id, choice.by, "lead", LEADS)
     _reason(choice.reason)
     choices = store.learned.choices(choice.kind, choice.project_id)
@@ -403,12 +334,7 @@ def go_back(store: Store, choice: Choice) -> None:
 def decide(
     store: Store, project_id: str, example_id: str, decision: Decision, *, by: str, now: float
 ) -> int:
-    """Pin or remove one of the examples in use, or take that back; the new number.
-
-    Raises:
-        InputError: it is not among those in use (any more).
-        ConfigError: those in use are not as they were kept, or of another form.
-    """
+    """Pin or remove one of the examples in use, or take that back; the new number."""
     current = store.learned.in_use(EXAMPLES, project_id)
     known = read_body(current, lambda body: body["examples"]) if current else []
     if current is None or all(one["id"] != example_id for one in known):
@@ -423,16 +349,12 @@ def decide(
         "pinned": sorted(pinned),
         "removed": sorted(removed),
     }
-    learned = Learned(EXAMPLES, project_id, now, by, body)
-    return take_into_use(store, learned, DECISION_WORDS[decision])
+    return take_into_use(
+        store, Learned(EXAMPLES, project_id, now, by, body), DECISION_WORDS[decision]
+    )
 
 
 def _reason(words: str) -> str:
-    """The reason on one line.
-
-    Raises:
-        InputError: there is none, or it is too long.
-    """
     reason = " ".join(words.split())
     if not reason or len(reason) > LONGEST_REASON:
         raise InputError(
@@ -457,10 +379,7 @@ def shipped_thresholds() -> dict[Kind, float]:
 
 
 def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
-    """The cases by what scored their words: the span reader, one model's votes, or a panel's.
-
-    A panel counts apart where its votes are weighed: its levels are others.
-    """
+    """The cases by what scored their words; a panel whose votes are weighed counts apart."""
     found: dict[Kind, list[ScoredCase]] = {"reader": [], "votes": [], "panel": [], "weighted": []}
     for answer in answers:
         run = answer.run
@@ -471,16 +390,12 @@ def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
                 kind: Kind = "weighted" if _is_weighed(run) else "panel"
                 levels = ((label.level, label.start, label.end) for label in run.soft.labels)
                 found[kind].append(_case(answer, levels))
-        elif not _is_ruled_by_rule(run):
+        elif not all(used.built_in for used in run.roles if used.role == "span adjudicator"):
             voted = ((r.span.p, r.span.start, r.span.end) for r in run.rulings)
             found["votes"].append(_case(answer, voted))
         elif run.words is not None:
             found["reader"].append(_case(answer, _read(run, answer.case.response)))
     return found
-
-
-def _is_ruled_by_rule(run: Progress) -> bool:
-    return all(used.built_in for used in run.roles if used.role == "span adjudicator")
 
 
 def _is_weighed(run: Progress) -> bool:
@@ -491,15 +406,14 @@ def _is_weighed(run: Progress) -> bool:
 
 def _read(run: Progress, response: str) -> Iterator[Stretch]:
     """The debaters' kept marks, each free word, and what stands between two words of a stretch."""
-    words, judgement = run.words, run.judgement
-    if words is None or judgement is None:
+    if run.words is None or run.judgement is None:
         return
     named = [span for span in run.proposed if span.source != READER]
     for ruling in run.rulings:
         if ruling.kept and ruling.span.source != READER:
             yield ALWAYS, ruling.span.start, ruling.span.end
     statements = [statement for _, statement in sorted(run.statements.items())]
-    for part in free_words(statements, judgement, words.scores, named):
+    for part in free_words(statements, run.judgement, run.words.scores, named):
         yield from pieces(part, response)
 
 
@@ -507,32 +421,26 @@ def pieces(scores: Sequence[WordScore], response: str) -> Iterator[Stretch]:
     """The words, and between neighbours on one line the lower score of the two."""
     for score in scores:
         yield score.p, score.start, score.end
-    for one, other in itertools.pairwise(scores):
+    for one, other in pairwise(scores):
         if "\n" not in response[one.end : other.start]:
             yield min(one.p, other.p), one.end, other.start
 
 
 def _case(answer: SpanAnswer, found: Iterator[Stretch]) -> ScoredCase:
-    length = len(answer.case.response)
-    return cut(
-        answer.case.id, answer.group, base_of(answer.case.language), found, answer.places, length
-    )
+    case = answer.case
+    language, length = base_of(case.language), len(case.response)
+    return cut(case.id, answer.group, language, found, answer.places, length)
 
 
 def cut(
-    case_id: str,
-    group: str,
-    language: str,
-    found: Iterator[Stretch],
-    places: Sequence[tuple[int, int]],
-    length: int,
-) -> ScoredCase:
+    case_id: str, group: str, language: str,
+    found: Iterator[Stretch], places: Sequence[tuple[int, int]], length: int,
+) -> ScoredCase:  # fmt: skip
     """The case as the fit takes it; `places` are the characters that people marked."""
-    sums = [0] * (length + 1)
+    is_marked = np.zeros(length + 1, dtype=np.int64)
     for start, end in places:
-        for i in range(start, end):
-            sums[i + 1] = 1
-    sums = list(itertools.accumulate(sums))
+        is_marked[start + 1 : end + 1] = 1
+    sums = is_marked.cumsum().tolist()
     parts = tuple(
         (p, end - start, sums[end] - sums[start])
         for p, start, end in found
@@ -554,10 +462,7 @@ class MarkedByPanel:
 
 @dataclass(frozen=True)
 class BestMember:
-    """What a language's cases say; `gain` is that of choosing in folds, over the vote.
-
-    `member` is the best of all cases, `members` each one's IoU, `vote` that of the vote of all.
-    """
+    """A language's best member; `gain` is that of choosing in folds over the vote (MSA table 5)."""
 
     language: str
     n: int
@@ -574,14 +479,9 @@ class BestMember:
     @property
     def body(self) -> dict[str, Any]:
         """As it is kept."""
-        return {
-            "language": self.language,
-            "n": self.n,
-            "member": self.member,
-            "members": {name: figure.body for name, figure in self.members},
-            "vote": self.vote.body,
-            "gain": self.gain.body,
-        }
+        members = {name: figure.body for name, figure in self.members}
+        own = {"language": self.language, "n": self.n, "member": self.member, "members": members}
+        return own | {"vote": self.vote.body, "gain": self.gain.body}
 
 
 def marked_by_panels(answers: Sequence[SpanAnswer]) -> list[MarkedByPanel]:
@@ -609,25 +509,23 @@ def best_members(cases: Sequence[MarkedByPanel]) -> list[BestMember]:
     found = []
     for language in sorted({case.language for case in cases} - {"und"}):
         own = [case for case in cases if case.language == language]
-        members = set.intersection(*(set(case.by_member) for case in own))
+        members = sorted(set.intersection(*(set(case.by_member) for case in own)))
         if len(own) >= FEWEST_CASES and members:
-            found.append(_best(language, own, sorted(members)))
+            found.append(_best(language, own, members))
     return found
 
 
 def _best(language: str, cases: Sequence[MarkedByPanel], members: Sequence[str]) -> BestMember:
     ious: Numbers = np.array([[case.by_member[name] for name in members] for case in cases])
     vote: Numbers = np.array([case.vote for case in cases])
-    folds = fold_numbers([case.group for case in cases])
-    chosen = vote.copy()
+    groups = [case.group for case in cases]
+    folds, chosen = fold_numbers(groups), vote.copy()
     for fold in range(FOLDS):
         here = folds == fold
         if here.any() and not here.all():
             chosen[here] = ious[here, int(ious[~here].mean(axis=0).argmax())]
-    named = {name: ious[:, place] for place, name in enumerate(members)}
-    figures = mean_figures(
-        {**named, "": vote, "gain ": chosen - vote}, [case.group for case in cases]
-    )
+    named = dict(zip(members, ious.T, strict=True)) | {"": vote, "gain ": chosen - vote}
+    figures = mean_figures(named, groups)
     best = members[int(ious.mean(axis=0).argmax())]
     told = tuple((name, figures[name]) for name in members)
     return BestMember(language, len(cases), best, told, figures[""], figures["gain "])

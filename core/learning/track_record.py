@@ -1,14 +1,8 @@
 """How often past verdicts at a level of confidence turned out right, and which may stand alone.
 
 What is kept is brought up to date with what was said since: going through 100,000 corrections
-takes seconds, looking at the cases that changed a few milliseconds.
-
-A limit is the confidence from which on a project's verdicts need no person (selective answers).
-Thresholds of a fixed row are tested from the strictest on: that the share of wrong verdicts at or
-above it is the wanted one or more. Those that are refused hold together with 90 % certainty (Learn
-then Test: Angelopoulos and others 2022, with MAPIE's exact binomial p-values). The answered
-verdicts must be such as will come; where people were asked about the unsure ones first, they hold
-more errors than others at the same confidence, and the limit is rather too strict than too lax.
+takes seconds, looking at the cases that changed a few milliseconds. A limit is the confidence from
+which on a project's verdicts need no person (selective answers).
 """
 
 from __future__ import annotations
@@ -73,11 +67,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Standing:
-    """What became of past verdicts at the level of one; `looked_at` of them were answered at all.
-
-    `share` is None where those are too few. `label` is "" where both labels had to be taken
-    together; `is_random`: only those were taken that were answered whatever the machine said.
-    """
+    """What became of verdicts at one's level; `label` None: both labels were taken together."""
 
     low: float
     high: float
@@ -101,20 +91,15 @@ class Record:
     @cached_property
     def groups(self) -> dict[tuple[str, str], tuple[Answered, ...]]:
         """By version and roster, the largest first."""
-        found: dict[tuple[str, str], list[Answered]] = defaultdict(list)
+        found: dict[tuple[str, str], tuple[Answered, ...]] = defaultdict(tuple)
         for (version, roster, _, _), ones in self.cells.items():
-            found[version, roster] += ones.values()
-        largest = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
-        return {key: tuple(ones) for key, ones in largest}
+            found[version, roster] += tuple(ones.values())
+        return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
     def standing(
         self, version: str, roster: str, label: Label, confidence: float, *, by_tool: bool = False
     ) -> Standing:
-        """What is known of verdicts like this one.
-
-        Of its own label and drawn at random where those are enough; else of its own label; else
-        of both labels together.
-        """
+        """Of its label and drawn at random where enough; else of its label; else of both."""
         level = level_of(confidence)
         there = list(self.cells.get((version, roster, by_tool, level), {}).values())
         own = [one for one in there if one.label == label]
@@ -153,18 +138,16 @@ def counted(store: Store, project_id: str) -> Record:
 
 
 def renewed(store: Store, project_id: str, before: Record) -> Record | None:
-    """The record with what changed since; None where it must be counted from the beginning.
-
-    That is where another version is active, old runs were scored again, or runs were taken up
-    again or imported.
-    """
+    """The record with what changed since; None where old verdicts changed: count anew."""
     marks = _marks(store)
     texts, more = store.answered.changed(project_id, before.corrections, before.golds, before.ended)
     if marks[-1] != before.scores or marks[3] != before.runs + more:
         return None
     if not texts:  # whatever happened was in other projects
-        return Record(before.cells, *marks) if marks[:4] != _counts(before) else before
-    cells = {cell: _without(ones, cell, set(texts.values())) for cell, ones in before.cells.items()}
+        counts = (before.corrections, before.golds, before.ended, before.runs)
+        return Record(before.cells, *marks) if marks[:4] != counts else before
+    changed = set(texts.values())
+    cells = {cell: _without(ones, cell, changed) for cell, ones in before.cells.items()}
     for cell, ones in cells_of(store.answered.of(project_id, list(texts))).items():
         cells[cell] = {**cells.get(cell, {}), **ones}
     return Record({cell: ones for cell, ones in cells.items() if ones}, *marks)
@@ -194,23 +177,11 @@ def _marks(store: Store) -> tuple[float, float, float, float, str]:
     return corrections, golds, ended, runs, scores
 
 
-def _counts(record: Record) -> tuple[float, float, float, float]:
-    return record.corrections, record.golds, record.ended, record.runs
-
-
 LOGGER = logging.getLogger(__name__)
-
-
 # Fixed, not chosen from the answers: a threshold that was looked for would promise too much.
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
-
-
 ENOUGH_AT_RANDOM = 100  # from here on the others are not needed
-
-
 RATES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
-
-
 MOST_POINTS = 200
 
 
@@ -237,33 +208,27 @@ def evidence(verdicts: Sequence[Answered]) -> tuple[Sequence[Answered], bool]:
 def limit_of(verdicts: Sequence[Answered], wanted: float) -> Limit:
     """The lowest threshold that holds the wanted error rate, for verdicts of one kind.
 
-    Raises:
-        InputError: the rate is none that can be held.
+    Tested from the strictest on is that the share of wrong verdicts is the wanted one or more;
+    those refused hold together with 90 % certainty (Learn then Test: Angelopoulos and others 2022).
+    The answered verdicts must be such as will come; where people were asked about unsure ones
+    first, the limit is rather too strict. Raises InputError for a rate that cannot be held.
     """
     require_rate(wanted)
     taken, is_random = evidence(verdicts)
-    version, roster = verdicts[0].version, verdicts[0].roster
-    counts = [(t, _errors(taken, t)) for t in reversed(THRESHOLDS)]
-    # How many there are says nothing of how many are wrong, so the row may begin where it can pass.
-    tested = [(t, wrong) for t, wrong in counts if wrong.n >= fewest_for(wanted)]
+    tested = []
+    for threshold in reversed(THRESHOLDS):
+        right = share_of(one for one in taken if one.confidence >= threshold)
+        # how many there are says nothing of how many are wrong: the row begins where it can pass
+        if right.n >= fewest_for(wanted):
+            tested.append((threshold, Share(right.n - right.right, right.n)))
     passed = _passed([wrong for _, wrong in tested], wanted)
-    if not passed:
-        return Limit(version, roster, None, len(taken), 0, 0, is_random)
-    threshold, wrong = tested[passed - 1]
-    return Limit(version, roster, threshold, len(taken), wrong.n, wrong.right, is_random)
-
-
-def _errors(verdicts: Sequence[Answered], threshold: float) -> Share:
-    """How many verdicts of at least that confidence are wrong, of how many."""
-    right = share_of(one for one in verdicts if one.confidence >= threshold)
-    return Share(right.n - right.right, right.n)
+    least, wrong = tested[passed - 1] if passed else (None, Share(0, 0))
+    version, roster = verdicts[0].version, verdicts[0].roster
+    return Limit(version, roster, least, len(taken), wrong.n, wrong.right, is_random)
 
 
 def _passed(tested: Sequence[Share], wanted: float) -> int:
-    """How many thresholds hold, from the strictest on.
-
-    Not by MAPIE's `BinaryClassificationController`: it would take the order from the answers.
-    """
+    """How many thresholds hold, the strictest first: MAPIE's controller would reorder them."""
     if not tested:
         return 0
     from mapie.risk_control.fwer_control import control_fwer
@@ -276,10 +241,7 @@ def _passed(tested: Sequence[Share], wanted: float) -> int:
 
 
 def curve(verdicts: Sequence[Answered]) -> list[Point]:
-    """For each confidence that occurs, the strictest first, what answering from there on gives.
-
-    Of very many confidences some are left out, never the last one.
-    """
+    """What answering from each confidence on gives, the strictest first; thinned out if many."""
     ordered = sorted(verdicts, key=lambda one: -one.confidence)
     points: list[Point] = []
     wrong = 0
@@ -292,17 +254,12 @@ def curve(verdicts: Sequence[Answered]) -> list[Point]:
 
 
 def area(verdicts: Sequence[Answered]) -> float:
-    """The mean error rate over all shares of verdicts answered, the surest first (AURC).
-
-    Verdicts of one confidence count as answered in any order. In a random order of all it would be
-    the error rate of all.
-    """
+    """The mean error rate over all shares answered (AURC), one confidence in any order."""
     total, before, wrong = 0.0, 0, 0.0
-    groups: dict[float, list[Answered]] = {}
+    groups: dict[float, list[Answered]] = defaultdict(list)
     for one in verdicts:
-        groups.setdefault(one.confidence, []).append(one)
-    for confidence in sorted(groups, reverse=True):
-        own = groups[confidence]
+        groups[one.confidence].append(one)
+    for _, own in sorted(groups.items(), reverse=True, key=lambda item: item[0]):
         rate = 1.0 - share_of(own).value
         total += sum((wrong + rate * k) / (before + k) for k in range(1, len(own) + 1))
         before, wrong = before + len(own), wrong + rate * len(own)
@@ -312,11 +269,7 @@ def area(verdicts: Sequence[Answered]) -> float:
 def fit(
     store: Store, project: Project, by: str, now: float, known: Record | None = None
 ) -> Policy | None:
-    """Fit the project's limits anew and take them into use; None where it wants no rate.
-
-    Call it outside of a transaction: counting takes seconds where very much was said. `known` is
-    the project's record, if it is at hand.
-    """
+    """Fit a project's limits anew, outside of a transaction; None where it wants no rate."""
     if project.error_rate is None:
         with store.writing():
             # not `in_use`: one that was tampered with cannot be read, and must go as well
@@ -336,12 +289,7 @@ def fit(
 
 
 def fit_all(store: Store, by: str, now: float) -> None:
-    """Fit the limits of every project that wants a rate: for when another version is active.
-
-    Its own held-out verdicts tell what it is worth, once it is the active one. What goes before is
-    done already: a project whose limits cannot be fitted keeps none for the version, so that its
-    verdicts are for people, and is fitted again on Confidence.
-    """
+    """Fit the limits of every project that wants a rate; one that fails has none till refitted."""
     for project in store.projects.all():
         if project.error_rate is not None:
             try:

@@ -1,13 +1,8 @@
 """Train a version of the classifier: python -m core.learning.train --home DIR ID.
 
-Fine-tunes the encoder on pairs of verdict texts (SetFit), fits and calibrates a head, and compares
-the result with the active version on held-out cases. It reports to the store and sees there that it
-was cancelled. Source: CEDA 3.4.
-
-- Seed texts: the built-in judge over small cases of our own keep a head that was trained on a few
-  odd corrections from forgetting a plain verdict (setfit #430).
-- The encoder is exported to ONNX; setfit's own `save_pretrained` writes a pickled head and is not
-  used. Its default recipe makes far too many pairs, so steps are capped.
+Fine-tunes the encoder on pairs of verdict texts (SetFit; CEDA 3.4), fits and calibrates a head, and
+compares the result with the active version on held-out cases. The encoder is exported to ONNX:
+setfit's own `save_pretrained` writes a pickled head.
 """
 
 from __future__ import annotations
@@ -30,12 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from core.learning.bench import LabelledClaim, judged
-from core.learning.head_fit import (
-    encoded,
-    fit_calibration,
-    fitted_head,
-    weighed,
-)
+from core.learning.head_fit import encoded, fit_calibration, fit_head, weighed
 from core.learning.metrics import card_text, learned_from, limits_of, side_by_side
 from core.learning.options import (
     EMBEDDED,
@@ -78,10 +68,7 @@ Report = Callable[..., None]  # as `Reporter.__call__`
 
 @dataclass
 class Reporter:
-    """Keeps a training's progress in the store, written about twice a second.
-
-    `tell` is shown the same, for who trains at a terminal.
-    """
+    """Keeps a training's progress in the store, twice a second; `tell` is shown the same."""
 
     store: Store
     training_id: str
@@ -95,11 +82,7 @@ class Reporter:
     def __call__(
         self, stage: str, step: int = 0, steps: int = 0, loss: float | None = None
     ) -> None:
-        """Keep the progress.
-
-        Raises:
-            Stopped: the training was cancelled, or counts as gone, meanwhile.
-        """
+        """Keep the progress. Raises Stopped where the training was cancelled or counts as gone."""
         now = time.time()
         is_new = stage != self._stage
         if is_new:
@@ -111,28 +94,19 @@ class Reporter:
         if not is_new and step < steps and now - self._written < EVERY_SECONDS:
             return
         self._written = now
-        progress = self._progress(now, step, steps)
+        progress: dict[str, Any] = {"stage": stage, "stage_number": STAGES.index(stage) + 1}
+        progress |= {"stages": len(STAGES), "seconds": round(now - self.began, 1)}
+        if self.losses:
+            progress["losses"] = self.losses
+        if steps:
+            loss = self.losses[-1][1] if self.losses else None
+            progress |= {"step": step, "steps": steps, "loss": loss}
+        if step:  # of the stage under way, in seconds
+            progress["eta"] = round((now - self._stage_began) / step * (steps - step), 1)
         status = self.store.versions.report_training(self.training_id, progress, now, os.getpid())
         if status != "running":
             raise Stopped(CANCELLED)
         self.tell(progress)
-
-    def _progress(self, now: float, step: int, steps: int) -> dict[str, Any]:
-        """`eta` is of the stage under way, in seconds."""
-        progress: dict[str, Any] = {
-            "stage": self._stage,
-            "stage_number": STAGES.index(self._stage) + 1,
-            "stages": len(STAGES),
-            "seconds": round(now - self.began, 1),
-        }
-        if self.losses:
-            progress["losses"] = self.losses
-        if steps:
-            progress |= {"step": step, "steps": steps}
-            progress["loss"] = self.losses[-1][1] if self.losses else None
-        if step:
-            progress["eta"] = round((now - self._stage_began) / step * (steps - step), 1)
-        return progress
 
 
 # Tokens of a text while pairs are learned; heads read twice as many. A batch is as long as its
@@ -141,17 +115,10 @@ LONGEST = 128
 
 
 def fine_tuned(
-    rows: Sequence[tuple[str, Label]],
-    options: Options,
-    source: Path,
-    out: Path,
-    name: str,
+    rows: Sequence[tuple[str, Label]], options: Options, source: Path, out: Path, name: str,
     report: Report,
-) -> None:
-    """Contrastive fine-tuning of the encoder in `source` on pairs of texts, then export to `out`.
-
-    Beside the ONNX of checks, `out` gets the tuned weights as safetensors.
-    """
+) -> None:  # fmt: skip
+    """Contrastive fine-tuning of the encoder in `source`; `out` gets ONNX and safetensors."""
     report("Loading SetFit")
     from sentence_transformers import SentenceTransformer
     from setfit import SetFitModel
@@ -163,7 +130,7 @@ def fine_tuned(
     body.max_seq_length = min(LONGEST, body.max_seq_length or LONGEST)
     model = SetFitModel(model_body=body, model_head=LogisticRegression())
     scratch = out.parent / "scratch"
-    _train_body(model, rows, _arguments(options, len(rows), scratch), report)
+    _train_body(model, rows, options, scratch, report)
     report("Exporting the encoder")
     shutil.rmtree(scratch, ignore_errors=True)
     tuned = body[0].auto_model.eval()
@@ -174,30 +141,11 @@ def fine_tuned(
     tuned.save_pretrained(str(out))
 
 
-def _arguments(options: Options, rows: int, scratch: Path) -> Any:
-    """The options as SetFit's own arguments, for that many texts."""
-    from setfit import TrainingArguments
-
-    return TrainingArguments(
-        output_dir=str(scratch),
-        batch_size=options.batch,
-        num_iterations=options.pairs,
-        max_steps=options.steps_for(rows),
-        body_learning_rate=2e-5,
-        seed=options.seed,
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        show_progress_bar=False,
-    )
-
-
 def _train_body(
-    model: Any, rows: Sequence[tuple[str, Label]], arguments: Any, report: Report
+    model: Any, rows: Sequence[tuple[str, Label]], options: Options, scratch: Path, report: Report
 ) -> None:
-    """Fine-tune the model's body in place and report each step."""
     from datasets import Dataset
-    from setfit import Trainer
+    from setfit import Trainer, TrainingArguments
     from transformers import TrainerCallback
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
@@ -211,16 +159,16 @@ def _train_body(
             logs = rest.get("logs") or {}
             loss = logs.get("embedding_loss", logs.get("loss"))
             if loss is not None:
-                step = int(state.global_step)
-                report("Fine-tuning", step, int(state.max_steps), float(loss))
+                report("Fine-tuning", int(state.global_step), int(state.max_steps), float(loss))
 
     texts = {"text": [t for t, _ in rows], "label": [int(y == "hallucinated") for _, y in rows]}
-    trainer = Trainer(
-        model=model,
-        args=arguments,
-        train_dataset=Dataset.from_dict(texts),
-        callbacks=[Steps()],
-    )
+    arguments = TrainingArguments(
+        output_dir=str(scratch), batch_size=options.batch, num_iterations=options.pairs,
+        max_steps=options.steps_for(len(rows)), body_learning_rate=2e-5, seed=options.seed,
+        logging_steps=1, save_strategy="no", report_to="none", show_progress_bar=False,
+    )  # fmt: skip
+    data = Dataset.from_dict(texts)
+    trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=[Steps()])
     for printing in (PrinterCallback, ProgressCallback):  # onto standard output
         trainer.remove_callback(printing)
     trainer.train_embeddings(texts["text"], texts["label"], args=arguments)
@@ -232,26 +180,23 @@ KEPT = "seed_texts.json"
 
 def seed_claims() -> list[LabelledClaim]:
     """Our own cases: each text with claims that it supports and claims that it contradicts."""
-    found: list[LabelledClaim] = []
-    for number, entry in enumerate(json.loads(SEED_CASES.read_text(encoding="utf-8"))):
-        for label in ("supported", "hallucinated"):
-            for claim in entry[label]:
-                found.append(LabelledClaim(claim, (entry["text"],), label, str(number)))
-    return found
+    labels: tuple[Label, ...] = ("supported", "hallucinated")
+    return [
+        LabelledClaim(claim, (entry["text"],), label, str(number))
+        for number, entry in enumerate(json.loads(SEED_CASES.read_text(encoding="utf-8")))
+        for label in labels
+        for claim in entry[label]
+    ]
 
 
 def seed_rows(encoder: Embedder, done: Callable[[int, int], None]) -> list[Lesson]:
-    """The judge's text and p, with the label, of the seed cases on which it reached a verdict.
-
-    `done` is told how many cases of how many were checked.
-    """
+    """The judge's texts of the seed cases: plain verdicts are not forgotten (setfit #430)."""
     claims, found = seed_claims(), []
     for number, item in enumerate(judged(claims, encoder), start=1):
         done(number, len(claims))
         said = item.judgement
         if said.label != "unclear":
-            group = f"seed {item.row.group}"
-            found.append(Lesson(said.text, item.row.label, said.p, group))
+            found.append(Lesson(said.text, item.row.label, said.p, f"seed {item.row.group}"))
     return found
 
 
@@ -294,10 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _: None) -> str:
-    """Carry out a training that was started; the new version's id, or nothing.
-
-    Whatever goes wrong, the training ends with a message and nothing of it stays.
-    """
+    """The new version's id, or "": then it ended with a message and nothing of it stays."""
     began = time.time()
     training = store.versions.training(training_id, began, 1e9)
     try:
@@ -308,28 +250,26 @@ def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _:
     except Stopped:
         return ""
     except ReviewError as error:
-        _fail(store, training_id, str(error))
+        message = str(error)
     except KeyboardInterrupt:
         words = "It was interrupted from the keyboard."
         store.versions.end_training(training_id, "cancelled", time.time(), message=words)
         raise
     except Exception as error:
         if is_full(error):
-            _fail(store, training_id, FULL.format(home=home))
+            message = FULL.format(home=home)
         elif isinstance(error, OSError):
-            _fail(store, training_id, f"The version could not be written: {error}.")
+            message = f"The version could not be written: {error}."
         else:
             LOGGER.exception("training failed")
             words = f"Training failed ({type(error).__name__}); the log has the details"
-            _fail(store, training_id, f"{words}. The active version stays.")
+            message = f"{words}. The active version stays."
+    store.versions.end_training(training_id, "failed", time.time(), message=message)
     return ""
 
 
 def be_modest(encoder: str) -> None:
-    """Leave the processor to the pages, and the terminal to what we say ourselves.
-
-    The network is left to whoever names an encoder of the Hub.
-    """
+    """Leave the processor to the pages, and the network to whoever names an encoder of the Hub."""
     if encoder == EMBEDDED or Path(encoder).expanduser().is_dir():
         os.environ["HF_HUB_OFFLINE"] = "1"
     for name in (
@@ -347,20 +287,11 @@ def be_modest(encoder: str) -> None:
     logging.disable(logging.WARNING)
 
 
-def _fail(store: Store, training_id: str, message: str) -> None:
-    store.versions.end_training(training_id, "failed", time.time(), message=message)
-
-
 def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     """Train, compare with the active version on the hold-out, store; the new version's id.
 
     The version is listed, its files lie where it is looked for and the training is finished: all
-    at once, or none of it.
-
-    Raises:
-        Stopped: the training was cancelled meanwhile.
-        NotEnoughLabels: corrections were taken back since it was started.
-        ConfigError: the encoder cannot be used, the active version is damaged, the disk is full.
+    at once, or none of it. Raises Stopped, NotEnoughLabels and ConfigError.
     """
     report("Collecting the corrections")
     data = training_set(store).settled  # what was corrected since the start has no side
@@ -378,8 +309,7 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     )
     began = time.gmtime(report.began)
     version = f"v{time.strftime('%Y%m%d-%H%M%S', began)}-{report.training_id[:6]}"
-    kept = models / version
-    folder = kept.with_name(f"{version}.part")
+    kept, folder = models / version, models / f"{version}.part"
     try:
         folder.mkdir()
         lessons: list[Lesson | Row] = [*data.train, *seeds]
@@ -390,10 +320,9 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
         with store.writing():
             now = time.time()
             store.versions.add(Version(version, now, str(card["author"]), card))
-            is_finished = store.versions.end_training(
+            if not store.versions.end_training(
                 report.training_id, "finished", now, version_id=version
-            )
-            if not is_finished:
+            ):
                 raise Stopped(CANCELLED)
             folder.rename(kept)
     except BaseException:
@@ -404,7 +333,6 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
 
 
 def _require_space(folder: Path, source: Path) -> None:
-    """Find out that the disk is too full before the work of minutes, not after."""
     needed = COPIES * (source / WEIGHTS).stat().st_size + SPARE_BYTES
     free = shutil.disk_usage(folder).free
     if free < needed:
@@ -415,24 +343,19 @@ def _require_space(folder: Path, source: Path) -> None:
 
 
 def _fitted(
-    store: Store,
-    folder: Path,
-    active: Classifier,
-    data: TrainingSet,
-    seeds: Sequence[Lesson],
-    options: Options,
-    report: Reporter,
-) -> dict[str, Any]:
+    store: Store, folder: Path, active: Classifier, data: TrainingSet, seeds: Sequence[Lesson],
+    options: Options, report: Reporter,
+) -> dict[str, Any]:  # fmt: skip
     """Fit and calibrate the head over the tuned encoder, compare, write; the version's card."""
     report("Fitting the head")
     encoder = OnnxEncoder(folder / ENCODER)
-    corrections, own = encoded(data.train, encoder), encoded(seeds, encoder)
-    split = encoded(data.calibration, encoder)
+    corrections, own, split = (
+        encoded(rows, encoder) for rows in (data.train, seeds, data.calibration)
+    )
     learned = corrections.with_others(own)
-    reads = weighed(fitted_head(learned, options), learned, split)
-    head = reads.head
-    curve, is_cross_fitted = fit_calibration(head, corrections, own, split, options)
-    head = replace(head, calibrator=curve.calibrator)
+    reads = weighed(fit_head(learned, options), learned, split)
+    curve, is_cross_fitted = fit_calibration(reads.head, corrections, own, split, options)
+    head = replace(reads.head, calibrator=curve.calibrator)
     report("Comparing on the held-out cases")
     name = folder.name.removesuffix(".part")
     held = side_by_side(data.held, active, Classifier(name, head, encoder, {}))

@@ -2,14 +2,13 @@
 
 A row is the judge's text of a run with the label that people gave it, or that a lead settled its
 case as (CEDA 3.4). `unclear` is never trained on. Rows of one case (same question and response)
-always lie on one side; a case keeps its side for ever. The overview counts all of it by label,
-person, language and source, and what is unusable.
+always lie on one side; a case keeps its side for ever.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -26,10 +25,7 @@ from core.store.versions import Side
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a head learns from: a judge's text with its own p, if it gave one, and the label.
-
-    `group` holds the lessons of a case together.
-    """
+    """A judge's text with its own p, if it gave one, and the label; `group` is its case."""
 
     text: str
     label: Label
@@ -46,10 +42,7 @@ LABELS: tuple[Label, ...] = ("hallucinated", "supported")
 
 @dataclass(frozen=True)
 class Row:
-    """One thing to learn: a verdict text and its right label; `group` holds a case together.
-
-    `p` is the judge's own probability, None where it gave none. `author` is who decided.
-    """
+    """A verdict text, its right label and its case (`group`); `p` is the judge's own."""
 
     text: str
     label: Label
@@ -65,11 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows to train on, held out and to calibrate with, and how many could not be used.
-
-    `fresh` rows are usable but have no side yet: nothing is learned from them, for the next
-    training may hold them out.
-    """
+    """Rows by side; `fresh` have none yet: the next training may hold them out."""
 
     train: tuple[Row, ...]
     held: tuple[Row, ...]
@@ -94,26 +83,19 @@ class TrainingSet:
 
     def missing(self) -> dict[str, int]:
         """How many more corrections each label needs before training may start."""
-        return {
-            label: FEWEST_PER_LABEL - count
-            for label, count in self.counts().items()
-            if count < FEWEST_PER_LABEL
-        }
+        lacking = {label: FEWEST_PER_LABEL - n for label, n in self.counts().items()}
+        return {label: n for label, n in lacking.items() if n > 0}
 
     def require_enough(self) -> None:
         """Raise `NotEnoughLabels` when a label has too few corrections."""
-        missing = self.missing()
-        if missing:
+        if missing := self.missing():
             words = " and ".join(f"{n} more {label}" for label, n in missing.items())
+            found = " and ".join(f"{n} {label}" for label, n in self.counts().items())
             raise NotEnoughLabels(
                 f"Expected at least {FEWEST_PER_LABEL} corrections of each label, found "
-                f"{_words(self.counts())}; correct or confirm {words}.",
+                f"{found}; correct or confirm {words}.",
                 counts=self.counts(),
             )
-
-
-def _words(counts: Mapping[str, int]) -> str:
-    return " and ".join(f"{count} {label}" for label, count in counts.items())
 
 
 def training_set(store: Store) -> TrainingSet:
@@ -137,18 +119,12 @@ def grow_holdout(store: Store, now: float) -> TrainingSet:
 
 
 def _parted(rows: Iterable[Row], unusable: int, sides: Mapping[str, Side]) -> TrainingSet:
-    by_side: dict[Side | None, list[Row]] = {
-        "train": [], "holdout": [], "calibration": [], None: []
-    }  # fmt: skip
+    by_side: dict[Side | None, list[Row]] = defaultdict(list)
     for row in rows:
         by_side[sides.get(row.group)].append(row)
-    return TrainingSet(
-        train=tuple(by_side["train"]),
-        held=tuple(by_side["holdout"]),
-        unusable=unusable,
-        fresh=tuple(by_side[None]),
-        calibration=tuple(by_side["calibration"]),
-    )
+    names: tuple[Side | None, ...] = ("train", "holdout", None, "calibration")
+    train, held, fresh, calibration = (tuple(by_side[name]) for name in names)
+    return TrainingSet(train, held, unusable, fresh, calibration)
 
 
 def new_sides(rows: Iterable[Row], sides: Mapping[str, Side]) -> dict[str, Side]:
@@ -160,24 +136,19 @@ def new_sides(rows: Iterable[Row], sides: Mapping[str, Side]) -> dict[str, Side]
     assigned: dict[str, Side] = {}
     for label, own in groups.items():
         known = Counter(sides.get(group) for group in own)
-        fresh = sorted(group for group in own if group not in sides)
+        calibrating = round(CALIBRATION_SHARE * (len(own) - held[label])) if is_split else 0
         to_hold = max(0, held[label] - known["holdout"])
-        others = len(own) - held[label]
-        calibrating = round(CALIBRATION_SHARE * others) if is_split else 0
         to_calibrate = max(0, calibrating - known["calibration"])
-        for place, group in enumerate(fresh):
-            if place < to_hold:
-                assigned[group] = "holdout"
-            else:
-                assigned[group] = "calibration" if place < to_hold + to_calibrate else "train"
+        for place, group in enumerate(sorted(group for group in own if group not in sides)):
+            is_spared = place >= to_hold + to_calibrate
+            assigned[group] = (
+                "holdout" if place < to_hold else "train" if is_spared else "calibration"
+            )
     return assigned
 
 
 def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
-    """Each corrected run with what counts for its case: what was settled, else the newest answer.
-
-    Two runs over one case have two texts to learn from, but only one answer is right.
-    """
+    """Each corrected run with what counts for its case: settled, else the newest answer."""
     settled = store.golds.settled()
     newest = store.corrections.newest_by_case()
     known: set[str] = set()
@@ -192,7 +163,6 @@ def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
 
 
 def _rows(store: Store) -> tuple[list[Row], int]:
-    """A row for each run that something was decided on; how many had no text to learn from."""
     rows: list[Row] = []
     unusable = 0
     for run_id, said in _decisions(store):
@@ -272,40 +242,36 @@ def taught(
     decided: Mapping[str, Correction | Gold] | None = None,
 ) -> tuple[Taught, ...]:
     """All usable rows with whose label they carry, the newest answers last."""
-    rows = (data or training_set(store)).rows
     known = decided or _decided(store)
     places = store.cases.places()
     found: list[tuple[float, Taught]] = []
-    for row in rows:
+    for row in (data or training_set(store)).rows:
         said = known.get(row.correction_id)
         if said is None:  # somebody took it back meanwhile
             continue
         project_id, language = places.get(said.case_id, ("", "und"))
-        one = Taught(row, said.case_id, project_id, said.author, language, _origin_of(said))
+        is_imported = said.author.endswith(IMPORTED)
+        origin: Origin = "imported" if is_imported else "answered"
+        if isinstance(said, Gold):
+            origin = "settled"
+        one = Taught(row, said.case_id, project_id, said.author, language, origin)
         found.append((said.at, one))
     return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
 
 
 def _decided(store: Store) -> dict[str, Correction | Gold]:
-    """What may count for a run or a case, by id."""
     found: dict[str, Correction | Gold] = {c.id: c for c in store.corrections.newest_by_run()}
     return found | {gold.id: gold for gold in store.golds.settled().values()}
 
 
-def _origin_of(said: Correction | Gold) -> Origin:
-    if isinstance(said, Gold):
-        return "settled"
-    return "imported" if said.author.endswith(IMPORTED) else "answered"
-
-
 def _counts(found: Iterable[Taught]) -> Counts:
-    people: dict[tuple[str, str], Counter[Label]] = {}
-    languages: dict[str, Counter[Label]] = {}
-    origins: dict[Origin, Counter[Label]] = {}
+    people: dict[tuple[str, str], Counter[Label]] = defaultdict(Counter)
+    languages: dict[str, Counter[Label]] = defaultdict(Counter)
+    origins: dict[Origin, Counter[Label]] = defaultdict(Counter)
     for one in found:
-        people.setdefault((one.project_id, one.author), Counter())[one.row.label] += 1
-        languages.setdefault(one.language, Counter())[one.row.label] += 1
-        origins.setdefault(one.origin, Counter())[one.row.label] += 1
+        people[one.project_id, one.author][one.row.label] += 1
+        languages[one.language][one.row.label] += 1
+        origins[one.origin][one.row.label] += 1
     return Counts(people, languages, origins)
 
 
@@ -313,10 +279,9 @@ def _unusable(data: TrainingSet, decided: Mapping[str, Correction | Gold]) -> di
     """Why decisions teach nothing; a settled case's earlier answers are not counted again."""
     used = {row.correction_id for row in data.rows}
     settled = {said.case_id for said in decided.values() if isinstance(said, Gold)}
-    found: Counter[Reason] = Counter()
-    for said in decided.values():
-        is_gold = isinstance(said, Gold)
-        if said.id in used or (not is_gold and said.case_id in settled):
-            continue
-        found["unclear" if said.label == "unclear" else "no_verdict"] += 1
+    found: Counter[Reason] = Counter(
+        "unclear" if said.label == "unclear" else "no_verdict"
+        for said in decided.values()
+        if said.id not in used and (isinstance(said, Gold) or said.case_id not in settled)
+    )
     return dict(found)

@@ -1,12 +1,8 @@
 """Trains a causal language model on trajectories, with the loss on thoughts and actions only.
 
-`python -m core.learning.trajectory_training --model FOLDER --trajectories FILE --out FOLDER`. All
-weights are trained, in 32-bit floats, on one device: docs/trajectories.md says what that takes.
-The paper prints equation 1 with the logarithm outside of the sum; what is trained is the sum of the
-logarithms, the usual cross entropy, which its text names. Source: HaluAgent 2.4.2, equation 1.
-
-Instruction, question, response and observations are read and not learned: their targets are
-`IGNORED`. Reads the JSONL that `export --format trajectories` writes.
+`python -m core.learning.trajectory_training --model FOLDER --trajectories FILE --out FOLDER`. Reads
+the JSONL that `export --format trajectories` writes. The paper prints equation 1 with the logarithm
+outside of the sum; what is trained is the usual cross entropy (HaluAgent 2.4.2, equation 1).
 """
 
 from __future__ import annotations
@@ -60,11 +56,7 @@ class Tokens:
 
 
 def chats_of(data: bytes, name: str) -> list[Chat]:
-    """The trajectories of a file.
-
-    Raises:
-        InputError: a line is no chat, or none has anything to learn from.
-    """
+    """The trajectories of a file."""
     found = []
     for number, line in enumerate(data.splitlines(), start=1):
         if line.strip():
@@ -84,13 +76,7 @@ def chats_of(data: bytes, name: str) -> list[Chat]:
 
 
 def tokens_of(chat: Chat, tokenizer: Any) -> Tokens | None:
-    """The chat as the model's own template lays it out, or as a plain one where it has none.
-
-    None where a message holds a special token of the tokenizer: its text would end a turn.
-
-    Raises:
-        InputError: the tokenizer says no places of its tokens, or its template drops messages.
-    """
+    """The chat in the model's template, or a plain one; None where it holds a special token."""
     if not tokenizer.is_fast:
         raise InputError(
             "Expected a fast tokenizer (tokenizer.json in the model's folder), which says which "
@@ -102,12 +88,11 @@ def tokens_of(chat: Chat, tokenizer: Any) -> Tokens | None:
     text, learned = laid_out(chat, tokenizer, special)
     has_template = bool(tokenizer.chat_template)
     coded = tokenizer(text, add_special_tokens=not has_template, return_offsets_mapping=True)
-    ids, places = coded["input_ids"], coded["offset_mapping"]
     targets = (
         token if _is_within(place, text, learned) else IGNORED
-        for token, place in zip(ids, places, strict=True)
+        for token, place in zip(coded["input_ids"], coded["offset_mapping"], strict=True)
     )
-    return Tokens(tuple(ids), tuple(targets))
+    return Tokens(tuple(coded["input_ids"]), tuple(targets))
 
 
 def special_tokens(tokenizer: Any) -> tuple[str, ...]:
@@ -122,9 +107,6 @@ def laid_out(chat: Chat, tokenizer: Any, special: Sequence[str]) -> tuple[str, l
     The template is filled with marks first, which say where each message comes to stand: its words
     alone may stand elsewhere too. What ends a learned message is learned with it, or the agent
     would never stop.
-
-    Raises:
-        InputError: the template drops a message, or takes no such chat.
     """
     marks = [f"⟪{number}:7d1f0c⟫" for number in range(len(chat.messages))]
     left = _template_text(chat, marks, tokenizer)
@@ -146,10 +128,10 @@ def laid_out(chat: Chat, tokenizer: Any, special: Sequence[str]) -> tuple[str, l
 
 
 def _template_text(chat: Chat, contents: Sequence[str], tokenizer: Any) -> str:
-    """The chat with these contents instead of its own."""
     pairs = [(said.role, own) for said, own in zip(chat.messages, contents, strict=True)]
-    if not tokenizer.chat_template:
-        return "".join(_plain(role, own, tokenizer.eos_token or "") for role, own in pairs)
+    if not tokenizer.chat_template:  # the role, the text, and the end mark after the agent's own
+        ends = {"assistant": tokenizer.eos_token or ""}
+        return "".join(f"{role}:\n{own}{ends.get(role, '')}\n\n" for role, own in pairs)
     from jinja2.exceptions import TemplateError
 
     messages = [{"role": role, "content": own} for role, own in pairs]
@@ -162,20 +144,11 @@ def _template_text(chat: Chat, contents: Sequence[str], tokenizer: Any) -> str:
         ) from error
 
 
-def _plain(role: str, content: str, end: str) -> str:
-    """A message without a template: its role, its text, and the end mark after the agent's own."""
-    return f"{role}:\n{content}{end if role == 'assistant' else ''}\n\n"
-
-
 def _is_within(place: Place, text: str, learned: Sequence[Place]) -> bool:
     """Whether a token begins within what is learned; blanks before its first letter are no part."""
-    first, last = place
-    if first == last:
-        return False
-    piece = text[first:last]
-    if piece.strip():
-        first += len(piece) - len(piece.lstrip())
-    return any(start <= first < end for start, end in learned)
+    piece = text[slice(*place)]
+    first = place[0] + (len(piece) - len(piece.lstrip()) if piece.strip() else 0)
+    return bool(piece) and any(start <= first < end for start, end in learned)
 
 
 CARD = "training.json"
@@ -210,11 +183,7 @@ class Material:
 
 
 def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> Material:
-    """The trajectories of a file as tokens.
-
-    Raises:
-        InputError: the file cannot be read, the tokenizer does not fit, or nothing is left.
-    """
+    """The trajectories of a file as tokens, if any is left."""
     coded = [tokens_of(chat, tokenizer) for chat in chats_of(data, name)]
     there = [row for row in coded if row is not None]
     short = [row for row in there if len(row.ids) <= longest]
@@ -279,34 +248,28 @@ def train(
 def trained_folder(
     source: Path, trajectories: Path, out: Path, options: Options, tell: Tell
 ) -> dict[str, Any]:
-    """Train the model of one folder and save it into another, as safetensors with a card.
-
-    Nothing in the folder is run: no code that comes with a model, no pickled weights.
-
-    Raises:
-        InputError: folder or file cannot be read, or `out` holds something.
-    """
+    """Train one folder's model into another as safetensors; no code in the folder is run."""
     data, name = _bytes(trajectories), trajectories.name
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"Expected a new or empty folder at {out}, found something in it.")
     tokenizer, model = _loaded(source)
-    material = material_of(data, name, tokenizer, options.longest)
+    found = material_of(data, name, tokenizer, options.longest)
     tell(
-        f"{len(material.rows)} trajectories with {material.learned:,} tokens to learn; left out: "
-        f"{material.too_long} too long, {material.with_marks} with marks of the tokenizer."
+        f"{len(found.rows)} trajectories with {found.learned:,} tokens to learn; left out: "
+        f"{found.too_long} too long, {found.with_marks} with marks of the tokenizer."
     )
     padding = tokenizer.pad_token_id
     padding = tokenizer.eos_token_id or 0 if padding is None else padding
-    losses = train(model, material.rows, options, padding, tell)
+    losses = train(model, found.rows, options, padding, tell)
     model.save_pretrained(str(out))
     tokenizer.save_pretrained(str(out))
     card = {
         "model": str(source),
         "trajectories": {"file": name, "sha256": hashlib.sha256(data).hexdigest()},
         "options": asdict(options),
-        "rows": len(material.rows),
-        "learned_tokens": material.learned,
-        "left_out": {"too_long": material.too_long, "with_marks": material.with_marks},
+        "rows": len(found.rows),
+        "learned_tokens": found.learned,
+        "left_out": {"too_long": found.too_long, "with_marks": found.with_marks},
         "losses": [round(loss, 6) for loss in losses],
     }
     (out / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
@@ -320,14 +283,11 @@ def _loaded(source: Path) -> tuple[Any, Any]:
 
     if not (source / "config.json").is_file():
         raise InputError(f"Expected a model's folder with config.json at {source}, found none.")
+    safe: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    weights: dict[str, Any] = {"use_safetensors": True, "dtype": torch.float32}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            str(source), local_files_only=True, trust_remote_code=False
-        )
-        model = AutoModelForCausalLM.from_pretrained(
-            str(source), local_files_only=True, trust_remote_code=False, use_safetensors=True,
-            dtype=torch.float32,
-        )  # fmt: skip
+        tokenizer = AutoTokenizer.from_pretrained(str(source), **safe)
+        model = AutoModelForCausalLM.from_pretrained(str(source), **safe, **weights)
     except (OSError, ValueError) as error:
         raise InputError(
             f"Expected a causal language model with safetensors and a tokenizer that need no code "
@@ -348,11 +308,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    """The options that were given.
-
-    Raises:
-        InputError: one is out of its bounds.
-    """
+    """The options that were given, within their bounds."""
     found = Options(given.epochs, given.rate, given.batch, given.max_length, given.seed)
     whole = {"--epochs": found.epochs, "--batch": found.batch, "--max-length": found.longest}
     for name, value in whole.items():
@@ -363,26 +319,21 @@ def options_of(given: argparse.Namespace) -> Options:
     return found
 
 
-def _parser() -> argparse.ArgumentParser:
-    usual = Options()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train, print the card as JSON; 0, or 2 for bad input with one line that says so."""
     parser = argparse.ArgumentParser(
         prog="python -m core.learning.trajectory_training",
         description=(__doc__ or "").partition("\n\n")[0],
     )
-    parser.add_argument("--model", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--trajectories", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    for name, words in (("--model", "FOLDER"), ("--trajectories", "FILE"), ("--out", "FOLDER")):
+        parser.add_argument(name, type=Path, required=True, metavar=words)
+    usual = Options()
     parser.add_argument("--epochs", type=int, default=usual.epochs)
     parser.add_argument("--rate", type=float, default=usual.rate, help="AdamW's learning rate")
     parser.add_argument("--batch", type=int, default=usual.batch, help="trajectories a step")
     parser.add_argument("--max-length", type=int, default=usual.longest, help="in tokens")
     parser.add_argument("--seed", type=int, default=usual.seed)
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, print the card as JSON; 0, or 2 for bad input with one line that says so."""
-    given = _parser().parse_args(arguments)
+    given = parser.parse_args(arguments)
 
     def tell(words: str) -> None:
         sys.stderr.write(f"{words}\n")

@@ -47,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _learned(given: argparse.Namespace) -> dict[str, Any]:
-    """What is kept of the debaters' weights, with its `number`, and whether it is `in_use`."""
     with open_store(home_from(os.environ, given.home)) as store:
         person = person_here(store) if given.by is None else given.by.strip()
         project_id = first_project(store, person, time.time()).id
@@ -83,8 +82,7 @@ def plainly(found: dict[str, Any]) -> str:
         lines.append(f"{method}: log loss below all alike by {value}{chance}")
     if "adapted" in found:
         own = found["adapted"]
-        gain = own["gain"]
-        value = _figure([gain["value"], gain["low"], gain["high"]])
+        value = _figure([own["gain"][name] for name in ("value", "low", "high")])
         used = "used" if own["is_used"] else "not used"
         lines.append(f"went on with {own['groups']} cases: log loss lower by {value}; {used}")
     return "\n".join([*lines, f"Used: {compared['used']}.", kept])

@@ -1,18 +1,7 @@
 """The classifier over the judge's text, and a version of it as a folder that is not trusted.
 
-An encoder and a logistic head; where it was fine-tuned it has an encoder of its own. `confidence =
-max(p, 1 - p)`. A folder holds plain arrays and a card; nothing is unpickled. `head.json` names the
-arrays of `head.safetensors` with their shapes, and size and sha256 of every other file; a digest
-guards it. Schemas 1 to 3, from before, kept the weights in `head.json`.
-
-The head: `m = g·(w·z + b) + a·logit(p_judge)` with `z` the text's embedding and `p_judge` the
-judge's own probability; where the judge gives none, `m = w·z + b`. Source: CEDA 3.4 eq. 1 and 3.5,
-which have no `p_judge`: a text hardly tells 0.6 from 0.9, which the judge knows, and says the same
-again where it is made from it. Where the text's words (known n-grams with a weight each) told more
-on cases not seen, `m` becomes `d·m + e·words(text) + f`. With `c` the calibration,
-`p_hallucinated = c(m)`: temperature (Guo et al. 2017), Platt's sigmoid (1999) or isotonic
-regression (Zadrozny and Elkan 2002). Fitted by `core/learning/head_fit.py`, applied with numpy
-alone.
+An encoder, where it was fine-tuned its own, and a logistic head (CEDA 3.4 eq. 1 and 3.5). A folder
+holds plain arrays and a card; nothing is unpickled, and a digest guards every file.
 """
 
 from __future__ import annotations
@@ -55,7 +44,8 @@ NAMES: Mapping[CalibratorKind, tuple[str, ...]] = {
 class Calibrator:
     """Log odds to probability: `sigmoid(slope·z + shift)`, or a line through `knots`.
 
-    `knots` are log odds in rising order, `shares` the probability at each of them.
+    `knots` are log odds in rising order, `shares` the probability at each of them. Temperature:
+    Guo et al. 2017; Platt 1999; isotonic: Zadrozny and Elkan 2002.
     """
 
     kind: CalibratorKind = "none"
@@ -79,11 +69,7 @@ UNCHANGED = Calibrator()
 
 
 def calibrator_of(kind: str, arrays: Mapping[str, Numbers]) -> Calibrator:
-    """The calibrator that was stored as these arrays.
-
-    Raises:
-        ValueError: it is none, or would give what is no probability.
-    """
+    """The calibrator that was stored as these arrays, if it gives probabilities."""
     if kind not in KINDS or set(arrays) != set(NAMES[kind]):
         raise ValueError(f"no calibration of the kind {kind!r:.40} from {sorted(arrays)}")
     found = Calibrator(kind, **{name: tuple(map(float, arrays[name])) for name in NAMES[kind]})
@@ -114,10 +100,7 @@ BREAK = "\n"  # between n-grams as they are stored: none holds one
 
 @dataclass(frozen=True)
 class WordPart:
-    """`score = intercept + Σ weight · tf-idf`, the tf-idf of a text's known n-grams of length 1.
-
-    `idf` and `weights` are those of `grams`, in their order.
-    """
+    """`score = intercept + Σ weight · tf-idf` over known n-grams, the tf-idf of length 1."""
 
     grams: tuple[str, ...]
     idf: tuple[float, ...]
@@ -130,31 +113,25 @@ class WordPart:
 
     def scores(self, texts: Sequence[str]) -> Numbers:
         """(n,) how far each leans to hallucinated, in log odds; the intercept for unknown words."""
-        return np.array([self._score(text) for text in texts], dtype=np.float64)
-
-    def _score(self, text: str) -> float:
-        found = sorted({self.places[gram] for gram in grams(text) if gram in self.places})
-        length = sum(self.idf[place] ** 2 for place in found) ** 0.5
-        total = sum(self.idf[place] * self.weights[place] for place in found)
-        return self.intercept + (total / length if length else 0.0)
+        told = []
+        for text in texts:
+            found = sorted({self.places[gram] for gram in grams(text) if gram in self.places})
+            length = sum(self.idf[place] ** 2 for place in found) ** 0.5
+            total = sum(self.idf[place] * self.weights[place] for place in found)
+            told.append(self.intercept + (total / length if length else 0.0))
+        return np.array(told, dtype=np.float64)
 
     def arrays(self) -> dict[str, Numbers]:
         """Its numbers by name, the n-grams as the bytes of one text."""
         written = np.frombuffer(BREAK.join(self.grams).encode(), dtype=np.uint8)
-        return {
-            "grams": written.astype(np.float64),
-            "idf": np.asarray(self.idf, np.float64),
-            "weights": np.asarray(self.weights, np.float64),
-            "intercept": np.asarray([self.intercept], np.float64),
+        own = {"idf": self.idf, "weights": self.weights, "intercept": [self.intercept]}
+        return {"grams": written.astype(np.float64)} | {
+            name: np.asarray(values, np.float64) for name, values in own.items()
         }
 
 
 def word_part_of(arrays: Mapping[str, Numbers]) -> WordPart:
-    """The part that was stored as these arrays.
-
-    Raises:
-        ValueError: they are others, or do not fit together.
-    """
+    """The part that was stored as these arrays."""
     if set(arrays) != {"grams", "idf", "weights", "intercept"} or len(arrays["intercept"]) != 1:
         raise ValueError(f"arrays of no word part: {sorted(arrays)}")
     text = arrays["grams"].astype(np.uint8).tobytes().decode("utf-8")
@@ -169,22 +146,23 @@ def grams(text: str) -> Iterator[str]:
     """Words and pairs of neighbouring words, without regard to case."""
     words = WORD.findall(text[:LONGEST].casefold())
     yield from words
-    for first, second in itertools.pairwise(words):
-        yield f"{first} {second}"
+    yield from map(" ".join, itertools.pairwise(words))
 
 
 SUREST = 0.999  # nothing said by one judge counts for more
 SHARES = "shares"
 SINGLE = ("intercept", "judge_weight", "text_gain")
 CALIBRATION, WORDS = "calibration.", "words."
+UNSHARED: Numbers = np.asarray([1.0, 0.0, 0.0])
 
 
 @dataclass(frozen=True)
 class Head:
-    """Logistic weights over an embedding: (width,) float64, the intercept, the judge's weight.
+    """`m = g·(w·z + b) + a·logit(p_judge)`, `z` the embedding; `w·z + b` where there is no p_judge.
 
-    `text_gain` is how much of what the text says counts where the judge gave a probability.
-    `shares` are d, e and f: how much all that counts beside the words, these, and a shift.
+    `weights` w (width,), `intercept` b, `judge_weight` a, `text_gain` g. CEDA has no p_judge: a
+    text hardly tells 0.6 from 0.9, which the judge knows. Where the text's words told more on cases
+    not seen, m becomes `d·m + e·words(text) + f`, `shares` being d, e and f.
     """
 
     weights: tuple[float, ...]
@@ -201,10 +179,7 @@ class Head:
         judged: Sequence[float | None] | None = None,
         texts: Sequence[str] = (),
     ) -> Numbers:
-        """(n,) before calibration; `judged` holds the judge's own p for each, None for none.
-
-        `texts` are what the vectors are of; only a head with words reads them.
-        """
+        """(n,) before calibration; `judged` are the judge's p, `texts` for a head with words."""
         given = judged or [None] * len(vectors)
         scores = vectors.astype(np.float64) @ np.asarray(self.weights) + self.intercept
         scores *= np.asarray([1.0 if p is None else self.text_gain for p in given])
@@ -221,8 +196,8 @@ class Head:
         texts: Sequence[str] = (),
     ) -> list[float]:
         """p_hallucinated of each row, strictly between 0 and 1; reads what `log_odds` does."""
-        told = self.log_odds(vectors, judged, texts)
-        return [float(p) for p in self.calibrator.probability(told)]
+        told = self.calibrator.probability(self.log_odds(vectors, judged, texts))
+        return [float(p) for p in told]
 
     def arrays(self) -> dict[str, Numbers]:
         """All its numbers by name, as they are stored."""
@@ -236,27 +211,23 @@ class Head:
 
 
 def head_of(arrays: Mapping[str, Numbers], calibration: str) -> Head:
-    """The head that was stored as these arrays; `calibration` is its calibrator's kind.
-
-    Raises:
-        ValueError: they are others than a head is made of, or no numbers.
-    """
-    curve = {n.removeprefix(CALIBRATION): a for n, a in arrays.items() if n.startswith(CALIBRATION)}
-    words = {n.removeprefix(WORDS): a for n, a in arrays.items() if n.startswith(WORDS)}
+    """The head that was stored as these arrays; `calibration` is its calibrator's kind."""
+    curve, words = (
+        {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        for prefix in (CALIBRATION, WORDS)
+    )
     own = {n: value for n, value in arrays.items() if not n.startswith((CALIBRATION, WORDS))}
-    shares = own.pop(SHARES, np.asarray([1.0, 0.0, 0.0])) if words else np.asarray([1.0, 0.0, 0.0])
+    shares = own.pop(SHARES, UNSHARED) if words else UNSHARED
     if set(own) != {"weights", *SINGLE} or any(own[name].shape != (1,) for name in SINGLE):
         raise ValueError(f"arrays of another head: {sorted(own)}")
     if any(value.ndim != 1 or not np.isfinite(value).all() for value in arrays.values()):
         raise ValueError("arrays that are no rows of numbers")
-    weights = tuple(map(float, own["weights"]))
-    single = {name: float(own[name][0]) for name in SINGLE}
     main, of_words, shift = map(float, shares)  # a ValueError where they are not three
     if main < 0 or of_words < 0:
         raise ValueError("shares that would turn the order of verdicts round")
     return Head(
-        weights,
-        **single,
+        tuple(map(float, own["weights"])),
+        **{name: float(own[name][0]) for name in SINGLE},
         calibrator=calibrator_of(calibration, curve),
         words=word_part_of(words) if words else None,
         shares=(main, of_words, shift),
@@ -273,9 +244,8 @@ def logit_of(p: float | None) -> float:
 
 SEED_FOLDER = Path(__file__).parent / "seed"
 SCHEMA = 4
-# Schemas of versions from before files had digests, texts had a gain, the judge gave a probability.
-IN_ONE_FILE, WITHOUT_GAIN, WITHOUT_JUDGE = 3, 2, 1
-KNOWN = (WITHOUT_JUDGE, WITHOUT_GAIN, IN_ONE_FILE, SCHEMA)
+# what numbers versions kept, in `head.json` itself, before files had digests
+IN_HEAD = {1: (), 2: ("judge_weight",), 3: ("judge_weight", "text_gain")}
 VERSION_ID = re.compile(r"[a-z0-9-]{1,64}")
 WEIGHTS, HEAD, CARD = "head.safetensors", "head.json", "card.json"
 ENCODER = "encoder"
@@ -301,19 +271,7 @@ def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
     save_file(arrays, folder / WEIGHTS)
     text = json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
-    body = {
-        "schema": SCHEMA,
-        "calibration": head.calibrator.kind,
-        "arrays": {name: list(value.shape) for name, value in arrays.items()},
-        "files": _files(folder),
-        "card_sha256": json_digest(card),
-    }
-    (folder / HEAD).write_text(json.dumps(body | {"sha256": json_digest(body)}, indent=1) + "\n")
-
-
-def _files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Size and sha256 of all but the two files that have digests of their own."""
-    return {
+    files = {  # but for the two that have digests of their own
         path.relative_to(folder).as_posix(): {
             "bytes": path.stat().st_size,
             "sha256": sha256_of(path),
@@ -321,17 +279,21 @@ def _files(folder: Path) -> dict[str, dict[str, Any]]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path not in (folder / HEAD, folder / CARD)
     }
+    body = {
+        "schema": SCHEMA,
+        "calibration": head.calibrator.kind,
+        "arrays": {name: list(value.shape) for name, value in arrays.items()},
+        "files": files,
+        "card_sha256": json_digest(card),
+    }
+    (folder / HEAD).write_text(json.dumps(body | {"sha256": json_digest(body)}, indent=1) + "\n")
 
 
 def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
-    """The head and card in a folder; of its other files only that they are there and how long.
-
-    Raises:
-        ConfigError: they are missing, of another schema, or were changed.
-    """
+    """The head and card in a folder; of its other files only that they are there and how long."""
     try:
         body, card = _read(folder / HEAD), _read(folder / CARD)
-        head, is_intact = _head_in(folder, body)
+        head = _head_in(folder, body)
     except (OSError, *UNREADABLE) as error:
         raise ConfigError(
             f"Expected a classifier in {folder}, found none that can be read ({error}). "
@@ -339,7 +301,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
         ) from error
     if not isinstance(card, dict):
         raise ConfigError(f"Expected a card in {folder}, found {type(card).__name__}.")
-    if not is_intact:
+    if head is None:
         raise _changed("The classifier", folder)
     # Versions from before cards had a checksum are still there and still good.
     if body.get("card_sha256", json_digest(card)) != json_digest(card):
@@ -351,11 +313,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
 
 
 def encoder_in(folder: Path) -> Path | None:
-    """The version's own encoder, every file of the version looked at; None where it has none.
-
-    Raises:
-        ConfigError: a file is missing or was changed.
-    """
+    """The version's own encoder, every file of the version looked at; None where it has none."""
     own = folder / ENCODER
     files = _read(folder / HEAD).get("files")
     if files is None:
@@ -376,7 +334,6 @@ def _changed(what: str, where: Path) -> ConfigError:
 
 
 def _read(path: Path) -> Any:
-    """The JSON in a file of sensible length."""
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
@@ -384,22 +341,20 @@ def _read(path: Path) -> Any:
     return json.loads(data)
 
 
-def _head_in(folder: Path, body: Mapping[str, Any]) -> tuple[Head, bool]:
-    """The head, and whether it is as it was written."""
-    schema = body["schema"]
-    if schema != SCHEMA:
-        head = _old_head(body)
-        return head, schema in KNOWN and body["sha256"] == _old_checksum(head, schema)
+def _head_in(folder: Path, body: Mapping[str, Any]) -> Head | None:
+    """The head; None where it is not as it was written."""
+    if body["schema"] != SCHEMA:
+        return _old_head(body)
     rest = {name: value for name, value in body.items() if name != "sha256"}
     if body["sha256"] != json_digest(rest):
-        return Head((), 0.0), False
+        return None
     for name, known in body["files"].items():
         size = (folder / name).stat().st_size
         if size != known["bytes"]:
             raise ValueError(f"{name} has {size:,} bytes instead of {known['bytes']:,}")
     if sha256_of(folder / WEIGHTS) != body["files"][WEIGHTS]["sha256"]:
-        return Head((), 0.0), False
-    return head_of(_arrays(folder / WEIGHTS, body["arrays"]), body["calibration"]), True
+        return None
+    return head_of(_arrays(folder / WEIGHTS, body["arrays"]), body["calibration"])
 
 
 def _arrays(path: Path, shapes: Mapping[str, list[int]]) -> dict[str, Numbers]:
@@ -415,20 +370,15 @@ def _arrays(path: Path, shapes: Mapping[str, list[int]]) -> dict[str, Numbers]:
     return found
 
 
-def _old_head(body: Mapping[str, Any]) -> Head:
-    """The head that an older file says; without what its schema did not know."""
-    weights = tuple(float(w) for w in body["weights"])
-    judge = float(body["judge_weight"]) if body["schema"] > WITHOUT_JUDGE else 0.0
-    gain = float(body["text_gain"]) if body["schema"] > WITHOUT_GAIN else 1.0
-    return Head(weights, float(body["intercept"]), judge, gain)
-
-
-def _old_checksum(head: Head, schema: int) -> str:
-    """Digest of a head's numbers as they were written under that schema."""
-    numbers: list[object] = [schema, list(head.weights), head.intercept]
-    numbers += [head.judge_weight] * (schema > WITHOUT_JUDGE)
-    numbers += [head.text_gain] * (schema > WITHOUT_GAIN)
-    return json_digest(numbers)
+def _old_head(body: Mapping[str, Any]) -> Head | None:
+    """The head that an older file says; what its schema did not know counts nothing."""
+    weights = [float(weight) for weight in body["weights"]]
+    intercept, names = float(body["intercept"]), IN_HEAD.get(body["schema"], ())
+    single = [float(body[name]) for name in names]
+    digest = json_digest([body["schema"], weights, intercept, *single])
+    is_intact = body["schema"] in IN_HEAD and body["sha256"] == digest
+    judge, gain = (*single, *(0.0, 1.0)[len(single) :])
+    return Head(tuple(weights), intercept, judge, gain) if is_intact else None
 
 
 def json_digest(value: object) -> str:
@@ -449,11 +399,7 @@ class Classifier:
     card: dict[str, Any]
 
     def probability(self, text: str, judged: float | None = None) -> float:
-        """p_hallucinated of one verdict text with the judge's own p, rounded to 4 digits.
-
-        Texts are embedded one by one: int8 activations are scaled by batch, so a text's vector
-        would otherwise depend on its neighbours.
-        """
+        """p_hallucinated of a text, 4 digits; encoded alone, for int8 is scaled by batch."""
         p = self.head.probability(self.encoder.encode([text]), [judged], [text])[0]
         return min(1.0 - LEAST, max(LEAST, round(p, 4)))
 
@@ -487,11 +433,7 @@ class Classifier:
 
 @lru_cache(maxsize=4)
 def load_classifier(home: Path, version: str) -> Classifier:
-    """A version ready for use, loaded once per process.
-
-    Raises:
-        ConfigError: it is missing or was tampered with.
-    """
+    """A version ready for use, loaded once per process."""
     folder = version_folder(home, version)
     head, card = load_head(folder)
     encoder = load_encoder(encoder_in(folder) or ENCODER_DIR)

@@ -1,15 +1,8 @@
 """The consensus weights in use, applied to a debate's answers: w(Q; θ) of SC-MAKS 3.2 and 3.5.
 
-Whatever was learned comes to one of two forms, both plain numbers: a fixed weight for each agent
-(by its record, or logistic), or a policy that scores every answer by its features with a small
-feed-forward network; a softmax makes weights of scores. The reward model is such a network too.
-Learned in `core/learning`, applied here with numpy alone; `with_weigher` seats, in a run, the
-weights that were in use when it began.
-
-SC-MAKS 3.5 learns from "debate dynamics (e.g., critique frequency, revision sentiment, citation
-count)" and scores an answer O_i by the critiques C_ij on it, revisions and citations (3.5.1). The
-names of these features and their order are a schema with a number of its own: whoever keeps numbers
-keeps it beside them, and a change of meaning is a new number. NaN where nothing is known.
+Plain numbers: a fixed weight for each agent, or a policy, a small network that scores every answer
+by its features (3.5: critiques, revisions, citations). Learned in `core/learning`, applied here
+with numpy alone.
 """
 
 from __future__ import annotations
@@ -18,7 +11,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -26,19 +19,35 @@ import numpy.typing as npt
 
 from core.runtime.errors import ConfigError
 from core.schema.progress import Progress
-from core.schema.records import CONSENSUS, Quote, Run, Stance, Turn, rule_digest
+from core.schema.records import CONSENSUS, Run, Stance, Turn, rule_digest
 from core.schema.roles import LEARNED, CaseView, Roster
 from core.schema.rosters import RosterSheet
 from core.store import Store
 from core.store.versions import NONE, read_body
 
-FEATURES_SCHEMA = 1
+FEATURES_SCHEMA = 1  # of the features' names, order and meaning; kept beside all numbers
 SIDES: Mapping[Stance, float] = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
+Kind = TypeVar("Kind")
+Features = dict[str, float]
 
 
-@dataclass(frozen=True)
-class AnswerFeatures:
-    """Schema 1. An agent's answers are its turns about nobody else's, for no side it had to take.
+NAMES = (
+    "side", "attacked", "backed", "helped", "denied", "revisions", "towards", "quotes", "verified",
+    "not_found", "agreement", "opening_agreement", "confidence", "contradicted", "carried",
+)  # fmt: skip
+
+
+def answers_in(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
+    """Each debater's answers in order, in the order in which the debaters first answered."""
+    found: dict[str, list[Turn]] = {}
+    for turn in sorted(turns, key=lambda turn: turn.number):
+        if turn.assigned is None and turn.about in ("", turn.debater):
+            found.setdefault(turn.debater, []).append(turn)
+    return found
+
+
+def answer_features(turns: Sequence[Turn]) -> dict[str, Features]:
+    """Of everyone who answered, by debater, the features `NAMES`; NaN where nothing is known.
 
     side: 1 where its last answer says hallucinated, -1 supported, 0 unclear.
     attacked, backed: how many turns of others on its answers take another stance, and how many of
@@ -53,45 +62,7 @@ class AnswerFeatures:
     confidence: the last one it stated.
     contradicted, carried: what its points found in the evidence, as shares of its points.
     """
-
-    side: float
-    attacked: float
-    backed: float
-    helped: float
-    denied: float
-    revisions: float
-    towards: float
-    quotes: float
-    verified: float
-    not_found: float
-    agreement: float
-    opening_agreement: float
-    confidence: float
-    contradicted: float
-    carried: float
-
-
-NAMES = tuple(item.name for item in fields(AnswerFeatures))
-
-
-def vector(features: AnswerFeatures) -> tuple[float, ...]:
-    """The numbers in the order of `NAMES`."""
-    return astuple(features)
-
-
-def answers_in(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
-    """Each debater's answers in order, in the order in which the debaters first answered."""
-    found: dict[str, list[Turn]] = {}
-    for turn in sorted(turns, key=lambda turn: turn.number):
-        if turn.assigned is None and turn.about in ("", turn.debater):
-            found.setdefault(turn.debater, []).append(turn)
-    return found
-
-
-def answer_features(turns: Sequence[Turn]) -> dict[str, AnswerFeatures]:
-    """The features of everyone who answered, by debater."""
-    answers = answers_in(turns)
-    critiques = _critiques(turns)
+    answers, critiques = answers_in(turns), _critiques(turns)
     return {
         debater: _features(
             own,
@@ -104,11 +75,9 @@ def answer_features(turns: Sequence[Turn]) -> dict[str, AnswerFeatures]:
 
 
 def _features(
-    answers: Sequence[Turn],
-    spoken: Sequence[Turn],
-    critiques: Sequence[Turn],
+    answers: Sequence[Turn], spoken: Sequence[Turn], critiques: Sequence[Turn],
     others: Sequence[Sequence[Turn]],
-) -> AnswerFeatures:
+) -> Features:  # fmt: skip
     first, last = answers[0].stance, answers[-1].stance
     against = [turn for turn in critiques if turn.stance != last]
     quotes = [quote.status for turn in answers for quote in turn.quotes]
@@ -116,23 +85,23 @@ def _features(
     stated = [turn.confidence for turn in answers if turn.confidence is not None]
     changes = sum(a.stance != b.stance for a, b in itertools.pairwise(answers))
     backed = [turn for turn in against if any(q.status == "verified" for q in turn.quotes)]
-    return AnswerFeatures(
-        side=SIDES[last],
-        attacked=math.log1p(len(against)),
-        backed=math.log1p(len(backed)),
-        helped=math.log1p(len(critiques) - len(against)),
-        denied=_share(sum(turn.reply == "deny" for turn in spoken), len(spoken)),
-        revisions=float(changes),
-        towards=SIDES[last] - SIDES[first],
-        quotes=math.log1p(len(quotes)),
-        verified=_share(quotes.count("verified"), len(quotes)),
-        not_found=_share(quotes.count("not_found"), len(quotes)),
-        agreement=_share(sum(said[-1].stance == last for said in others), len(others)),
-        opening_agreement=_share(sum(said[0].stance == first for said in others), len(others)),
-        confidence=stated[-1] if stated else math.nan,
-        contradicted=_share(points.count("contradicted"), len(points)),
-        carried=_share(points.count("carried"), len(points)),
-    )
+    return {
+        "side": SIDES[last],
+        "attacked": math.log1p(len(against)),
+        "backed": math.log1p(len(backed)),
+        "helped": math.log1p(len(critiques) - len(against)),
+        "denied": _share(sum(turn.reply == "deny" for turn in spoken), len(spoken)),
+        "revisions": float(changes),
+        "towards": SIDES[last] - SIDES[first],
+        "quotes": math.log1p(len(quotes)),
+        "verified": _share(quotes.count("verified"), len(quotes)),
+        "not_found": _share(quotes.count("not_found"), len(quotes)),
+        "agreement": _share(sum(said[-1].stance == last for said in others), len(others)),
+        "opening_agreement": _share(sum(said[0].stance == first for said in others), len(others)),
+        "confidence": stated[-1] if stated else math.nan,
+        "contradicted": _share(points.count("contradicted"), len(points)),
+        "carried": _share(points.count("carried"), len(points)),
+    }
 
 
 def _critiques(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
@@ -148,15 +117,21 @@ def _critiques(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
     return found
 
 
-@dataclass(frozen=True)
-class DebateFeatures:
-    """Schema 1; a stance counts 1 hallucinated, -1 supported, 0 unclear. None is a sum of votes.
+DEBATE_NAMES = (
+    "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards", "quotes",
+    "verified", "fuzzy", "not_found", "agreement", "opening_agreement", "reached_consensus",
+    "confidence", "spread", "contradicted", "carried", "missing", "readers_apart", "statements",
+    "judge_p",
+)  # fmt: skip
 
-    Those are there already, and would blur which agent counts how much.
+
+def features_of(progress: Progress) -> Features:
+    """The features `DEBATE_NAMES` of one run; a stance counts 1 hallucinated, -1 supported, else 0.
+
+    None is a sum of votes: those are there already, and would blur which agent counts how much.
 
     turns, rounds: how many turns were spoken, and the number of the last round.
-    critiques: the share of turns that deny the message before them.
-    critique_count: how many turns do.
+    critiques: the share of turns that deny the message before them; critique_count: how many do.
     revisions: how often a debater's stance differs from its own last one.
     revised_towards: the mean of the stance a debater changed to, less the one it changed from.
     quotes: quotes of all turns. verified, fuzzy, not_found: the shares of them by check.
@@ -168,115 +143,57 @@ class DebateFeatures:
     statements: how many the response has, as log(1 + n).
     judge_p: the judge's own probability of hallucinated.
     """
-
-    turns: float
-    rounds: float
-    critiques: float
-    critique_count: float
-    revisions: float
-    revised_towards: float
-    quotes: float
-    verified: float
-    fuzzy: float
-    not_found: float
-    agreement: float
-    opening_agreement: float
-    reached_consensus: float
-    confidence: float
-    spread: float
-    contradicted: float
-    carried: float
-    missing: float
-    readers_apart: float
-    statements: float
-    judge_p: float
-
-
-DEBATE_NAMES = tuple(item.name for item in fields(DebateFeatures))
-
-
-def features_of(progress: Progress) -> DebateFeatures:
-    """The features of one run."""
-    turns = progress.turns
-    own: dict[str, list[Turn]] = defaultdict(list)
+    turns, judgement = progress.turns, progress.judgement
+    own: dict[str, list[Stance]] = defaultdict(list)
     for turn in turns:
         if turn.assigned is None:
-            own[turn.debater].append(turn)
-    first = [said[0].stance for said in own.values()]
-    last = [said[-1].stance for said in own.values()]
-    changes = _changes(own.values())
-    quotes = [quote for turn in turns for quote in turn.quotes]
+            own[turn.debater].append(turn.stance)
+    first, last = ([said[place] for said in own.values()] for place in (0, -1))
+    pairs = [pair for said in own.values() for pair in itertools.pairwise(said)]
+    changes = [SIDES[after] - SIDES[before] for before, after in pairs if before != after]
+    checked = Counter(quote.status for turn in turns for quote in turn.quotes)
     found = Counter(point.finding for turn in turns for point in turn.points)
     stated = [turn.confidence for turn in turns if turn.confidence is not None]
-    judgement = progress.judgement
-    by_statement: dict[int, list[Stance]] = defaultdict(list)
+    readers: dict[int, set[Stance]] = defaultdict(set)
     for view in judgement.readers if judgement else ():
-        by_statement[view.statement].append(view.stance)
+        readers[view.statement].add(view.stance)
     denials = sum(turn.reply == "deny" for turn in turns)
-    return DebateFeatures(
-        turns=float(len(turns)),
-        rounds=float(max((turn.round for turn in turns), default=0)),
-        critiques=_share(denials, len(turns)),
-        critique_count=float(denials),
-        revisions=float(len(changes)),
-        revised_towards=_mean(changes) if changes else 0.0,
-        quotes=float(len(quotes)),
-        verified=_checked(quotes, "verified"),
-        fuzzy=_checked(quotes, "fuzzy"),
-        not_found=_checked(quotes, "not_found"),
-        agreement=_commonest(last),
-        opening_agreement=_commonest(first),
-        reached_consensus=float(progress.reached_consensus),
-        confidence=_mean(stated),
-        spread=max(stated) - min(stated) if stated else math.nan,
-        contradicted=_share(found["contradicted"], found.total()),
-        carried=_share(found["carried"], found.total()),
-        missing=_share(found["missing"], found.total()),
-        readers_apart=_share(
-            sum(len(set(said)) > 1 for said in by_statement.values()), len(by_statement)
-        ),
-        statements=math.log1p(len(progress.statements)),
-        judge_p=math.nan if judgement is None or judgement.p is None else judgement.p,
-    )
-
-
-def _changes(by_debater: Iterable[Sequence[Turn]]) -> list[float]:
-    """How far each change of a debater's mind went, towards hallucinated."""
-    return [
-        SIDES[after.stance] - SIDES[before.stance]
-        for said in by_debater
-        for before, after in itertools.pairwise(said)
-        if before.stance != after.stance
-    ]
-
-
-def _checked(quotes: Sequence[Quote], status: str) -> float:
-    return _share(sum(quote.status == status for quote in quotes), len(quotes))
-
-
-def _commonest(stances: Sequence[Stance]) -> float:
-    return _share(max((stances.count(stance) for stance in stances), default=0), len(stances))
+    return {
+        "turns": float(len(turns)),
+        "rounds": float(max((turn.round for turn in turns), default=0)),
+        "critiques": _share(denials, len(turns)),
+        "critique_count": float(denials),
+        "revisions": float(len(changes)),
+        "revised_towards": sum(changes) / len(changes) if changes else 0.0,
+        "quotes": float(checked.total()),
+        "verified": _share(checked["verified"], checked.total()),
+        "fuzzy": _share(checked["fuzzy"], checked.total()),
+        "not_found": _share(checked["not_found"], checked.total()),
+        "agreement": _share(max(Counter(last).values(), default=0), len(last)),
+        "opening_agreement": _share(max(Counter(first).values(), default=0), len(first)),
+        "reached_consensus": float(progress.reached_consensus),
+        "confidence": _share(sum(stated), len(stated)),
+        "spread": max(stated) - min(stated) if stated else math.nan,
+        "contradicted": _share(found["contradicted"], found.total()),
+        "carried": _share(found["carried"], found.total()),
+        "missing": _share(found["missing"], found.total()),
+        "readers_apart": _share(sum(len(said) > 1 for said in readers.values()), len(readers)),
+        "statements": math.log1p(len(progress.statements)),
+        "judge_p": math.nan if judgement is None or judgement.p is None else judgement.p,
+    }
 
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
-
-
 Numbers = npt.NDArray[np.float64]
-Kind = TypeVar("Kind")
 NETWORK_SCHEMA = 1
 
 
 @dataclass(frozen=True)
 class AnswerNetwork:
-    """score = out · tanh(Wx + b) + shift, over x = (value - centre) / scale, 0 where not known.
-
-    `names` are the d features; `hidden` is (d, h), `hidden_shift` and `out` are (h,).
-    """
+    """score = out · tanh(Wx + b) + shift over x = (value - centre) / scale; `hidden` is (d, h)."""
 
     names: tuple[str, ...]
     centres: tuple[float, ...]
@@ -293,17 +210,9 @@ class AnswerNetwork:
         inner = np.tanh(level @ np.array(self.hidden) + np.array(self.hidden_shift))
         return np.asarray(inner @ np.array(self.out) + self.shift)
 
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
-
 
 def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
-    """Plain values as a record of that kind.
-
-    Raises:
-        ConfigError: they are of another form; `words` says what was expected.
-    """
+    """Plain values as a record of that kind; `words` says what was expected."""
     import msgspec
 
     try:
@@ -313,23 +222,15 @@ def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
 
 
 def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
-    """The network that `to_plain` made.
-
-    Raises:
-        ConfigError: it reads other features, is of another schema, or its numbers do not fit.
-    """
+    """The network that was kept as plain values, if it reads these features."""
     found = converted(plain, AnswerNetwork, "a network of answers")
     wide, high = len(found.names), len(found.hidden_shift)
-    rows = {len(row) for row in found.hidden}
     sizes = {len(found.centres), len(found.scales), len(found.hidden)}
-    is_whole = sizes == {wide} and rows <= {high} and len(found.out) == high
+    highs = {len(found.out), *(len(row) for row in found.hidden)}
     numbers = (*found.centres, *found.scales, *found.hidden_shift, *found.out, found.shift)
     is_finite = bool(np.isfinite([*numbers, *(v for row in found.hidden for v in row)]).all())
-    if (
-        found.schema != NETWORK_SCHEMA
-        or found.names != tuple(names)
-        or not (is_whole and is_finite)
-    ):
+    is_known = found.schema == NETWORK_SCHEMA and found.names == tuple(names)
+    if not (is_known and sizes == {wide} and highs == {high} and is_finite):
         raise ConfigError("Expected a network of this version's features; learn the weights anew.")
     return found
 
@@ -359,10 +260,7 @@ READ = (*NAMES, RECORD)  # what networks read of an answer
 
 @dataclass(frozen=True, order=True)
 class Answerer:
-    """Who answers: `model` is empty for built-in agents, `rules` the digest of prompts or rules.
-
-    `seat` is the name in the debate, only where two seats are the same agent otherwise.
-    """
+    """Who answers: `rules` digests them; `seat` only where two seats are the same agent else."""
 
     name: str
     model: str = ""
@@ -390,10 +288,7 @@ NOTHING = PastAnswers((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """What a `Weigher` goes by: `fixed` weights of `agents`, or the `policy` with their `past`.
-
-    `whole` is the past of all agents together. Those who are not among `agents` have no record.
-    """
+    """`fixed` weights of `agents`, or a `policy` with each one's `past` and that of the `whole`."""
 
     method: Method
     agents: tuple[Answerer, ...] = ()
@@ -410,11 +305,7 @@ class LearnedWeights:
 
 
 def weights_from(plain: Any) -> LearnedWeights:
-    """The weights that `to_plain` made.
-
-    Raises:
-        ConfigError: they are of another schema, or their numbers do not fit together.
-    """
+    """The weights that `to_plain` made."""
     found = converted(plain, LearnedWeights, "weights of answers")
     is_known = (found.schema, found.features_schema) == (SCHEMA, FEATURES_SCHEMA)
     sizes = {len(found.fixed)} if found.method in ("record", "logistic") else {len(found.agents)}
@@ -429,10 +320,7 @@ def weights_from(plain: Any) -> LearnedWeights:
 
 @dataclass(frozen=True)
 class LearnedWeigher:
-    """A `Weigher` over learned weights; `seats` says who sits where in this run's debate.
-
-    An agent without a record gets the mean weight of those who have one.
-    """
+    """A `Weigher` over learned weights of who sits where; strangers get the mean weight."""
 
     learned: LearnedWeights
     seats: Mapping[str, Answerer]
@@ -450,57 +338,49 @@ class LearnedWeigher:
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
         """(debater, weight) for each who answered, in the order of their first answers."""
-        answers = answers_in(turns)
+        learned, answers = self.learned, answers_in(turns)
         places = [self._place(name) for name in answers]
-        own = self._policy(turns, places) if self.learned.policy else self._fixed(places)
+        if learned.policy is not None:
+            own = self._scored(learned.policy, turns, places)
+        elif learned.method == "uniform":
+            own = [1.0] * len(places)
+        else:
+            own = [0.0 if place is None else learned.fixed[place] for place in places]
         weights = with_the_mean(own, [place is not None for place in places])
         return tuple(zip(answers, weights, strict=True))
 
     def _place(self, name: str) -> int | None:
-        """Which of the learned agents sits there."""
         who, agents = self.seats.get(name), self.learned.agents
         return agents.index(who) if who in agents else None
 
-    def _fixed(self, places: Sequence[int | None]) -> list[float]:
-        if self.learned.method == "uniform":
-            return [1.0] * len(places)
-        return [0.0 if place is None else self.learned.fixed[place] for place in places]
-
-    def _policy(self, turns: Sequence[Turn], places: Sequence[int | None]) -> list[float]:
-        learned, features = self.learned, answer_features(turns)
-        answers = answers_in(turns)
-        rows = []
-        for (name, said), place in zip(answers.items(), places, strict=True):
-            past = NOTHING if place is None else learned.past[place]
-            odds = past.log_odds(said[-1].stance, learned.whole)
-            rows.append((*vector(features[name]), odds))
-        if learned.policy is None or not rows:
+    def _scored(
+        self, policy: AnswerNetwork, turns: Sequence[Turn], places: Sequence[int | None]
+    ) -> list[float]:
+        features, rows = answer_features(turns), []
+        for (name, said), place in zip(answers_in(turns).items(), places, strict=True):
+            past = NOTHING if place is None else self.learned.past[place]
+            odds = past.log_odds(said[-1].stance, self.learned.whole)
+            rows.append([*features[name].values(), odds])
+        if not rows:
             return []
-        scores = learned.policy.scores(np.array(rows, dtype=np.float64))
+        scores = policy.scores(np.array(rows, dtype=np.float64))
         found: list[float] = softmax(scores, np.ones(len(rows), dtype=bool)).tolist()
         return found
 
 
 def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[float]:
-    """Weights that sum to 1; who is not known gets the mean of those who are.
-
-    Where nobody is known, or nobody known counts, all count alike.
-    """
+    """Weights that sum to 1; strangers get the known ones' mean, all the same where that is 0."""
     known = [weight for weight, is_one in zip(weights, is_known, strict=True) if is_one]
     mean = sum(known) / len(known) if known else 0.0
     if mean <= 0.0:
-        return [1.0 / len(weights)] * len(weights) if weights else []
+        return [1.0 / max(1, len(weights))] * len(weights)
     whole = [w if is_one else mean for w, is_one in zip(weights, is_known, strict=True)]
     total = sum(whole)
     return [weight / total for weight in whole]
 
 
 def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
-    """The roster with the weigher of the run's plan; as it is where nothing learned is in use.
-
-    Raises:
-        ConfigError: the weights are not here, or not as they were learned.
-    """
+    """The roster with the weights that were in use when the run began; as it is without any."""
     number = run.plan.agent_weights
     if number == NONE:
         return roster
@@ -513,17 +393,12 @@ def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
     learned = read_body(found, learned_in)
     if learned is None:
         return roster
-    return replace(
-        roster, weigher=LearnedWeigher(learned, answerers(roster, run.plan.sheet), number)
-    )
+    seats = answerers(roster, run.plan.sheet)
+    return replace(roster, weigher=LearnedWeigher(learned, seats, number))
 
 
 def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
-    """The weights of answers in use; None where none were learned, or there was too little.
-
-    Raises:
-        ConfigError: they are of another schema.
-    """
+    """The weights of answers in use; None where none were learned. Raises ConfigError."""
     own = body.get("answers", {}).get("weights")
     return weights_from(own) if own else None
 

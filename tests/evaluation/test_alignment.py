@@ -20,7 +20,7 @@ from core.schema.rosters import Seat
 from core.store import open_store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.learning.runs_told import tell
-from tests.learning.test_learned_consensus import told
+from tests.learning.test_consensus import told
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
 ONE = Reasons(

@@ -66,11 +66,8 @@ def test_the_labels_that_were_turned_round_are_found_first(home: Path) -> None:
     assert (found.looked_at, found.all) == (80, 80)
 
 
-def test_where_all_labels_fit_none_looks_wrong(home: Path) -> None:
+def test_where_all_labels_fit_none_looks_wrong_and_a_case_is_named_once(home: Path) -> None:
     assert doubts(material(60), FakeEmbedder(), home).found == ()
-
-
-def test_a_case_that_was_checked_twice_is_named_once(home: Path) -> None:
     given = material(60, wrong=(6,))
     assert len(doubts([*given, given[6]], FakeEmbedder(), home).found) == 1
 
@@ -78,22 +75,18 @@ def test_a_case_that_was_checked_twice_is_named_once(home: Path) -> None:
 def test_too_few_are_refused_in_words(home: Path) -> None:
     with pytest.raises(NotEnoughLabels, match="at least 15 cases of each label, found 6 hall"):
         doubts(material(12), FakeEmbedder(), home)
+    with pytest.raises(NotEnoughLabels, match="Too few to say"):
+        learning_curve([one.row for one in material(20)], FakeEmbedder(), home)
 
 
 def test_a_text_is_embedded_once_and_kept_by_what_it_says(home: Path) -> None:
     encoder = Counting()
     first = vectors_of(["a b", "c d", "a b"], encoder, home)
-    assert encoder.asked == 2
     assert (vectors_of(["c d", "a b"], encoder, home) == first[[1, 0]]).all()
     assert encoder.asked == 2
-
-
-def test_vectors_that_cannot_be_read_are_made_again(home: Path) -> None:
-    encoder = Counting()
-    vectors_of(["a b"], encoder, home)
     kept_at(home, encoder).write_bytes(b"torn")
     vectors_of(["a b"], encoder, home)
-    assert encoder.asked == 2
+    assert encoder.asked == 3, "what cannot be read is made again"
 
 
 def test_what_was_embedded_before_somebody_left_is_kept(home: Path) -> None:
@@ -137,11 +130,6 @@ def test_where_nothing_can_be_learned_it_stays_at_a_coins() -> None:
     inputs, truth = drawn(160, 0.0)
     last = curve_of(inputs, truth, [str(n) for n in range(160)]).points[-1]
     assert last.balanced_low <= 0.5 <= last.balanced_high
-
-
-def test_too_few_cases_are_refused_in_words(home: Path) -> None:
-    with pytest.raises(NotEnoughLabels, match="Too few to say"):
-        learning_curve([one.row for one in material(20)], FakeEmbedder(), home)
 
 
 def test_what_would_help_is_one_plain_sentence() -> None:

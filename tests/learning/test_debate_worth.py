@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -23,11 +24,11 @@ from core.learning.debate_worth import (
     risk_of,
     separation,
 )
-from core.learning.reasoning import rows_of
+from core.learning.reasoning import Row, rows_of
 from core.schema.records import Stance
 from core.store import open_store
 from tests.learning.runs_told import Told, tell
-from tests.learning.test_learned_consensus import SIDES, told
+from tests.learning.test_consensus import SIDES, told
 
 shares = st.floats(0.0, 1.0)
 
@@ -64,10 +65,15 @@ def test_an_effective_number_of_agents() -> None:
     assert hoeffding(5, 0.4, 0.0) == 1.0
 
 
-def test_too_little_is_measured_as_nothing(home: Path) -> None:
+def rows_in(home: Path, runs: Sequence[Told]) -> list[Row]:
     with open_store(home) as store:
-        tell(store, told(10))
-        assert measured(rows_of(store, store.projects.all()[0].id, {})) is None
+        tell(store, runs)
+        return rows_of(store, store.projects.all()[0].id, {})
+
+
+def test_too_little_is_measured_as_nothing(home: Path) -> None:
+    assert measured(rows_in(home, told(10))) is None
+    assert information(rows_in(home, debates(10, 0.9))) == []
 
 
 def test_accuracy_and_correlation_of_first_turns_are_measured(home: Path) -> None:
@@ -80,9 +86,7 @@ def test_accuracy_and_correlation_of_first_turns_are_measured(home: Path) -> Non
         later: Stance = "unclear"
         turns = (("Ada", stance), ("Ben", stance), ("Ada", later))
         runs.append(Told(turns, "unclear", SIDES[is_wrong], claim=f"Claim {number}."))
-    with open_store(home) as store:
-        tell(store, runs)
-        found = measured(rows_of(store, store.projects.all()[0].id, {}))
+    found = measured(rows_in(home, runs))
     assert found is not None
     assert found.n == 60
     assert found.correlation.value == pytest.approx(1.0)
@@ -114,9 +118,7 @@ def debates(count: int, later: float) -> list[Told]:
 
 
 def test_a_debate_that_finds_the_truth_adds_information(home: Path) -> None:
-    with open_store(home) as store:
-        tell(store, debates(120, 0.9))
-        (found,) = information(rows_of(store, store.projects.all()[0].id, {}))
+    (found,) = information(rows_in(home, debates(120, 0.9)))
     assert found.n == 120
     assert found.gain.low > 0
     assert found.bits.low > 0
@@ -126,16 +128,8 @@ def test_a_debate_that_finds_the_truth_adds_information(home: Path) -> None:
 
 
 def test_a_debate_that_ends_anyhow_adds_none(home: Path) -> None:
-    with open_store(home) as store:
-        tell(store, debates(120, 0.5))
-        (found,) = information(rows_of(store, store.projects.all()[0].id, {}))
+    (found,) = information(rows_in(home, debates(120, 0.5)))
     assert found.bits.low <= 0
-
-
-def test_too_few_cases_say_nothing(home: Path) -> None:
-    with open_store(home) as store:
-        tell(store, debates(20, 0.9))
-        assert information(rows_of(store, store.projects.all()[0].id, {})) == []
 
 
 @given(risks, budgets, st.floats(0.0, 1.0))

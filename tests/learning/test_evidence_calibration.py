@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from core.learning.bench import PREFIX, Bench, Material, opened_bench
 from core.learning.evidence_calibration import (
     HALLUCINATED_ERROR,
     SUPPORTED_ERROR,
@@ -14,8 +21,17 @@ from core.learning.evidence_calibration import (
     cross_calibrated,
     limits,
 )
+from core.pipeline.review import Resources
+from core.pipeline.run_factory import Staff
+from core.runtime.concurrency import Stop
+from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.records import MaterialKind
+from core.schema.progress import Progress
+from core.schema.records import MaterialKind, Plan
+from core.store.versions import SEED_VERSION
+from core.verdict.classifier import load_classifier
+from tests.debates import built_in
+from tests.fakes import FakeEmbedder
 
 
 def drawn(seed: int, step: float, count: int = 2000) -> ScoredStatements:
@@ -46,9 +62,7 @@ def test_another_value_never_makes_a_statement_likelier() -> None:
 
 def test_scores_that_are_the_wrong_way_round_tell_nothing() -> None:
     rows = drawn(8, 0.0)
-    turned = ScoredStatements(
-        -rows.scores, rows.different, rows.wrong, rows.weights, rows.folds, rows.materials
-    )
+    turned = replace(rows, scores=-rows.scores)
     told = calibrations(turned)
     assert told["claim"]["weights"]["score"] == 0.0
     assert np.ptp(calibrated(turned, told)) == 0.0
@@ -58,9 +72,7 @@ def test_a_row_is_never_scored_by_a_calibration_that_saw_its_fold() -> None:
     rows = drawn(4, 1.0, 400)
     turned = rows.folds == 0
     wrong = np.where(turned, rows.scores < 0, rows.wrong)
-    rows = ScoredStatements(
-        rows.scores, rows.different, wrong, rows.weights, rows.folds, rows.materials
-    )
+    rows = replace(rows, wrong=wrong)
     seen = calibrated(rows, calibrations(rows))[turned]
     unseen = cross_calibrated(rows, rows)[turned]
     loss = [-np.log(np.where(wrong[turned], p, 1 - p)).mean() for p in (seen, unseen)]
@@ -69,22 +81,17 @@ def test_a_row_is_never_scored_by_a_calibration_that_saw_its_fold() -> None:
 
 def test_a_fold_that_holds_all_rows_of_a_label_is_bad_input() -> None:
     rows = drawn(6, 0.0, 300)
-    wrong = rows.folds == 0
-    rows = ScoredStatements(
-        rows.scores, rows.different, wrong, rows.weights, rows.folds, rows.materials
-    )
+    rows = replace(rows, wrong=rows.folds == 0)
     with pytest.raises(InputError, match="many different texts"):
         cross_calibrated(rows, rows)
 
 
 def test_what_one_fold_lacks_the_others_have() -> None:
     rows = drawn(9, 0.0, 2000)
-    materials: list[MaterialKind] = ["claim"] * 2000
+    materials: list[MaterialKind] = [*["table"] * 500, *["claim"] * 1500]  # type: ignore[list-item]
     is_table = np.arange(2000) < 500
-    for place in np.flatnonzero(is_table):
-        materials[place] = "table"
     wrong = np.where(is_table, rows.folds == 0, rows.wrong)  # all wrong tables lie in one fold
-    rows = ScoredStatements(rows.scores, rows.different, wrong, rows.weights, rows.folds, materials)
+    rows = replace(rows, wrong=wrong, materials=materials)
     p = cross_calibrated(rows, rows)
     own = calibrations(rows.taken(rows.folds != 1))["table"]
     inside = is_table & (rows.folds == 1)
@@ -96,9 +103,7 @@ def test_a_material_with_one_label_goes_with_all() -> None:
     rows = drawn(7, 0.0, 2000)
     materials: list[MaterialKind] = ["document" if not w else "claim" for w in rows.wrong]
     materials[:400] = ["claim"] * 400
-    rows = ScoredStatements(
-        rows.scores, rows.different, rows.wrong, rows.weights, rows.folds, materials
-    )
+    rows = replace(rows, materials=materials)
     told = calibrations(rows)
     assert told["document"] == told["table"]
     assert np.isfinite(cross_calibrated(rows, rows)).all()
@@ -117,3 +122,72 @@ def test_limits_hold_the_error_rate_on_either_side() -> None:
     assert low < 0.5 < high
     assert rows.wrong[p < low].mean() <= SUPPORTED_ERROR
     assert (~rows.wrong[p >= high]).mean() <= HALLUCINATED_ERROR
+
+
+CATS = "Female cats tend to be right pawed. Male cats are more often left pawed."
+TOWERS = "The tower is 412 m tall. It was opened in 1932. Many cats live in the tower."
+
+
+def staff_of(bench: Bench) -> Staff:
+    classifier = load_classifier(bench.home, SEED_VERSION)
+    resources = Resources(bench.home, bench.settings, FakeEmbedder(), classifier, lambda: 0.0)
+    return Staff(built_in(), resources)
+
+
+def check(bench: Bench, *texts: str, response: str = "Female cats are left pawed.") -> Progress:
+    return bench.check(Material(response, "", texts), staff_of(bench), Plan(), Stop())
+
+
+def test_a_case_does_not_depend_on_those_before_it() -> None:
+    with opened_bench(Settings()) as bench:
+        first = check(bench, CATS, TOWERS)
+        for number in range(3):
+            check(bench, f"{TOWERS} The cats of house {number} are left pawed.", CATS)
+        again = check(bench, CATS, TOWERS)
+    assert first.verdict is not None
+    assert first.verdict == again.verdict
+    assert first.passages == again.passages
+
+
+def test_only_the_sources_of_the_last_case_are_kept_and_in_the_end_none() -> None:
+    with opened_bench(Settings()) as bench:
+        home = bench.home
+        check(bench, CATS)
+        check(bench, CATS, TOWERS)
+        kept = {path.name for path in (home / "documents").iterdir()}
+        assert len(kept) == 2
+        check(bench, TOWERS)
+        left = {path.name for path in (home / "documents").iterdir()}
+        assert len(left) == 1
+        assert left < kept
+        check(bench)
+        assert not list((home / "documents").iterdir())
+    assert not home.exists()
+
+
+def test_what_a_killed_process_left_is_cleared_away() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with opened_bench(Settings()) as bench:
+        where = bench.home.parent
+        left = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{ended.pid}-", dir=where))
+        (left / "documents").mkdir()
+        with opened_bench(Settings()) as other:
+            assert other.home.parent == where
+            assert not left.exists()
+            assert bench.home.exists(), "its process is alive"
+
+
+def test_a_document_of_nothing_is_left_out_and_the_others_are_used() -> None:
+    with opened_bench(Settings()) as bench:
+        found = check(bench, " \n", CATS)
+        assert [event.characters for event in found.documents.values()] == [len(CATS)]
+
+
+def test_a_response_of_nothing_and_an_image_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    with opened_bench(Settings()) as bench:
+        with pytest.raises(InputError, match="Enter a text to check"):
+            check(bench, CATS, response=" ")
+        material = Material("A cat.", images=(tmp_path / "none.png",))
+        with pytest.raises(InputError, match=r"none\.png"):
+            bench.check(material, staff_of(bench), Plan(), Stop())

@@ -88,15 +88,14 @@ def test_an_encoder_that_cannot_be_used_says_why(
         encoder_folder(str(folder))
 
 
-def test_a_pickle_is_never_opened(folder: Path) -> None:
+def test_a_pickle_is_never_opened_and_a_missing_folder_not_looked_for_elsewhere(
+    folder: Path,
+) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(ConfigError, match="a pickle, which is never opened"):
         encoder_folder(str(folder))
-
-
-def test_a_folder_that_is_not_there_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"found no config\.json"):
-        encoder_folder(str(tmp_path / "none"))
+        encoder_folder(str(folder / "none"))
 
 
 def test_a_named_encoder_is_taken_from_the_cache_first(
@@ -114,9 +113,7 @@ def test_a_named_encoder_is_taken_from_the_cache_first(
     assert asked == [("sentence-transformers/paraphrase-mpnet-base-v2", True)]
 
 
-def test_without_a_network_a_named_encoder_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_network_a_named_encoder_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     def snapshot(*_: Any, **__: Any) -> str:

@@ -14,7 +14,6 @@ from core.learning.debate_worth import worth
 from core.learning.reasoning import Agent, Heard, Row, rows_of, said_in, words_of
 from core.learning.reliability import (
     FIRMNESS,
-    Posterior,
     Record,
     Table,
     by_kind,
@@ -28,13 +27,7 @@ from core.learning.reliability import (
     voices_once,
 )
 from core.review.adjudication import settle
-from core.schema.events import (
-    Event,
-    JudgementReached,
-    LabelPredicted,
-    RunStarted,
-    StatementFound,
-)
+from core.schema.events import Event, JudgementReached, LabelPredicted, RunStarted, StatementFound
 from core.schema.progress import folded
 from core.schema.records import Judgement, Plan, ReaderView, RoleUsed, Statement, Verdict, new_id
 from core.schema.reviews import Gold
@@ -75,15 +68,11 @@ def test_a_kind_with_few_cases_is_drawn_to_the_agents_own_share() -> None:
     found = by_kind({"en": (158, 197), "zh": (0, 3)}, whole)
     assert 0.5 < found["zh"].mean < whole.mean
     assert found["zh"].high - found["zh"].low > found["en"].high - found["en"].low
-    assert found["zh"].is_thin
     assert (found["zh"].right, found["zh"].n) == (0, 3)
-
-
-def test_kinds_that_lie_far_apart_keep_apart() -> None:
-    whole = posterior(100, 200)
-    found = by_kind({"a": (95, 100), "b": (5, 100)}, whole)
-    assert found["a"].mean > 0.9
-    assert found["b"].mean < 0.1
+    assert found["zh"].is_thin
+    assert not posterior(5, 10).is_thin
+    apart = by_kind({"a": (95, 100), "b": (5, 100)}, posterior(100, 200))
+    assert apart["a"].mean > 0.9 > 0.1 > apart["b"].mean, "kinds that lie far apart keep apart"
 
 
 @pytest.fixture
@@ -124,16 +113,11 @@ def test_two_models_under_one_name_are_two_agents(store: Store) -> None:
 
 
 def test_one_model_in_two_seats_is_told_apart_by_its_seat(store: Store) -> None:
-    tell(store, [replace(RIGHT, models={"Ada": "openai/x", "Ben": "openai/x"})])
+    """Also where the other seat could not be heard."""
+    both = replace(RIGHT, models={"Ada": "openai/x", "Ben": "openai/x"})
+    tell(store, [both, replace(both, claim="Another.", turns=(("Ada", "hallucinated"),))])
     _, found = heard(store)
     assert {"x, debater Ada", "x, debater Ben"} <= set(found)
-
-
-def test_it_is_still_told_apart_where_the_other_seat_could_not_be_heard(store: Store) -> None:
-    both = replace(RIGHT, models={"Ada": "openai/x", "Ben": "openai/x"})
-    alone = replace(both, claim="Another.", turns=(("Ada", "hallucinated"),))
-    tell(store, [both, alone])
-    _, found = heard(store)
     assert found["x, debater Ada"].n == 2
     assert "x, debater" not in found
 
@@ -302,11 +286,6 @@ def test_names_are_as_short_as_they_can_be() -> None:
     assert sorted(shown.values()) == [
         "x, judge (openai/x, rules 1)", "x, judge (openai/x, rules 2)", "y",
     ]  # fmt: skip
-
-
-def test_a_share_of_few_cases_says_so() -> None:
-    assert Posterior(0.5, 0.1, 0.9, 2, 4).is_thin
-    assert not posterior(5, 10).is_thin
 
 
 NONE = float("nan")

@@ -95,25 +95,27 @@ TEXT = (
     "northern shore. The path is closed in winter."
 )
 CLAIMS: list[tuple[str, Label]] = [
-    ("The Nordre lighthouse is 38 m high.", "supported"),
-    ("The Nordre lighthouse was built in 1877.", "supported"),
-    ("Its light is seen for 19 miles.", "supported"),
-    ("Olga Strand lived there until 1956.", "supported"),
-    ("The island has two wells.", "supported"),
-    ("Seals breed on the northern shore.", "supported"),
-    ("The path is closed in winter.", "supported"),
-    ("The keeper Olga Strand lived there until 1956.", "supported"),
-    ("The lighthouse was built in 1877.", "supported"),
-    ("The Nordre lighthouse is 48 m high.", "hallucinated"),
-    ("The Nordre lighthouse was built in 1897.", "hallucinated"),
-    ("Its light is seen for 29 miles.", "hallucinated"),
-    ("Olga Strand lived there until 1966.", "hallucinated"),
-    ("The island has three wells.", "hallucinated"),
-    ("Seals breed on the southern shore.", "hallucinated"),
-    ("The path is open in winter.", "hallucinated"),
-    ("The keeper Maria Lund lived there until 1956.", "hallucinated"),
-    ("The lighthouse was built in 1777.", "hallucinated"),
-]
+    *((claim, "supported") for claim in """\
+The Nordre lighthouse is 38 m high.
+The Nordre lighthouse was built in 1877.
+Its light is seen for 19 miles.
+Olga Strand lived there until 1956.
+The island has two wells.
+Seals breed on the northern shore.
+The path is closed in winter.
+The keeper Olga Strand lived there until 1956.
+The lighthouse was built in 1877.""".splitlines()),
+    *((claim, "hallucinated") for claim in """\
+The Nordre lighthouse is 48 m high.
+The Nordre lighthouse was built in 1897.
+Its light is seen for 29 miles.
+Olga Strand lived there until 1966.
+The island has three wells.
+Seals breed on the southern shore.
+The path is open in winter.
+The keeper Maria Lund lived there until 1956.
+The lighthouse was built in 1777.""".splitlines()),
+]  # fmt: skip
 
 
 def correct_claims(home: Path, claims: Sequence[tuple[str, Label]]) -> None:
@@ -205,14 +207,6 @@ def test_corrections_become_a_version_that_is_activated_and_rolled_back(
         assert store.versions.active() == SEED_VERSION
 
 
-def test_too_few_corrections_start_nothing(home: Path) -> None:
-    with open_store(home) as store, pytest.raises(NotEnoughLabels):
-        led(store)
-        start_training(store, home, "Mira")
-    with open_store(home) as store:
-        assert store.versions.trainings(time.time(), 1.0) == []
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_cancelled_training_leaves_no_version_and_no_files(corrected: Path) -> None:
@@ -231,31 +225,20 @@ def test_a_cancelled_training_leaves_no_version_and_no_files(corrected: Path) ->
         assert store.versions.all() == []
 
 
-def worse_version(home: Path) -> None:
-    with open_store(home) as store:
-        card = {
-            "holdout": {
-                "before": {"balanced_accuracy": 0.9, "accuracy": 0.9},
-                "after": {"balanced_accuracy": 0.7, "accuracy": 0.8},
-            }
-        }
-        store.versions.add(Version("v1", 1.0, "Mira", card))
-
-
 def test_a_worse_version_takes_a_reason(home: Path) -> None:
-    worse_version(home)
+    before = {"balanced_accuracy": 0.9, "accuracy": 0.9}
+    after = {"balanced_accuracy": 0.7, "accuracy": 0.8}
     with open_store(home) as store:
+        card = {"holdout": {"before": before, "after": after}}
+        store.versions.add(Version("v1", 1.0, "Mira", card))
         led(store)
         with pytest.raises(InputError, match="activating it takes a reason"):
             activate(store, home, "v1", by="Mira", reason="  ")
         with pytest.raises(ConfigError, match="found none that can be read"):
             activate(store, home, "v1", by="Mira", reason="I know better")
+        with pytest.raises(InputError, match="no version v9"):
+            activate(store, home, "v9", by="Mira", reason="")
         assert store.versions.active() == SEED_VERSION
-
-
-def test_an_unknown_version_is_refused(home: Path) -> None:
-    with open_store(home) as store, pytest.raises(InputError, match="no version v9"):
-        activate(store, home, "v9", by="Mira", reason="")
 
 
 def test_whoever_lost_the_role_meanwhile_changes_nothing(home: Path) -> None:

@@ -81,12 +81,10 @@ def test_the_more_wrong_the_machine_was_the_more_a_case_teaches(store: Store) ->
 
 
 def test_what_is_unsure_unmarked_or_too_long_teaches_nothing(store: Store) -> None:
-    case = add_case(store, "unsure")
-    add_run(store, case, rulings=[(span(0), True)])
-    say(store, case, span(2), sure=0.2)
-    case = add_case(store, "nothing")
-    add_run(store, case, rulings=[(span(0), True)])
-    say(store, case)
+    for name, marks, sure in (("unsure", [span(2)], 0.2), ("nothing", [], None)):
+        case = add_case(store, name)
+        add_run(store, case, rulings=[(span(0), True)])
+        say(store, case, *marks, sure=sure)
     taught(store, "long", 0, 3, response=f"{WORDS} {'and so on ' * 900}")
     assert found_in(store) == []
 
@@ -104,8 +102,7 @@ def test_examples_are_unlike_each_other_and_at_most_four_of_a_language(store: St
     taught(store, "deutsch", 0, 3, language="de")
     names = [one.answer.case.id for one in chosen(found_in(store))]
     assert len(names) == 5
-    assert "deutsch" in names
-    assert "other" in names, "longer, but of another kind"
+    assert {"deutsch", "other"} <= set(names), "longer, but of another kind"
 
 
 def test_near_copies_wait_for_what_reads_otherwise(store: Store) -> None:

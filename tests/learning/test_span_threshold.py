@@ -130,19 +130,17 @@ def test_too_few_cases_propose_nothing() -> None:
     assert proposal("reader", cases(FEWEST_CASES, 0.6), SHIPPED)
 
 
-def test_a_language_with_few_cases_has_none_of_its_own() -> None:
-    found = proposal("reader", cases(100, 0.6) + cases(3, 0.6, "fi", 500), SHIPPED)
+@pytest.mark.parametrize(("others", "own", "kept"), [(0.6, 0.6, ()), (0.7, 0.2, ("fi",))])
+def test_a_language_with_few_cases_has_none_of_its_own(
+    others: float, own: float, kept: tuple[str, ...]
+) -> None:
+    """It keeps what ships where its few cases speak against what all others mean."""
+    found = proposal("reader", cases(100, others) + cases(6, own, "fi", 500), SHIPPED)
     assert found
-    assert [name for name, _ in found.levels.by_language] == ["en"]
-    assert found.levels.at("fi") == found.levels.otherwise
-    assert {fit.language for fit in found.languages} == {"en", "fi"}
-
-
-def test_a_language_with_few_cases_that_speak_against_it_keeps_what_ships() -> None:
-    found = proposal("reader", cases(100, 0.7) + cases(6, 0.2, "fi", 500), SHIPPED)
-    assert found
-    assert found.levels.at("fi") == SHIPPED
+    assert [name for name, _ in found.levels.by_language] == ["en", *kept]
     assert found.levels.otherwise != SHIPPED
+    assert found.levels.at("fi") == (SHIPPED if kept else found.levels.otherwise)
+    assert {fit.language for fit in found.languages} == {"en", "fi"}
     assert all(fit.gain.value >= 0 for fit in found.languages)
 
 

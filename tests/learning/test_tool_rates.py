@@ -56,36 +56,33 @@ def test_a_tool_that_is_not_there_any_more_is_still_counted() -> None:
     assert adder(rates).where_meant == Share(0, 2)
 
 
-def test_its_labels_are_held_against_what_people_marked() -> None:
-    wrong_first = Audit(("hallucinated", "supported"), marks=(1,))
-    rates = rates_of(Audit(marks=(1,)), wrong_first, Audit(RIGHT, "supported"))
-    assert adder(rates).label_right == Share(4, 6)
-    assert adder(rates).always == Share(2, 6), "what always saying hallucinated comes to"
-    assert adder(rates).statement_right == Share(4, 6)
-    assert rates.decided == rates.audits == 3
+WRONG_FIRST = Audit(("hallucinated", "supported"), marks=(1,))
 
 
-def test_what_people_did_not_say_of_a_statement_counts_for_nothing() -> None:
-    rates = rates_of(Audit(), Audit(right=None), Audit(right="unclear"))
-    assert adder(rates).label_right == Share(0, 0)
-    assert rates.decided == 2
-    assert rates.audits == 3
-
-
-def test_the_label_in_the_end_is_told_apart_from_the_tools_own() -> None:
-    rates = rates_of(Audit(final=RIGHT, right="supported"))
-    assert adder(rates).label_right == Share(1, 2)
-    assert adder(rates).statement_right == Share(2, 2)
-
-
-def test_a_tool_that_is_off_gives_no_label_that_could_be_right() -> None:
-    rates = rates_of(Audit(outcome="off", marks=(1,)))
-    assert adder(rates).label_right == Share(0, 0)
-
-
-def test_usage_is_of_the_statements_that_the_tool_reads_something_for() -> None:
-    rates = rates_of(Audit(sentences=("3 + 4 = 7.", "Hello.")), Audit())
-    assert adder(rates).where_meant == Share(3, 3)
+@pytest.mark.parametrize(
+    ("audits", "decided", "shares"),
+    [
+        # `always` is what always saying hallucinated comes to
+        ((Audit(marks=(1,)), WRONG_FIRST, Audit(RIGHT, "supported")), 3,
+         {"label_right": (4, 6), "always": (2, 6), "statement_right": (4, 6)}),
+        # what people did not say of a statement counts for nothing
+        ((Audit(), Audit(right=None), Audit(right="unclear")), 2, {"label_right": (0, 0)}),
+        # the label in the end is told apart from the tool's own
+        ((Audit(final=RIGHT, right="supported"),), 1,
+         {"label_right": (1, 2), "statement_right": (2, 2)}),
+        ((Audit(outcome="off", marks=(1,)),), 1, {"label_right": (0, 0)}),
+        # usage is of the statements that the tool reads something for
+        ((Audit(sentences=("3 + 4 = 7.", "Hello.")), Audit()), 2, {"where_meant": (3, 3)}),
+    ],
+)  # fmt: skip
+def test_its_labels_are_held_against_what_people_marked(
+    audits: tuple[Audit, ...], decided: int, shares: dict[str, tuple[int, int]]
+) -> None:
+    rates = rates_of(*audits)
+    assert (rates.audits, rates.decided) == (len(audits), decided)
+    assert {name: getattr(adder(rates), name) for name in shares} == {
+        name: Share(*share) for name, share in shares.items()
+    }
 
 
 def test_other_protocols_are_no_audits_and_the_newest_are_taken() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,19 +105,12 @@ def test_a_kept_comparison_that_was_changed_in_the_file_is_made_anew(
         assert not is_worse(filled, "wrong"), "nothing is known any more, and the page is drawn"
 
 
-def test_equal_is_not_worse(filled: Store, home: Path) -> None:
-    activate(filled, home, "right", by="Nora", reason="")
-    activate(filled, home, "same", by="Nora", reason="")
-    assert filled.versions.active() == "same"
-
-
-def test_going_back_never_takes_a_reason(filled: Store, home: Path) -> None:
-    activate(filled, home, "wrong", by="Nora", reason="To see.")
-    activate(filled, home, "right", by="Nora", reason="")
-    activate(filled, home, "wrong", by="Nora", reason="")
-    activate(filled, home, SEED_VERSION, by="Nora", reason="")
+def test_equal_is_not_worse_and_going_back_never_takes_a_reason(filled: Store, home: Path) -> None:
+    for name, reason in (("wrong", "To see."), ("right", ""), ("same", ""), ("wrong", ""),
+                         (SEED_VERSION, "")):  # fmt: skip
+        activate(filled, home, name, by="Nora", reason=reason)
     assert [a.version_id for a in filled.versions.activations()] == [
-        "seed", "wrong", "right", "wrong"
+        "seed", "wrong", "same", "right", "wrong"
     ]  # fmt: skip
 
 
@@ -141,9 +134,19 @@ def test_a_damaged_version_is_not_promoted_whatever_the_reason(filled: Store, ho
     assert filled.versions.active() == SEED_VERSION
 
 
-def labels(store: Store, runs: Sequence[str]) -> list[str | None]:
+def labels(store: Store, *runs: str) -> list[str | None]:
     found = (store.runs.get(run, 9.0, 1e9) for run in runs)
     return [run.label if run else None for run in found]
+
+
+def wanting(store: Store, rate: float) -> Project:
+    """The project with that wanted error rate."""
+    project = store.projects.get("project")
+    assert project is not None
+    wanted = replace(project, error_rate=rate)
+    with store.writing():
+        store.projects.save(wanted)
+    return wanted
 
 
 def test_old_runs_get_another_score_and_keep_their_first_verdict(filled: Store, home: Path) -> None:
@@ -152,7 +155,7 @@ def test_old_runs_get_another_score_and_keep_their_first_verdict(filled: Store, 
     found = rescore(filled, home, "wrong", by="Nora", done=lambda n, of: told.append((n, of)))
     assert (found.version, found.runs, found.changed) == ("wrong", 40, 40)
     assert told[-1] == (40, 40)
-    assert labels(filled, ["r0", "r1"]) == ["unclear", "hallucinated"], "the judge says otherwise"
+    assert labels(filled, "r0", "r1") == ["unclear", "hallucinated"], "the judge says otherwise"
     assert filled.changes.of_runs() != mark, "kept figures must be made anew"
     events = [event for _, event in filled.runs.events("r0")]
     assert [event.kind for event in events][-3:] == [
@@ -177,7 +180,7 @@ def test_runs_are_scored_once_and_can_be_scored_back(filled: Store, home: Path) 
     assert waiting_runs(filled, "wrong") == []
     assert rescore(filled, home, "wrong", by="Nora").runs == 0
     assert rescore(filled, home, SEED_VERSION, by="Nora").changed == 40
-    assert labels(filled, ["r0", "r1"]) == ["hallucinated", "unclear"]
+    assert labels(filled, "r0", "r1") == ["hallucinated", "unclear"]
     assert folded(e for _, e in filled.runs.events("r0")).verdict is not None
 
 
@@ -185,7 +188,7 @@ def test_a_trace_that_was_scored_again_travels_as_it_is(filled: Store, home: Pat
     rescore(filled, home, "wrong", by="Nora")
     data = export_trace(filled, "r0", 9.0, 1e9)
     run_id = import_trace(filled, data, "project", lambda *_: [])
-    assert labels(filled, [run_id]) == ["unclear"]
+    assert labels(filled, run_id) == ["unclear"]
     events = [event for _, event in filled.runs.events(run_id)]
     assert events == [event for _, event in filled.runs.events("r0")]
 
@@ -228,26 +231,29 @@ def test_the_queue_goes_by_the_new_score(filled: Store, home: Path) -> None:
     assert filled.queue.get("c1") is None, "what was not in the queue does not come in"
 
 
+@pytest.mark.parametrize("is_broken", [False, True])
 def test_limits_are_fitted_anew_for_the_version_that_becomes_active(
-    filled: Store, home: Path
+    filled: Store, home: Path, monkeypatch: pytest.MonkeyPatch, is_broken: bool
 ) -> None:
-    project = filled.projects.get("project")
-    assert project is not None
-    with filled.writing():
-        filled.projects.save(replace(project, error_rate=0.1))
+    """One that cannot be fitted does not take an activation back."""
+
+    def broken(*_: object) -> None:
+        raise ConfigError("no")
+
+    wanting(filled, 0.1)
+    if is_broken:
+        monkeypatch.setattr(track_record, "fit", broken)
     activate(filled, home, "right", by="Nora", reason="")
-    assert filled.learned.in_use("selective", "project") is not None
+    assert filled.versions.active() == "right"
+    assert (filled.learned.in_use("selective", "project") is None) is is_broken
 
 
 def test_what_is_for_people_goes_by_the_version_of_the_new_score(filled: Store, home: Path) -> None:
-    project = filled.projects.get("project")
-    assert project is not None
-    wanting = replace(project, error_rate=0.2)
-    filled.projects.save(wanting)
+    project = wanting(filled, 0.2)
     for number in range(40):
         enqueue(filled, f"r{number}", 5.0)
     rescore(filled, home, "right", by="Nora")
-    policy = fit(filled, wanting, "Nora", 6.0)
+    policy = fit(filled, project, "Nora", 6.0)
     assert policy is not None
     assert [limit.version for limit in policy.limits if limit.threshold] == ["right"]
     run = filled.runs.get("r0", 9.0, 0.0)
@@ -258,20 +264,3 @@ def test_what_is_for_people_goes_by_the_version_of_the_new_score(filled: Store, 
         items = [filled.queue.get(f"c{number}") for number in range(40)]
         assert [item for item in items if item is None or item.teaches >= FIRST] == [], again
         enqueue(filled, "r0", 7.0)
-
-
-def test_a_limit_that_cannot_be_fitted_does_not_take_an_activation_back(
-    filled: Store, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = filled.projects.get("project")
-    assert project is not None
-    with filled.writing():
-        filled.projects.save(replace(project, error_rate=0.1))
-
-    def broken(*_: object) -> None:
-        raise ConfigError("no")
-
-    monkeypatch.setattr(track_record, "fit", broken)
-    activate(filled, home, "right", by="Nora", reason="")
-    assert filled.versions.active() == "right"
-    assert filled.learned.in_use("selective", "project") is None

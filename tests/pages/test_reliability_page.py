@@ -23,7 +23,7 @@ from tests.exchange.audits_told import Audit, own_tools
 from tests.exchange.audits_told import tell as tell_audits
 from tests.learning.runs_told import tell
 from tests.learning.test_answer_weights import NO_EXTRA
-from tests.learning.test_learned_consensus import told as runs
+from tests.learning.test_consensus import told as runs
 from tests.needs import need
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, press, told

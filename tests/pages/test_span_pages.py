@@ -15,7 +15,7 @@ from core.schema.records import EXAMPLES, MEMBER, THRESHOLD, Member, examples_fr
 from core.store import open_store
 from core.store.versions import Learned
 from tests.learning.marked import PROJECT, add_case, add_run, marked_case, say, span
-from tests.learning.test_span_member import panel_run
+from tests.learning.test_span_answers import panel_run
 from tests.pages.driving import Site, member, press, put, told
 
 PAGE = "pages/learn/spans.py"

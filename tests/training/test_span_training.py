@@ -11,7 +11,10 @@ import pytest
 from core.baseline.evidence_model import trees_of
 from core.baseline.span_reader import load_span_reader
 from core.evaluation.files import GoldRow, GoldSpan
+from core.pipeline.span_stage import VotedRun, VotedSpan, soft_labels
+from core.schema.records import Span, WordScore
 from training import train_span_reader as span_training
+from training.train_panel import PanelRow, alone, fit, in_folds, pairs_of, report, said_by
 from training.train_span_reader import common_terms, marked_rows, sampled
 
 CITIES = "Oslo Lima Cairo Quito Hanoi Delhi Accra Sofia Tunis Dakar Minsk Seoul".split()
@@ -60,7 +63,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_related_rows_lie_in_one_fold_and_shares_are_those_of_the_annotators() -> None:
     gold = rows_of_our_own()
-    rows = marked_rows(gold, LISTS, lambda _: None)
+    rows = list(marked_rows(gold, LISTS, lambda _: None))
     assert len({row.fold for row in rows}) == 5
     first = next(row for row in rows if row.row.soft)
     place = first.places.index((first.row.soft[0].start, first.row.soft[0].end))
@@ -69,7 +72,7 @@ def test_related_rows_lie_in_one_fold_and_shares_are_those_of_the_annotators() -
 
 
 def test_every_language_weighs_the_same() -> None:
-    rows = marked_rows(rows_of_our_own(), LISTS, lambda _: None)
+    rows = list(marked_rows(rows_of_our_own(), LISTS, lambda _: None))
     _, _, weights = sampled(rows, 0)
     ends = np.cumsum([len(row.places) for row in rows])
     each = [part.sum() for part in np.split(weights, ends[:-1])]
@@ -87,7 +90,7 @@ def test_common_terms_stand_in_many_rows_of_their_language() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_trees_as_arrays_say_what_the_fitted_model_says() -> None:
-    rows = marked_rows(rows_of_our_own(), LISTS, lambda _: None)
+    rows = list(marked_rows(rows_of_our_own(), LISTS, lambda _: None))
     columns = np.arange(len(rows[0].names))
     model = span_training.fitted(rows, columns)
     trees = trees_of(model)
@@ -114,3 +117,85 @@ def test_the_marked_word_is_learnt_on_rows_unseen_and_what_is_written_can_be_loa
     worst = max(scores, key=lambda score: score.p)
     assert row.spans
     assert (worst.start, worst.end) == (row.spans[0].start, row.spans[0].end)
+
+
+TEXT = " ".join(["abcde"] * 10)
+
+
+def row(number: int) -> PanelRow:
+    """People mark as one member says, plus a little where the other votes on its own span."""
+    random = np.random.default_rng(number)
+    known = np.round(random.uniform(0.1, 0.8, size=10), 3)
+    voted = np.zeros(10)
+    start = int(random.integers(0, 8))
+    voted[start : start + 3] = 0.8
+    shares = 0.75 * known + 0.25 * voted
+    scores = tuple(WordScore(6 * n, 6 * n + 5, float(p)) for n, p in enumerate(known))
+    span = Span(6 * start, 6 * start + 17, TEXT[6 * start : 6 * start + 17], 0.6, "x", "other")
+    runs = (VotedRun("knows", (), scores), VotedRun("other", (VotedSpan(span, (("knows", 0.8),)),)))
+    soft = tuple(GoldSpan(6 * n, 6 * n + 5, float(p)) for n, p in enumerate(shares))
+    hard = tuple(one for one in soft if one.p >= 0.5)
+    gold = GoldRow(
+        str(number), "", TEXT, "hallucinated", f"q{number}", "sv" if number % 2 else "en",
+        spans=hard, soft=soft,
+    )  # fmt: skip
+    return PanelRow(gold, number % 5, runs)
+
+
+ROWS = [row(number) for number in range(60)]
+
+
+def test_known_weights_are_found() -> None:
+    found = fit(ROWS, pairs_of(ROWS, is_adjudicated=True))
+    weights = {(e, a): w for e, a, w in found.weights}
+    assert weights["knows", "knows"] == pytest.approx(0.75, abs=0.05)
+    other = weights.get(("other", "knows"), 0.0) * 0.8 + weights.get(("other", "other"), 0.0) * 0.6
+    assert other == pytest.approx(0.25 * 0.8, abs=0.05)
+    assert all(w > 0 for w in weights.values())
+
+
+def test_without_adjudication_only_each_ones_own_p_counts() -> None:
+    assert pairs_of(ROWS, is_adjudicated=False) == (("knows", "knows"), ("other", "other"))
+    found = fit(ROWS, pairs_of(ROWS, is_adjudicated=False))
+    assert {(e, a) for e, a, _ in found.weights} <= {("knows", "knows"), ("other", "other")}
+
+
+def test_no_row_is_measured_by_a_rule_that_saw_its_fold() -> None:
+    seen: list[set[int]] = []
+
+    def rule(rows: object) -> object:
+        assert isinstance(rows, list)
+        seen.append({one.fold for one in rows})
+        return fit(rows, pairs_of(ROWS, is_adjudicated=False))
+
+    said, rules = in_folds(ROWS, rule)  # type: ignore[arg-type]
+    assert seen == [set(range(5)) - {fold} for fold in range(5)]
+    assert len(said) == len(ROWS)
+    assert len(rules) == 5
+    mine = ROWS[0]
+    labels = soft_labels(mine.runs, rules[mine.fold].weights)
+    assert said[0] == said_by(mine, labels, rules[mine.fold].threshold)
+
+
+def test_the_vote_is_measured_beside_marking_all_and_each_member_alone() -> None:
+    found = report(ROWS)
+    systems = found["systems"]
+    assert set(systems) == {
+        "mark all", "knows alone", "other alone", "most runs, 0.7", "most runs, fitted threshold",
+        "weighted, nobody adjudicates", "weighted vote",
+    }  # fmt: skip
+    vote = systems["weighted vote"]
+    assert vote["iou"]["value"] > max(
+        systems[name]["iou"]["value"] for name in systems if not name.startswith("weighted")
+    )
+    assert vote["correlation"]["value"] > 0.9
+    gain = next(iter(found["gain"].values()))
+    assert gain["iou"]["low"] > 0
+    assert set(found["by_language"]["weighted vote"]) == {"en", "sv"}
+
+
+def test_a_member_that_scores_no_words_stands_by_its_spans() -> None:
+    said = alone(ROWS[0], "other")
+    assert said.soft == said.spans
+    assert len(alone(ROWS[0], "knows").soft) == 10
+    assert alone(ROWS[0], "nobody").spans == ()

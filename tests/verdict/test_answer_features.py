@@ -1,13 +1,34 @@
-"""What an answer looked like in its debate is counted from the turns, whoever spoke them."""
+"""A debate and its answers in numbers: schemas whose names, order and meaning stand still."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from core.schema.records import Point, Quote, QuoteStatus, Reply, Stance, Turn
-from core.verdict.consensus_weights import NAMES, answer_features, answers_in, vector
+from core.schema.progress import Progress
+from core.schema.records import (
+    Judgement,
+    Point,
+    Quote,
+    QuoteStatus,
+    ReaderView,
+    Reply,
+    Stance,
+    Turn,
+)
+from core.verdict.consensus_weights import (
+    DEBATE_NAMES,
+    FEATURES_SCHEMA,
+    NAMES,
+    answer_features,
+    answers_in,
+    features_of,
+)
+
+POINT = Point(0, "contradicted", 0, 3, "The", "number_or_date", "A", "Another.", 0.9)
 
 
 def turn(
@@ -23,6 +44,10 @@ def turn(
     return Turn(**(vars(own) | fields))
 
 
+def is_like(found: Mapping[str, float], **wanted: float) -> bool:
+    return {name: found[name] for name in wanted} == pytest.approx(wanted, nan_ok=True)
+
+
 def test_attacks_on_an_answer_count_for_it_and_say_nothing_of_their_speakers_answer() -> None:
     found = answer_features(
         [
@@ -34,13 +59,11 @@ def test_attacks_on_an_answer_count_for_it_and_say_nothing_of_their_speakers_ans
         ]
     )
     assert list(found) == ["Ada", "Ben"], "Cleo gave advice and no answer"
-    ada, ben = found["Ada"], found["Ben"]
-    assert (ada.side, ada.towards, ada.revisions) == (1.0, 2.0, 1.0)
-    assert ada.attacked == pytest.approx(math.log(2)), "Cleo's takes another side than Ada does now"
-    assert ada.backed == 0.0
-    assert ada.helped == pytest.approx(math.log(2))
-    assert (ben.attacked, ben.quotes) == (0.0, 0.0), "its attack's quote is not its answer's"
-    assert (ada.agreement, ada.opening_agreement) == (1.0, 0.0)
+    assert is_like(found["Ada"], side=1.0, towards=2.0, revisions=1.0, backed=0.0)
+    one = math.log(2)
+    assert is_like(found["Ada"], attacked=one, helped=one), "Cleo's takes another side than Ada now"
+    assert is_like(found["Ada"], agreement=1.0, opening_agreement=0.0)
+    assert is_like(found["Ben"], attacked=0.0, quotes=0.0), "its attack's quote is no answer's"
 
 
 def test_where_turns_name_nobody_a_denial_is_about_the_message_before() -> None:
@@ -51,11 +74,10 @@ def test_where_turns_name_nobody_a_denial_is_about_the_message_before() -> None:
             turn(3, "Ada", "supported", "deny", ("not_found",)),
         ]
     )
-    assert found["Ada"].attacked == found["Ada"].backed == pytest.approx(math.log(2))
-    assert found["Ben"].attacked == pytest.approx(math.log(2))
-    assert found["Ben"].backed == 0.0, "what stands nowhere in the evidence backs nothing"
-    assert (found["Ben"].verified, found["Ben"].not_found) == (0.5, 0.5)
-    assert (found["Ada"].denied, found["Ben"].denied) == (0.5, 1.0)
+    one = math.log(2)
+    assert is_like(found["Ada"], attacked=one, backed=one, denied=0.5)
+    assert is_like(found["Ben"], attacked=one, verified=0.5, not_found=0.5, denied=1.0)
+    assert is_like(found["Ben"], backed=0.0), "what stands nowhere in the evidence backs nothing"
 
 
 def test_a_side_that_was_assigned_is_nobodys_answer() -> None:
@@ -67,15 +89,69 @@ def test_a_side_that_was_assigned_is_nobodys_answer() -> None:
     assert [t.number for t in answers_in(turns)["Ada"]] == [1]
     found = answer_features(turns)
     assert set(found) == {"Ada"}
-    assert (found["Ada"].side, found["Ada"].confidence) == (0.0, 0.4)
-    assert math.isnan(found["Ada"].agreement), "there is nobody to agree with"
+    assert is_like(found["Ada"], side=0.0, confidence=0.4)
+    assert math.isnan(found["Ada"]["agreement"]), "there is nobody to agree with"
 
 
 def test_points_count_by_what_they_found() -> None:
-    points = (
-        Point(0, "contradicted", 0, 3, "The", "number_or_date", "A", "Another.", 0.9),
-        Point(0, "carried", 0, 3, "The", "number_or_date", "The", "The same.", 0.9),
-    )
+    points = (POINT, replace(POINT, finding="carried"))
     found = answer_features([turn(1, "Ada", "hallucinated", points=points)])["Ada"]
-    assert (found.contradicted, found.carried) == (0.5, 0.5)
-    assert len(vector(found)) == len(NAMES)
+    assert is_like(found, contradicted=0.5, carried=0.5)
+    assert tuple(found) == NAMES
+
+
+DEBATE = Progress(
+    turns=[
+        turn(1, "Ada", "supported", "agree", ("verified",), confidence=0.6),
+        turn(2, "Ben", "hallucinated", "deny", ("verified", "fuzzy"), points=(POINT,)),
+        turn(3, "Ada", "hallucinated", "deny", ("not_found",), confidence=0.9, round=2),
+        turn(4, "Ben", "hallucinated", "agree", round=2),
+    ],
+    reached_consensus=True,
+    judgement=Judgement(
+        "Judge", "hallucinated", "Text.", p=0.8,
+        readers=(
+            ReaderView("Value checker", 0, "hallucinated"),
+            ReaderView("Entailment reader", 0, "supported"),
+            ReaderView("Value checker", 1, "unclear"),
+            ReaderView("Entailment reader", 1, "unclear"),
+        ),
+    ),
+)  # fmt: skip
+
+
+def test_the_schema_of_a_debate_is_this_one() -> None:
+    """Another meaning of a name, another name or order is another schema number."""
+    assert FEATURES_SCHEMA == 1
+    assert DEBATE_NAMES == tuple(features_of(DEBATE)) == (
+        "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards",
+        "quotes", "verified", "fuzzy", "not_found", "agreement", "opening_agreement",
+        "reached_consensus", "confidence", "spread", "contradicted", "carried", "missing",
+        "readers_apart", "statements", "judge_p",
+    )  # fmt: skip
+
+
+def test_a_debate_in_numbers() -> None:
+    assert is_like(
+        features_of(DEBATE),
+        turns=4, rounds=2, critiques=0.5, critique_count=2,
+        revisions=1, revised_towards=2,  # Ada went all the way over
+        quotes=4, verified=0.5, fuzzy=0.25, not_found=0.25,
+        agreement=1.0, opening_agreement=0.5, reached_consensus=1.0,
+        confidence=0.75, spread=0.3, contradicted=1.0, carried=0.0, missing=0.0,
+        readers_apart=0.5, statements=0.0, judge_p=0.8,
+    )  # fmt: skip
+
+
+def test_what_is_not_known_is_no_number() -> None:
+    found = features_of(Progress())
+    unknown = {name for name in DEBATE_NAMES if math.isnan(found[name])}
+    assert {"critiques", "verified", "agreement", "confidence", "judge_p"} <= unknown
+    assert is_like(found, turns=0, quotes=0, revisions=0, statements=0)
+
+
+def test_an_assigned_side_is_no_stance() -> None:
+    turns = [replace(turn, assigned=turn.stance) for turn in DEBATE.turns]
+    assert is_like(
+        features_of(Progress(turns=turns)), turns=4, quotes=4, revisions=0, agreement=math.nan
+    )

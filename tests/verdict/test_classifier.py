@@ -54,10 +54,9 @@ def test_the_seed_says_what_it_was_trained_on_and_how_it_did() -> None:
 
 def test_a_verdict_has_the_papers_confidence(home: Path) -> None:
     verdict = load_classifier(home, "seed").verdict(Judgement("Judge", "supported", RIGHT))
-    assert verdict.p_hallucinated is not None
-    assert verdict.confidence == pytest.approx(
-        max(verdict.p_hallucinated, 1 - verdict.p_hallucinated), abs=1e-4
-    )
+    p = verdict.p_hallucinated
+    assert p is not None
+    assert verdict.confidence == pytest.approx(max(p, 1 - p), abs=1e-4)
     assert verdict.classifier == "seed"
 
 
@@ -88,18 +87,25 @@ def test_a_head_survives_saving(tmp_path: Path) -> None:
     assert load_head(tmp_path) == (head, {"name": "mine"})
 
 
-def test_a_version_from_before_the_judge_gave_a_probability_reads_the_text_alone(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("schema", "more", "head"),
+    [
+        (1, {}, Head((0.1, -2.5), -0.25, 0.0, 1.0)),  # reads the text alone
+        (2, {"judge_weight": 0.75}, Head((0.1, -2.5), -0.25, 0.75, 1.0)),  # counts it whole
+        (3, {"judge_weight": 0.75, "text_gain": 0.5}, Head((0.1, -2.5), -0.25, 0.75, 0.5)),
+    ],
+)
+def test_a_version_from_before_is_read_as_its_schema_wrote_it(
+    tmp_path: Path, schema: int, more: dict[str, float], head: Head
 ) -> None:
-    old = {"schema": 1, "weights": [0.1, -2.5], "intercept": -0.25}
-    digest = hashlib.sha256(json.dumps([1, [0.1, -2.5], -0.25]).encode()).hexdigest()
-    (tmp_path / "head.json").write_text(json.dumps({**old, "sha256": digest}))
+    numbers = [schema, [0.1, -2.5], -0.25, *more.values()]
+    digest = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
+    old = {"schema": schema, "weights": [0.1, -2.5], "intercept": -0.25, **more, "sha256": digest}
+    (tmp_path / "head.json").write_text(json.dumps(old))
     (tmp_path / "card.json").write_text("{}")
-    head, _ = load_head(tmp_path)
-    assert head == Head((0.1, -2.5), -0.25, 0.0)
-    vectors = np.ones((2, 2), dtype=np.float32)
-    sure, unsaid = head.probability(vectors, [0.99, None])
-    assert sure == unsaid
+    assert load_head(tmp_path)[0] == head
+    sure, unsaid = head.probability(np.ones((2, 2), dtype=np.float32), [0.99, None])
+    assert (sure == unsaid) is (schema == 1)
 
 
 def test_the_judges_own_probability_moves_the_verdict() -> None:
@@ -120,14 +126,6 @@ def test_the_gain_says_what_the_text_counts_beside_the_judge() -> None:
     assert both == pytest.approx([1 / (1 + math.exp(-1.5)), 1 / (1 + math.exp(-3.0))])
     (alone,) = Head((2.0,), 1.0, 1.0, 0.0).probability(vectors[:1], [0.7])
     assert alone == pytest.approx(0.7)
-
-
-def test_a_version_from_before_texts_had_a_gain_counts_them_whole(tmp_path: Path) -> None:
-    old = {"schema": 2, "weights": [0.1], "intercept": -0.25, "judge_weight": 0.75}
-    digest = hashlib.sha256(json.dumps([2, [0.1], -0.25, 0.75]).encode()).hexdigest()
-    (tmp_path / "head.json").write_text(json.dumps({**old, "sha256": digest}))
-    (tmp_path / "card.json").write_text("{}")
-    assert load_head(tmp_path)[0] == Head((0.1,), -0.25, 0.75, 1.0)
 
 
 def save_old_head(folder: Path, card: object = None, **change: object) -> None:
@@ -282,11 +280,8 @@ def test_a_card_may_be_laid_out_otherwise(tmp_path: Path) -> None:
     save_head(tmp_path, Head((0.1,), -0.25), {"name": "é", "n": 1})
     (tmp_path / "card.json").write_text('{"n":1,\r\n"name":"\\u00e9"}')
     assert load_head(tmp_path)[1] == {"name": "é", "n": 1}
-
-
-def test_a_version_from_before_cards_had_a_checksum_still_loads(tmp_path: Path) -> None:
     save_old_head(tmp_path, {"name": "old"})
-    assert load_head(tmp_path)[1] == {"name": "old"}
+    assert load_head(tmp_path)[1] == {"name": "old"}, "from before cards had a checksum"
 
 
 def test_the_seeds_card_is_guarded() -> None:

@@ -22,7 +22,6 @@ from core.verdict.consensus_weights import (
     PastAnswers,
     answer_features,
     softmax,
-    vector,
     weights_from,
     with_the_mean,
 )
@@ -87,8 +86,8 @@ def test_a_policy_reads_each_answer_with_the_past_of_who_gives_it() -> None:
     features = answer_features(turns)
     rows = np.array(
         [
-            [*vector(features["Ada"]), GOOD.log_odds("supported", GOOD)],
-            [*vector(features["Ben"]), BAD.log_odds("hallucinated", GOOD)],
+            [*features["Ada"].values(), GOOD.log_odds("supported", GOOD)],
+            [*features["Ben"].values(), BAD.log_odds("hallucinated", GOOD)],
         ]
     )
     wanted = softmax(network().scores(rows), np.array([True, True]))
