@@ -29,11 +29,7 @@ class MultilingualEncoder:
     """An exported encoder; safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigError: the folder is missing or incomplete.
-        """
+        """Load the model. Raises ConfigError if the folder is missing or incomplete."""
         card = read_card(folder, ENCODER)
         self.id: str = card["id"]
         self.width: int = card["width"]
@@ -73,7 +69,6 @@ class MultilingualEncoder:
 def load_multilingual_encoder(folder: Path = E5_DIR) -> MultilingualEncoder:
     """The encoder in that folder, loaded once per process.
 
-    Raises:
-        ConfigError: it is missing or incomplete.
+    Raises ConfigError if it is missing or incomplete.
     """
     return MultilingualEncoder(folder)

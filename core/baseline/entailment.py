@@ -63,8 +63,7 @@ def reader_in_use(store: Store) -> str:
 def choose_reader(store: Store, home: Path, name: str) -> None:
     """Have checks of this home use that reader from now on.
 
-    Raises:
-        InputError: there is no such reader.
+    Raises InputError if there is no such reader.
     """
     require_reader(home, name)
     with store.writing():
@@ -74,8 +73,7 @@ def choose_reader(store: Store, home: Path, name: str) -> None:
 def require_reader(home: Path, name: str) -> Path | None:
     """The reader's folder; None for the one that ships.
 
-    Raises:
-        InputError: there is no such reader; the message names those there are.
+    Raises InputError if there is no such reader; the message names those there are.
     """
     if name in ("", SHIPPED):
         return None
@@ -92,8 +90,7 @@ def require_reader(home: Path, name: str) -> Path | None:
 def brought(home: Path, source: str) -> str:
     """The name of the reader of that name, or of that Hub name or folder, imported if it is new.
 
-    Raises:
-        InputError: there is no such model, or none that can read pairs.
+    Raises InputError if there is no such model, or none that can read pairs.
     """
     name = name_of(source)
     known = reader_folders(home)
@@ -123,11 +120,7 @@ def name_of(source: str) -> str:
 
 
 def reader_card(folder: Path) -> dict[str, Any]:
-    """What is known of an imported reader.
-
-    Raises:
-        ConfigError: the card cannot be read.
-    """
+    """What is known of an imported reader. Raises ConfigError if the card cannot be read."""
     try:
         return dict(json.loads((folder / CARD).read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
@@ -139,8 +132,7 @@ def reader_card(folder: Path) -> dict[str, Any]:
 def calibration_of(folder: Path) -> dict[str, Any] | None:
     """What calibration found for the reader; None where it was never calibrated.
 
-    Raises:
-        ConfigError: it cannot be read.
+    Raises ConfigError if it cannot be read.
     """
     path = folder / CALIBRATION
     if not path.is_file():
@@ -157,8 +149,7 @@ def calibration_of(folder: Path) -> dict[str, Any] | None:
 def calibration_notice(home: Path, name: str) -> str:
     """What to say of a reader that was never calibrated; empty otherwise.
 
-    Raises:
-        InputError: there is no such reader.
+    Raises InputError if there is no such reader.
     """
     folder = require_reader(home, name)
     if folder is None or calibration_of(folder) is not None:
@@ -172,9 +163,7 @@ def calibration_notice(home: Path, name: str) -> str:
 def assessor_of(home: Path, name: str) -> Assessor:
     """The assessor that works with that reader; one for each in a process.
 
-    Raises:
-        InputError: there is no such reader.
-        ConfigError: it cannot be loaded.
+    Raises InputError if there is no such reader; ConfigError if it cannot be loaded.
     """
     folder = require_reader(home, name)
     if folder is None:
@@ -203,8 +192,7 @@ def _imported(folder: Path, changed: int) -> Assessor:
 def model_for(folder: Path) -> EvidenceModel:
     """The evidence model as calibrated for an imported reader; as shipped where it was not.
 
-    Raises:
-        ConfigError: the calibration is not as it was written.
+    Raises ConfigError if the calibration is not as it was written.
     """
     from core.baseline.evidence_model import MATERIALS, load_evidence_model, logistic_of
 
@@ -345,10 +333,8 @@ def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
     """The meaning of a model's classes by their names.
 
     Unnamed pairs of classes (LABEL_0, LABEL_1) follow the models that leave them so: of consistency
-    models class 1 is supported, of token classifiers class 1 is wrong.
-
-    Raises:
-        InputError: the names say neither support nor its absence.
+    models class 1 is supported, of token classifiers class 1 is wrong. Raises InputError if the
+    names say neither support nor its absence.
     """
     by_kind: dict[str, list[int]] = {"supported": [], "contradicted": [], "neutral": []}
     for place, name in sorted(names.items()):
@@ -382,8 +368,7 @@ class OnnxReader(PairwiseReader):
     def __init__(self, folder: Path) -> None:
         """Load the model.
 
-        Raises:
-            ConfigError: the folder is missing, incomplete, or not what its card says.
+        Raises ConfigError if the folder is missing, incomplete, or not what its card says.
         """
         super().__init__()
         card = read_card(folder, MODEL)
@@ -467,8 +452,7 @@ def _shares(logits: npt.NDArray[np.float32]) -> Floats:
 def import_reader(source: str, out: Path) -> dict[str, Any]:
     """Export a model of the Hub, or of a folder, into the folder `out`; its card.
 
-    Raises:
-        InputError: there is no such model, or it is none that can read pairs.
+    Raises InputError if there is no such model, or it is none that can read pairs.
     """
     import torch
     from transformers import AutoConfig, AutoTokenizer
@@ -589,8 +573,7 @@ class MultilingualReader(PairwiseReader):
     def __init__(self, folder: Path = MULTILINGUAL_DIR) -> None:
         """Load the model.
 
-        Raises:
-            ConfigError: the folder is missing, incomplete, or not what its card says.
+        Raises ConfigError if the folder is missing, incomplete, or not what its card says.
         """
         super().__init__()
         self.card = read_card(folder, WEIGHTS)
@@ -626,8 +609,7 @@ class MultilingualReader(PairwiseReader):
 def load_multilingual_reader() -> MultilingualReader:
     """The reader that ships, loaded once per process.
 
-    Raises:
-        ConfigError: it is missing, incomplete, or not what its card says.
+    Raises ConfigError if it is missing, incomplete, or not what its card says.
     """
     return MultilingualReader()
 

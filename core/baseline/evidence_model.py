@@ -272,8 +272,7 @@ class Trees:
 def load_trees(path: Path, sha256: str) -> Trees:
     """The trees that `save` wrote.
 
-    Raises:
-        ConfigError: the file is not there, or is not the one of that checksum.
+    Raises ConfigError if the file is not there, or is not the one of that checksum.
     """
     found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
     if found != sha256:
@@ -430,8 +429,7 @@ def _bounded(p: float) -> float:
 def load_evidence_model(folder: Path = FOLDER) -> EvidenceModel:
     """The model in that folder, loaded once per process.
 
-    Raises:
-        ConfigError: card or trees are missing, or do not belong together.
+    Raises ConfigError if card or trees are missing, or do not belong together.
     """
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))

@@ -99,8 +99,7 @@ def write_card(folder: Path, weights: str, card: Mapping[str, Any]) -> dict[str,
 def read_card(folder: Path, weights: str) -> dict[str, Any]:
     """The card of a folder whose weights are those that it names.
 
-    Raises:
-        ConfigError: card or weights are missing, or do not belong together.
+    Raises ConfigError if card or weights are missing, or do not belong together.
     """
     try:
         card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
@@ -118,8 +117,7 @@ def read_card(folder: Path, weights: str) -> dict[str, Any]:
 def open_session(path: Path) -> Any:
     """An onnxruntime session that computes in the calling thread alone.
 
-    Raises:
-        ConfigError: the file is no model.
+    Raises ConfigError if the file is no model.
     """
     import onnxruntime
 
@@ -145,8 +143,7 @@ def is_current(folder: Path) -> bool:
 def write_encoder(out: Path) -> None:
     """Write tokenizer and sentence encoder; the folder appears whole or not at all.
 
-    Raises:
-        ConfigError: the package with the packed weights is missing or not the pinned one.
+    Raises ConfigError if the package with the packed weights is missing or not the pinned one.
     """
     import torch
 

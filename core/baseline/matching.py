@@ -40,8 +40,7 @@ class BuiltInMatcher:
     def __call__(self, statement: str, passages: Sequence[Passage]) -> Answer:
         """The statement's label; offsets lie in `statement`.
 
-        Raises:
-            Stopped: the person stopped the check.
+        Raises Stopped if the person stopped the check.
         """
         case = Case("", "", statement, self.question, language=self.language)
         alone = Statement(0, 0, len(statement), statement, statement)

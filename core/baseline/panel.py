@@ -349,8 +349,7 @@ def panelist(
 def shipped_rule() -> PanelRule:
     """How votes among all four readers are weighed, as `training.train_panel` fitted it.
 
-    Raises:
-        ConfigError: the weights are missing or of another form.
+    Raises ConfigError if the weights are missing or of another form.
     """
     try:
         body = json.loads(WEIGHTS.read_text(encoding="utf-8"))

@@ -42,7 +42,6 @@ class ReaderByLanguage(PairwiseReader):
 def load_reader() -> ReaderByLanguage:
     """The readers that ship, loaded once per process.
 
-    Raises:
-        ConfigError: one is missing, incomplete, or not what its card says.
+    Raises ConfigError if one is missing, incomplete, or not what its card says.
     """
     return ReaderByLanguage(OnnxReader(ENGLISH_DIR), load_multilingual_reader())

@@ -204,8 +204,7 @@ def between(scores: Sequence[WordScore]) -> tuple[WordScore, ...]:
 def load_span_reader(folder: Path = FOLDER) -> SpanReader:
     """The reader of that folder, once per process.
 
-    Raises:
-        ConfigError: card or weights are missing, or do not belong together.
+    Raises ConfigError if card or weights are missing, or do not belong together.
     """
     try:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))

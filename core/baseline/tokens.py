@@ -48,8 +48,7 @@ Floats = npt.NDArray[np.float32]
 def weights_file() -> Path:
     """The packed model inside the installed package, found without importing the package.
 
-    Raises:
-        ConfigError: the package is not installed.
+    Raises ConfigError if the package is not installed.
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
@@ -146,19 +145,14 @@ def unpack(blocks: npt.NDArray[np.void]) -> Floats:
 def open_word_vectors() -> WordVectors:
     """The word vectors of the installed package.
 
-    Raises:
-        ConfigError: the package is not installed, or its file has another format.
+    Raises ConfigError if the package is not installed, or its file has another format.
     """
     packed = open_packed(weights_file())
     return WordVectors(packed.blocks("emb.word").reshape(packed.vocabulary, -1))
 
 
 def open_packed(path: Path) -> PackedModel:
-    """The model in a packed file.
-
-    Raises:
-        ConfigError: the file is not in this format.
-    """
+    """The model in a packed file. Raises ConfigError if the file is not in this format."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if data[:4] != MAGIC:
@@ -261,8 +255,7 @@ class Vocabulary:
 def load_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary that `make setup` made, loaded once per process.
 
-    Raises:
-        ConfigError: it is missing.
+    Raises ConfigError if it is missing.
     """
     from tokenizers import Tokenizer
 

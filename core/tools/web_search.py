@@ -72,10 +72,7 @@ class WebChoice:
 
 
 def web_choice(store: Store) -> WebChoice:
-    """What was chosen; nothing at first.
-
-    Raises ConfigError if what is stored is no such choice.
-    """
+    """What was chosen; nothing at first. Raises ConfigError if what is stored is no such choice."""
     stored = store.projects.note(NOTE)
     try:
         found = msgspec.json.decode(stored.encode(), type=WebChoice) if stored else WebChoice()
