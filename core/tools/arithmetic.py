@@ -21,8 +21,18 @@ from fractions import Fraction
 
 from core.runtime.errors import InputError
 from core.tools.numbers import HAN, find_numbers
-from core.tools.vocabulary import Phrases, lower, plain, read_words, unit_at, unit_base, vocabulary
+from core.tools.vocabulary import (
+    PatternTable,
+    Phrases,
+    lower,
+    plain,
+    read_words,
+    unit_at,
+    unit_base,
+    vocabulary,
+)
 
+WRITTEN = PatternTable("arithmetic")
 MOST_DEPTH, MOST_TOKENS, MOST_WORDS, LONGEST_FORMULA = 30, 300, 10, 2000
 LATEX = {"times": "*", "cdot": "*", "div": "/", "approx": "≈", "frac": "frac", "dfrac": "frac",
          "sqrt": "sqrt"}  # fmt: skip
@@ -30,9 +40,6 @@ SIGNS = {"×": "*", "·": "*", "⋅": "*", "÷": "/", "**": "^", "√": "sqrt"}
 # Full-width signs stand for the usual ones; each is one character, so that places stay.
 WIDE = {c: c - 0xFEE0 for c in range(0xFF01, 0xFF5F)} | str.maketrans(
     "−–‘’\u00a0\u3000\u202f\u2009`", "--''     "
-)
-BOLD = re.compile(
-    r"(?<![\w)*])\*\*(?=[^\s*])((?:[^*\n]|(?<!\*)\*(?!\*)){1,400}?)(?<=[^\s*])\*\*(?![\w(*])"
 )
 # Words of sums: signs, relations ("is" where a word is only perhaps one), powers; "" stands for
 # words that hold such a word and are none.
@@ -42,22 +49,7 @@ KINDS = {"=": "relation", "is": "relation", "≈": "relation", "": "word", "*": 
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "万": 10**4, "亿": 10**8}
 SCALE = re.compile(r"\s?(?:(thousand|million|billion)(?![A-Za-z])|([万亿]))")
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582")
-NUMBER = re.compile(
-    r"[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{1,2}(?![\w.])"
-    r"|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![0-9,]*[0-9])"
-    r"|(?P<bad>[0-9]+(?:[.,][0-9]+){2,}|[0-9]+(?:,[0-9]+)+)|[0-9]+\.[0-9]+|[0-9]+|\.[0-9]+"
-)
 SHARES = {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2)}
-PIECES = re.compile(
-    r"(?P<blank>[ \t]+|[$€£₹]|\\(?:[()\[\],;:! $]|left|right|text|mathrm|quad)|\\(?=%))"
-    r"|(?P<break>(?m:^)[ \t]*(?:[-+*•]|[0-9]{1,3}[.)])[ \t]+|\\\\|[\n\r]+|[=!<>:+*/-]=+|=+[=>])"
-    r"|\\(?P<latex>[A-Za-z]{1,20})|(?P<number>\.?[0-9])|(?P<dots>\.{3,6}|[…⋯]{1,2})"
-    r"|(?P<relation>[=≈≒])|(?P<percent>%|(?:percent|per cent)(?![a-z]))"
-    r"|(?P<op>\*\*|[-+*/^×÷·⋅])|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<raise>[²³!])|(?P<function>√)"
-    r"|(?P<pi>π)|(?P<word>[A-Za-zÀ-ɏ]+(?:'[a-z]{0,2})?|[\u4e00-\u9fff〇])|(?P<other>.)",
-    re.DOTALL,
-)
-TIMES = re.compile(r"[xX](?:[0-9]|\s+[$€£]?[0-9(.]|\s*[\u4e00-\u9fff]{1,4}[0-9])")
 
 
 class Unreadable(Exception):
@@ -125,12 +117,12 @@ class Node:
 
 def read_tokens(text: str) -> list[Token]:
     """The text's tokens in order; blanks, currency signs and mark-up for looks are left out."""
-    even = BOLD.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
+    even = WRITTEN.bold.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
     low = lower(even)
     spelled = _spelled_numbers(text, even, low)
     found: list[Token] = []
     place, is_far = 0, False
-    while piece := PIECES.match(even, place):
+    while piece := WRITTEN.pieces.match(even, place):
         if piece.lastgroup == "blank":
             place, is_far = piece.end(), True
             continue
@@ -197,7 +189,7 @@ def _word(
     if found:
         return Token("of", start, found[0], text[start : found[0]])
     is_value = last.kind in ("number", "close", "raise", "word", "percent")
-    if is_value and TIMES.match(text, start):
+    if is_value and WRITTEN.times.match(text, start):
         return Token("op", start, end, "*")
     # A letter behind a blank is a unit, but for those that stand for unknowns: 5 m, 5 x.
     is_unit = is_far and last.kind == "number" and word not in tuple("xyz")
@@ -207,7 +199,7 @@ def _word(
 
 def _number_at(text: str, start: int) -> Token:
     """The number in digits that begins there, with its scale: “2.5 million”."""
-    match = NUMBER.match(text, start)
+    match = WRITTEN.number.match(text, start)
     if match is None or match["bad"] or match.end() - start > 60:
         return Token("break", start, match.end() if match else start + 1, "bad")
     digits, _, power = match.group().replace(",", "").lower().partition("e")

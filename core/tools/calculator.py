@@ -41,8 +41,9 @@ from core.tools.arithmetic import (
 )
 from core.tools.quantities import Quantity, find_quantities
 from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import either, lower, plain, vocabulary
+from core.tools.vocabulary import PatternTable, either, lower, plain, vocabulary
 
+WRITTEN = PatternTable("calculator")
 LONGEST_TEXT, LONGEST_QUESTION, LONGEST_SIDE, MOST_EQUATIONS, MOST_TOLD = 20_000, 500, 120, 200, 3
 WRONG_P, RIGHT_P = 0.95, 0.15
 STARTS = frozenset(("number", "open", "name", "function", "frac", "op"))
@@ -50,21 +51,7 @@ NOT_BEFORE = frozenset("than average mean remainder mod modulo by".split())
 NOT_AFTER = frozenset(
     "more less fewer greater larger smaller higher lower times short or to".split()
 )
-OTHER_NUMBERS = re.compile(r"\b(?:mod|modulo|binary|hexadecimal|octal|base)\b|进制", re.IGNORECASE)
-DENIED = re.compile(
-    r"(?:\b(?:not|isn't|wrong|incorrect|incorrectly|instead of|rather than|mistakenly|false)\b"
-    r"|不是|而不是|错误|误以为|并非)[^.!?。！？；;\n]*$",
-    re.IGNORECASE,
-)
 REMAINDER = re.compile(r"remainder|rem|R|r|余数?")
-ASKED = re.compile(
-    r"^\s*(?:(?:请|脱式|递等式|简便|直接)?(?:计算|口算|求)"
-    r"|what\s+is|how much is|calculate|compute)?"
-    r"\s*[:：]?\s*(?P<sum>.{3,400}?)\s*(?:=\s*[?？]?|等于(?:多少|几))?\s*[．.。?？!]*\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
-# Where a sum goes on over a place, or a number.
-JOINT = re.compile(r"(?=(\d\d|[\d)%][^\S\n]*[-+*/×÷=·−^][^\S\n]*[\d(]))")
 
 
 @dataclass(frozen=True)
@@ -171,7 +158,7 @@ def equations_in(text: str, question: str = "") -> list[Equation]:
 
     A denied one (“it is not 3 + 5 = 9”) and texts about other number systems are left out.
     """
-    if OTHER_NUMBERS.search(text):
+    if WRITTEN.other_numbers.search(text):
         return []
     finder = _Finder(text, read_tokens(text))
     if "=" in question:
@@ -179,7 +166,9 @@ def equations_in(text: str, question: str = "") -> list[Equation]:
         asked.found()
         finder.asked = asked.asked
     found = finder.found()[:MOST_EQUATIONS]
-    return [one for one in found if not DENIED.search(text[max(0, one.start - 300) : one.start])]
+    return [
+        one for one in found if not WRITTEN.denied.search(text[max(0, one.start - 300) : one.start])
+    ]
 
 
 @dataclass
@@ -399,7 +388,7 @@ def check_sums(text: str, question: str = "", language: str = "en") -> list[Equa
 
 def _asked_answer(text: str, question: str) -> Equation | None:
     """The last number of the text against the sum that is asked for: 计算：20.11*37-2011*0.82=."""
-    asked = ASKED.match(question) if len(question) <= LONGEST_QUESTION else None
+    asked = WRITTEN.asked.match(question) if len(question) <= LONGEST_QUESTION else None
     numbers = _numbers(text) if asked else []
     if not asked or not numbers:
         return None
@@ -531,7 +520,7 @@ def reads(statement: Statement | None, case: Case) -> Sums | None:
     is_cut = statement is not None and any(
         joint.start(1) < place < joint.end(1)
         for place in (statement.start, statement.end)
-        for joint in JOINT.finditer(case.response, max(0, place - 20), place + 20)
+        for joint in WRITTEN.joint.finditer(case.response, max(0, place - 20), place + 20)
     )
     if is_cut or len(text) > LONGEST_TEXT or not check_sums(text, question, case.language):
         return None

@@ -31,7 +31,9 @@ from core.schema.records import Case, Label, Statement
 from core.tools import sandbox
 from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.sandbox import CPU_SECONDS, Ran, run_python
+from core.tools.vocabulary import PatternTable
 
+WRITTEN = PatternTable("code")
 # None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
 DOUBT, SLOW_DOUBT = 0.09, 0.2
 # A program may be meant to go with another that is not shown.
@@ -45,8 +47,6 @@ NOTHING_RUN: dict[str, Any] = {
 CALLED = ("test", "check")  # how functions are named whose assertions are checks
 LONGEST = 50_000  # characters of code
 LONGEST_VALUE = 500  # characters of what an example gives
-# What closes the text that an example stands in is none of its result.
-CLOSING = re.compile(r'^.*(?:"""|\'\'\'|```|~~~).*$', re.MULTILINE)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # What lies within is called later, or not at all, or may swallow what fails.
 PARTED = (*DEFINITIONS, ast.Lambda, ast.With, ast.AsyncWith)
@@ -165,7 +165,7 @@ def examples_of(question: str, tree: ast.Module) -> tuple[str, int]:
     One that cannot be read for sure ends them: it may have prepared what later ones use.
     """
     try:
-        text = CLOSING.sub("", question.replace("\r\n", "\n"))
+        text = WRITTEN.closing.sub("", question.replace("\r\n", "\n"))
         parts = doctest.DocTestParser().get_examples(text)
     except ValueError:
         return "", 0
@@ -226,7 +226,6 @@ def parsed(code: str) -> ast.Module | None:
         return None
 
 
-FENCE = re.compile(r"^[ \t]*```[ \t]*([^`\n]*)\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
 LONGEST_SHOWN = 120  # characters of a check that failed
 LONGEST_PRINTED = 2_000  # characters of output that are kept
@@ -240,15 +239,6 @@ OWN_ERRORS = {
 }  # fmt: skip
 # Words beside the code that only lead to it or take leave; anything else states what no run checks.
 LONGEST_PROSE = 200
-LEADS_IN = re.compile(
-    r"(?:(?:Sure|Certainly|Of course|Okay|OK|Great)\b[!,.:]?\s*)?"
-    # No capital within and no figure: such a line names nothing that could be wrong.
-    r"(?:[A-Za-z][a-z ,'’_()]*\b(?:it|code|function|class|program|script|solution|implementation"
-    r"|tests?|checks?|examples?|usage|answer|assertions?)\b[a-z ,'’_()]{0,40}:)?"
-    r"|(?:Solution|Code|Tests?|Usage|Examples?|Implementation|Answer)[.:]?"
-    r"|(?:That(?:'s| is) (?:all|it)|(?:I )?[Hh]ope (?:this|it|that) helps)[.!]?"
-    r"|(?:以下|下面|这是|这里|代码|测试|示例|答案)[^。\d]{0,30}[:：]"
-)
 MARKUP = re.compile(r"[#*>]+|\bPython\b")
 NAMED = re.compile(r"`[A-Za-z_]\w*(?:\([^`]*\))?`")
 
@@ -287,7 +277,7 @@ class CodeCheck:
 def snippet_of(question: str, response: str) -> Snippet | None:
     """The answer's code where it comes with checks; None where there is none or no check."""
     response = response.replace("\r\n", "\n")
-    blocks = [text for info, text in FENCE.findall(response) if PYTHON.fullmatch(info)]
+    blocks = [text for info, text in WRITTEN.fence.findall(response) if PYTHON.fullmatch(info)]
     code = "\n".join(blocks) or response
     tree = parsed(code)
     if tree is None or _are_several(blocks) or not any(_is_code(node) for node in tree.body):
@@ -295,7 +285,7 @@ def snippet_of(question: str, response: str) -> Snippet | None:
     found = checks_in(tree)
     examples, count = examples_of(question, tree)
     checks = len(found.asserted) + count
-    is_alone = not blocks or _only_leads(FENCE.sub("\n", response))
+    is_alone = not blocks or _only_leads(WRITTEN.fence.sub("\n", response))
     return Snippet(code, examples, found, checks, is_alone) if checks else None
 
 
@@ -370,7 +360,7 @@ def _only_leads(prose: str) -> bool:
     """Whether the words beside the code state nothing: short lines that lead to it."""
     lines = (MARKUP.sub("", NAMED.sub("it", line)).strip() for line in prose.splitlines())
     is_short = len(prose.strip()) <= LONGEST_PROSE
-    return is_short and all(LEADS_IN.fullmatch(line) for line in lines if line)
+    return is_short and all(WRITTEN.leads_in.fullmatch(line) for line in lines if line)
 
 
 class _Failure(NamedTuple):
@@ -402,15 +392,6 @@ def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
     return report if at is None or 0 <= at <= lines else None
 
 
-# What is not meant as a program of its own, or not for this Python: placeholders, sessions,
-# notebooks, templates, Python 2, and syntax younger than the Python that reads it here.
-NO_PROGRAM = re.compile(
-    r"^[ \t]*(?:>>>|\.\.\.|…|[%!$]|In \[|<<<<|@@ |[-+]{3} |#\s*\.\.\.)|<[a-z_ ]+>|\{\{"
-    r"|\b(?:YOUR|your)_|^[ \t]*(?:print|exec)\s+[^(=\s]|except\s+\w+\s*,\s*\w+\s*:"
-    r"|^[ \t]*type\s+\w+|^(?:def|class)\s+\w+\[|\bf[\"']|\blambda\s*\(",
-    re.MULTILINE,
-)
-STARTS = re.compile(r"\s*(?:def \w+\(|class \w+|import \w+|from \w[\w.]* import )")
 ANYTHING = {"exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMMON_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib"}
@@ -431,12 +412,14 @@ def fault_in(question: str, response: str) -> CodeFault | None:
     """
     response = response.replace("\r\n", "\n")
     found = [
-        text for info, text in FENCE.findall(response) if info.strip() and PYTHON.fullmatch(info)
+        text
+        for info, text in WRITTEN.fence.findall(response)
+        if info.strip() and PYTHON.fullmatch(info)
     ]
-    if not found and STARTS.match(response) and "```" not in response:
+    if not found and WRITTEN.starts.match(response) and "```" not in response:
         found = [response]
     code = "\n".join(found)
-    if not code.strip() or len(code) > LONGEST or NO_PROGRAM.search(code):
+    if not code.strip() or len(code) > LONGEST or WRITTEN.no_program.search(code):
         return None
     try:
         with warnings.catch_warnings():

@@ -26,8 +26,9 @@ from core.tools.lengths import ASKED, Length, LengthUnit, asked_lengths, both_en
 from core.tools.numbers import value_of
 from core.tools.quantities import find_quantities
 from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import list_pattern, locale_of
+from core.tools.vocabulary import PatternTable, list_pattern, locale_of
 
+WRITTEN = PatternTable("constraints")
 Kind = Literal["length", "format", "language", "wording"]
 Place = tuple[int, int]
 # Of HaluAgent's 100 shared answers none was called right above 5.1 % nor wrong below 10 %, counted
@@ -155,13 +156,6 @@ FORMATS: Mapping[FormatName, str] = {
     "numbers": "a numbered list", "upper": "capital letters throughout",
     "lower": "small letters throughout", "title": "a title first", "no_commas": "no comma",
 }  # fmt: skip
-FENCED = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
-# However a table is drawn: with pipes, in HTML, in box characters, with tabs.
-DRAWN = re.compile(
-    r"^[ \t]*\|?[ \t]*:?-{1,200}:?[ \t]*(?:\|[ \t:-]*)+$|<table|[│┃]"
-    r"|(?:^[^|\n]*\|[^|\n]*\|.*\n?){2}|(?:^[^\t\n]*\S\t+\S.*\n?){2}",
-    re.MULTILINE,
-)
 ITEMS = {
     "bullets": re.compile(r"^[ \t]*(?:[-*+–][ \t]+|[•◦▪·][ \t]*)(?=\S)", re.MULTILINE),
     "numbers": re.compile(r"^[ \t]*(?:\d{1,3}[.)、．]|[（(]\d{1,3}[)）])", re.MULTILINE),
@@ -225,7 +219,7 @@ def _check_list(text: str, asked: Format) -> Kept:
 
 def _json(text: str) -> str:
     """What is wrong with it as JSON; empty where nothing is."""
-    for part in (text, *FENCED.findall(text)):
+    for part in (text, *WRITTEN.fenced.findall(text)):
         try:
             if isinstance(json.loads(part), dict | list):
                 return ""
@@ -235,11 +229,11 @@ def _json(text: str) -> str:
 
 
 def _table(text: str) -> str:
-    return "" if DRAWN.search(text) else "has none"
+    return "" if WRITTEN.drawn.search(text) else "has none"
 
 
 def _csv(text: str) -> str:
-    for part in (*FENCED.findall(text), text):
+    for part in (*WRITTEN.fenced.findall(text), text):
         lines = [line for line in part.strip().splitlines() if line.strip()]
         try:
             widths = {len(row) for row in csv.reader(io.StringIO("\n".join(lines)))}
@@ -316,21 +310,6 @@ QUOTED = (
     r"(?:[“\"„«‹「『]\s?([^“”\"„«»‹›「」『』\n]{1,60}?)\s?[”\"“»›」』]"
     r"|(?<!\w)['‘]([^'‘’\n]{1,60})['’](?!\w))"
 )
-SEVERAL = re.compile(
-    rf"{QUOTED}(?:\s*(?:,\s*and|,\s*or|,|、|和|与|或者?|and|or|und|oder|et|ou|y|o)\s*{QUOTED}){{0,7}}"
-)
-EITHER = re.compile(
-    r"[”\"“»›」』'’]\s*(?:,\s*)?(?:或者?|or|oder|ou|o)\s*[“\"„«‹「『'‘]", re.IGNORECASE
-)
-# "Mention Mount Fuji": a name needs no quotation marks.
-NAME = re.compile(
-    r"(?:^\W*|\b(?:and|also|please|must|should|to)\s+)(?i:mention)\s+(?:the\s+)?"
-    r"(?P<name>[A-Z][\w’'-]+(?:\s+[A-Z][\w’'-]+){0,3})(?=\s*(?:$|[.,;!])|\s+(?:and|in|at|somewhere)\b)"
-)
-TIMES = re.compile(
-    r",?\s*(?P<bound>at\s+least|exactly|at\s+most|no\s+more\s+than)?\s*"
-    r"(?P<n>once|twice|\w+(?=\s+times))|(?:至少)?(?P<han>[\d一二两三四五六七八九十]+)次"
-)
 
 
 @dataclass(frozen=True)
@@ -364,7 +343,7 @@ def asked_wordings(question: str) -> tuple[Wording, ...]:
 
 def _wordings_in(clause: str) -> Iterator[Wording]:
     end = 0
-    for match in SEVERAL.finditer(clause):
+    for match in WRITTEN.several.finditer(clause):
         head, tail, end = clause[end : match.start()], clause[match.end() :][:40], match.end()
         parts = ("".join(pair) for pair in re.findall(QUOTED, match.group()))
         # In American writing the comma or stop of the sentence stands within.
@@ -376,16 +355,16 @@ def _wordings_in(clause: str) -> Iterator[Wording]:
         elif ASKED.finishes.search(head) or re.match(r"(?:为|作为?)?(?:结尾|结束|收尾)", tail):
             yield Wording("ends", words)
         elif ASKED.using.search(head) and not re.search(r"\bstring\b", head):
-            each = [words] if EITHER.search(match.group()) else [(word,) for word in words]
+            each = [words] if WRITTEN.either.search(match.group()) else [(word,) for word in words]
             yield from (Wording("has", one, *_times(tail)) for one in each)
     if ASKED.ends_asking.search(clause):
         yield Wording("asks")
-    yield from (Wording("has", (match["name"],)) for match in NAME.finditer(clause))
+    yield from (Wording("has", (match["name"],)) for match in WRITTEN.name.finditer(clause))
 
 
 def _times(tail: str) -> tuple[int, int | None]:
     """How often at least and at most; once and without a bound where nothing is said."""
-    said = TIMES.match(tail)
+    said = WRITTEN.times.match(tail)
     if said is None:
         return 1, None
     figures = find_quantities(f"{said['n']} x", "en")

@@ -20,8 +20,9 @@ from core.schema.records import Case, Statement
 from core.tools.arithmetic import Stated, agrees, show
 from core.tools.quantities import Quantity, compare
 from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import lower, plain, unit_at, unit_base
+from core.tools.vocabulary import PatternTable, lower, plain, unit_at, unit_base
 
+WRITTEN = PatternTable("units")
 Operation = Literal["sum", "difference", "ratio", "share", "change", "total"]
 MOST_FIGURES = 40
 FEWEST_OF_TOTAL = 3
@@ -126,10 +127,6 @@ NEAR = Fraction(1, 20)
 NUMBER = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
 AMOUNT = re.compile(NUMBER)
 IN_A_DATE = re.compile(r"[年月]\s?\Z")  # 2018年5月1日: the 1日 is no amount of time
-LINK = re.compile(
-    r"\s*(?:\(|=|≈|is|are|equals?|corresponds to|或|是|等于|合|约合|约为|约|（)\s*"
-    rf"(?:about |approximately |roughly |around |or |约|大约)?(?P<n>{NUMBER})"
-)
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,7 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
         if IN_A_DATE.search(even[max(0, match.start() - 2) : match.start()]):
             continue
         first = unit_at(even, low, match.end(), language)
-        link = LINK.match(even, first[0]) if first else None
+        link = WRITTEN.link.match(even, first[0]) if first else None
         second = unit_at(even, low, link.end(), language) if link else None
         if not (first and link and second) or first[1] == second[1]:
             continue

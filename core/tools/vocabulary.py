@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -243,6 +244,22 @@ class Patterns:
 
     def __getattr__(self, key: str) -> re.Pattern[str]:
         return list_pattern(self._name, key)
+
+
+class PatternTable:
+    """A table of `patterns.toml`, each pattern by its name as an attribute."""
+
+    def __init__(self, table: str) -> None:
+        self._known: dict[str, str] = {}
+        text = (FOLDER / "patterns.toml").read_text(encoding="utf-8")
+        for name, written in tomllib.loads(text)[table].items():
+            self._known[name] = re.sub(
+                r"\{([a-z_]+)\}", lambda part: self._known[part[1]], "".join(written)
+            )
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        pattern = self.__dict__[name] = re.compile(self._known[name])
+        return pattern
 
 
 def either(words: Iterable[str]) -> str:
