@@ -1,9 +1,8 @@
 """What can be seen of each word of a response beside the evidence, as numbers, in any language.
 
-`word_features` gives one row a word; the names of the columns hold no word and no language, so that
-what was learnt in one language serves in another. Where words are not parted by blanks (Chinese,
-Thai, …) every character counts as a word. Offsets are half-open and count code points of the text
-as it was given, also in texts that run from right to left.
+`word_features` gives one row a word; no column holds a word or a language, so that what was learnt
+in one serves in another. Where words are not parted by blanks every character counts as a word.
+Offsets are half-open and count code points of the text as it was given.
 """
 
 from __future__ import annotations

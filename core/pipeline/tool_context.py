@@ -104,7 +104,7 @@ def _library(place: Place, settings: Settings, case: Case) -> Library:
 
     def search(query: str, most: int) -> Sequence[Passage]:
         from core.baseline.debaters import OcrImageReader
-        from core.baseline.encoder import load_multilingual_encoder
+        from core.baseline.export import load_multilingual_encoder
         from core.documents.library import Gathering, gather_sources, sources_of
         from core.documents.retrieval import Retriever
 
@@ -142,7 +142,7 @@ def _asker(place: Place, store: Store, settings: Settings, project_id: str) -> A
 
 def _matched(place: Place, statement: str, passages: Sequence[Passage]) -> Answer:
     """What the built-in readers say."""
-    from core.baseline.matching import BuiltInMatcher
+    from core.baseline.judge import BuiltInMatcher
 
     language = language_of(statement) if place.language == UNKNOWN else place.language
     match = BuiltInMatcher(_judge(place.home), language, place.stop, place.question)

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.export import load_multilingual_encoder
 from core.llm.encoder import Embedder
 from core.runtime.errors import ConfigError, InputError, ReviewError
 from core.schema.progress import Progress, folded

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import decimal
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -133,7 +134,6 @@ def read_tokens(text: str) -> list[Token]:
 
 
 def _spelled_numbers(text: str, even: str, low: str) -> dict[int, Token]:
-    """Numbers in words of English and Chinese, 3万5千 too, by where they begin."""
     if not re.search(r"[a-z]{3}|[零〇一二两三四五六七八九十百千万亿]", low):
         return {}
     found = {}
@@ -171,7 +171,6 @@ def _token(
 def _word(
     text: str, low: str, span: tuple[int, int], last: Token, spelled: dict[int, Token], is_far: bool
 ) -> Token:
-    """A word of a sum, of a number, an unknown of one letter, or just a word."""
     start, end = span
     found, word = PHRASES.at(low, start), text[start:end]
     if found and found[1] != "of":
@@ -417,19 +416,16 @@ def evaluate(node: Node, unknown: Fraction | None = None) -> Fraction:
         if unknown is None:
             raise NoValue(f"“{node.name}” is not known")
         return unknown
-    return _bounded(STEPS[node.op](*(evaluate(part, unknown) for part in node.parts)))
+    try:
+        return _bounded(STEPS[node.op](*(evaluate(part, unknown) for part in node.parts)))
+    except ZeroDivisionError as error:
+        raise NoValue("it divides by zero") from error
 
 
 def _bounded(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
         raise NoValue("a number in it is too large to be worked out")
     return value
-
-
-def _divided(left: Fraction, right: Fraction) -> Fraction:
-    if right == 0:
-        raise NoValue("it divides by zero")
-    return left / right
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -469,9 +465,8 @@ def _factorial(value: Fraction) -> Fraction:
 
 
 STEPS: dict[str, Callable[..., Fraction]] = {
-    "+": lambda left, right: left + right, "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right, "/": _divided, "^": _power, "!": _factorial,
-    "neg": lambda value: -value, "%": lambda value: value / 100, "abs": abs,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": _power,
+    "!": _factorial, "neg": operator.neg, "%": lambda value: value / 100, "abs": abs,
     "sqrt": _real(lambda value: value.sqrt()), "ln": _real(lambda value: value.ln()),
     "lg": _real(lambda value: value.log10()), "exp": _real(lambda value: value.exp()),
     "cbrt": _real(lambda value: value ** (decimal.Decimal(1) / 3)),

@@ -1,11 +1,8 @@
 """Code: runs an answer's Python with the checks that it or the question brings, walled off.
 
-Checks are the assertions in the answer that running it reaches and that try what it defines, and
-the examples in the question (`>>> call` and what it gives). Code without a check is not run, but
-looked at for syntax that is none and for names that nothing defines (pyflakes). This module only
-parses the code; it runs in the sandbox, within `sandbox_main`. Answer and checks share a process,
-so an answer that sets out to deceive can forge what is said of it; one that is merely wrong cannot
-pass by leaving early. Source: HaluAgent 2.1, 2.2 (code interpreter), table 5.
+Checks are assertions that try what the answer defines, and the question's `>>>` examples; code
+without one is only looked at (pyflakes). Answer and checks share a process: one that sets out to
+deceive can forge its result, one that is merely wrong cannot. Source: HaluAgent 2.1, 2.2, table 5.
 """
 
 from __future__ import annotations
@@ -19,9 +16,8 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import regex
@@ -31,7 +27,7 @@ from core.schema.records import Case, Label, Statement
 from core.tools import sandbox
 from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.sandbox import CPU_SECONDS, Ran, run_python
-from core.tools.vocabulary import PatternTable
+from core.tools.vocabulary import PatternTable, read_words
 
 WRITTEN = PatternTable("code")
 # None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
@@ -105,9 +101,9 @@ def checks_in(tree: ast.Module) -> Checks:
     asserted = _tested(tree, names)
     watched, used = list(asserted), {name for node in asserted for name in names_in(node)}
     for check in _called_checks(tree, names):
-        if found := _tested(check, names):
-            asserted += found
-            watched.append(check)
+        found = _tested(check, names)
+        asserted += found
+        watched += [check] if found else []
     for node in _reached(tree):
         if isinstance(node, ast.Assign) and names_in(node) & used and names.tries(node.value):
             watched.append(node)
@@ -116,17 +112,14 @@ def checks_in(tree: ast.Module) -> Checks:
 
 
 def _called_checks(tree: ast.Module, names: _Names) -> list[ast.FunctionDef]:
-    """The checks that are called; what they are called with is known to them by their names."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     checks = {node.name: node for node in functions if node.name.startswith(CALLED)}
-    called = {}
+    called: dict[str, ast.FunctionDef] = {}
     for call in _reached(tree):
-        name = (
-            call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
-        )
-        if isinstance(call, ast.Call) and name in checks:
-            called[name] = checks[name]
-            for given, taken in zip(call.args, checks[name].args.args, strict=False):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            check = checks.get(call.func.id)
+            called |= {check.name: check} if check else {}
+            for given, taken in zip(call.args, check.args.args if check else (), strict=False):
                 names.assign([ast.Name(taken.arg)], given)
     return list(called.values())
 
@@ -243,6 +236,10 @@ MARKUP = re.compile(r"[#*>]+|\bPython\b")
 NAMED = re.compile(r"`[A-Za-z_]\w*(?:\([^`]*\))?`")
 
 
+# An error's name and words, and the line of the check that failed; None for that of no check.
+Failure = tuple[str, str, int | None]
+
+
 @dataclass(frozen=True)
 class Snippet:
     """An answer's Python, the question's examples as a docstring, and how many checks they hold.
@@ -280,7 +277,15 @@ def snippet_of(question: str, response: str) -> Snippet | None:
     blocks = [text for info, text in WRITTEN.fence.findall(response) if PYTHON.fullmatch(info)]
     code = "\n".join(blocks) or response
     tree = parsed(code)
-    if tree is None or _are_several(blocks) or not any(_is_code(node) for node in tree.body):
+    defined: set[str] = set()
+    for block in map(parsed, blocks):
+        names = defined_in(block) if block else set()
+        if names & defined:
+            return None  # which of two definitions is meant is open
+        defined |= names
+    # Words of prose can be expressions too; a definition or an assertion is not prose.
+    kinds = ast.FunctionDef | ast.ClassDef | ast.Assert
+    if tree is None or not any(isinstance(node, kinds) for node in tree.body):
         return None
     found = checks_in(tree)
     examples, count = examples_of(question, tree)
@@ -298,7 +303,8 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     word = secrets.token_hex(16)
     found = snippet.found
     asked = (snippet.code, list(found.asserted), found.watched, snippet.examples, word)
-    ran = run_python(f"{_sandbox_main()}\n\nrun{asked!r}\n", stop)
+    program = Path(__file__).with_name("sandbox_main.py").read_text(encoding="utf-8")
+    ran = run_python(f"{program}\n\nrun{asked!r}\n", stop)
     printed = ran.printed[-LONGEST_PRINTED:]
     if ran.ending == "out_of_time":
         said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
@@ -314,7 +320,7 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     return _failed(snippet, held, failed, printed)
 
 
-def _failed(snippet: Snippet, held: int, failed: _Failure, printed: str) -> CodeCheck | None:
+def _failed(snippet: Snippet, held: int, failed: Failure, printed: str) -> CodeCheck | None:
     """What failed in words; None where that is no check's or none of the code's own doing."""
     name, words, line = failed
     if line is None or name not in OWN_ERRORS:
@@ -323,37 +329,11 @@ def _failed(snippet: Snippet, held: int, failed: _Failure, printed: str) -> Code
     if line == EXAMPLE:
         why = f"The code was run and fails an example of the question: {words}."
         return CodeCheck(False, why, False, held, printed, said)
-    source = _shortened(snippet.code.splitlines()[line - 1])
+    source = " ".join(snippet.code.splitlines()[line - 1].split())
+    source = source if len(source) <= LONGEST_SHOWN else f"{source[:LONGEST_SHOWN]}…"
     shown = f" ({said})" if said and said not in source else ""
     why = f"The code was run and fails its check “{source}”{shown}."
     return CodeCheck(False, why, False, held, printed, said or source, line)
-
-
-def _shortened(line: str) -> str:
-    line = " ".join(line.split())
-    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}…"
-
-
-@lru_cache(maxsize=1)
-def _sandbox_main() -> str:
-    return Path(__file__).with_name("sandbox_main.py").read_text(encoding="utf-8")
-
-
-def _is_code(node: ast.stmt) -> bool:
-    """Words of prose can be expressions too; a definition or an assertion is not prose."""
-    return isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assert)
-
-
-def _are_several(blocks: list[str]) -> bool:
-    """Whether a later block defines again what one before it does: which is meant is open."""
-    seen: set[str] = set()
-    for block in blocks:
-        tree = parsed(block)
-        names = defined_in(tree) if tree else set()
-        if names & seen:
-            return True
-        seen |= names
-    return False
 
 
 def _only_leads(prose: str) -> bool:
@@ -363,19 +343,11 @@ def _only_leads(prose: str) -> bool:
     return is_short and all(WRITTEN.leads_in.fullmatch(line) for line in lines if line)
 
 
-class _Failure(NamedTuple):
-    """What failed: an error's name and words, and the line of the check (None: of no check)."""
-
-    name: str
-    words: str
-    line: int | None
-
-
 class _Report(msgspec.Struct, forbid_unknown_fields=True):
     """As `sandbox_main` writes it; the answer may have written another one."""
 
     held: Annotated[int, msgspec.Meta(ge=0)]
-    failed: _Failure | None
+    failed: Failure | None
 
 
 def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
@@ -388,7 +360,7 @@ def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     lines = len(snippet.code.splitlines())
-    at = report.failed.line if report.failed else None
+    at = report.failed[2] if report.failed else None
     return report if at is None or 0 <= at <= lines else None
 
 
@@ -442,26 +414,18 @@ def _undefined(tree: ast.Module, question: str) -> CodeFault | None:
     if names_in(tree) & ANYTHING or not any(isinstance(node, FUNCTIONS) for node in tree.body):
         return None
     known = set(re.findall(r"[^\W\d]\w*", question))
-    bases = {
-        (node.value.lineno, node.value.col_offset)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-    }
+    nodes = list(ast.walk(tree))
+    bases = {(n.value.lineno, n.value.col_offset) for n in nodes if isinstance(n, ast.Attribute)}
     # What stands in the types of a function need not exist.
-    within = {
-        (part.lineno, part.col_offset)
-        for node in ast.walk(tree) if isinstance(node, FUNCTIONS)
-        for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name)
-    }  # fmt: skip
+    bodies = [statement for n in nodes if isinstance(n, FUNCTIONS) for statement in n.body]
+    inside = (part for statement in bodies for part in ast.walk(statement))
+    within = {(part.lineno, part.col_offset) for part in inside if isinstance(part, ast.Name)}
     found = checker.Checker(tree).messages
     # A star import may bind anything; a name bound anywhere may be bound in time.
     if any(isinstance(one, messages.ImportStarUsed) for one in found):
         return None
-    known |= {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    }
+    stored = (n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    known |= {node.id for node in stored}
     undefined = [one for one in found if isinstance(one, messages.UndefinedName)]
     for one in sorted(undefined, key=lambda one: (one.lineno, one.col)):
         name, place = one.message_args[0], (one.lineno, one.col)
@@ -541,7 +505,11 @@ def _work(given: Code, bench: Bench) -> Answer:
         return Answer("hallucinated", fault.words, gave, 1.0 - FAULT_DOUBT, category="reasoning")
     if snippet is None:
         return Answer("unclear", "There is no Python here with a check.", has_something=False)
-    gave = _shown(snippet, found)
+    what = {"checks": snippet.checks, "code": snippet.code, "examples": snippet.examples}
+    gave = NOTHING_RUN | what
+    if found is not None:
+        gave |= {"held": found.held, "output": found.printed, "error": found.error,
+                 "error_line": found.error_line}  # fmt: skip
     if found is None:
         said = "Running the code tells nothing: it left early, waited, or wants what is withheld."
         return Answer("unclear", said, gave, has_something=False)
@@ -554,29 +522,15 @@ def _work(given: Code, bench: Bench) -> Answer:
     return Answer(label, found.words, gave, p, category="reasoning")
 
 
-def _shown(snippet: Snippet, found: CodeCheck | None) -> dict[str, Any]:
-    what = {"checks": snippet.checks, "code": snippet.code, "examples": snippet.examples}
-    ran = found and {"held": found.held, "output": found.printed, "error": found.error}
-    return NOTHING_RUN | what | (ran or {}) | {"error_line": found.error_line if found else None}
-
-
 def _reads(statement: Statement | None, case: Case) -> Code | None:
-    """The whole response, where it holds Python with checks, or Python that cannot work."""
-    if statement is not None:
-        return None
-    has_checks = snippet_of(case.question, case.response) is not None
-    is_read = has_checks or fault_in(case.question, case.response) is not None
+    asked = (case.question, case.response)
+    is_read = statement is None and (snippet_of(*asked) or fault_in(*asked))
     return Code(case.response, case.question) if is_read else None
 
 
 TOOL = Tool(
     name="code",
-    description=(
-        "Runs the Python of an answer in a sandbox, with the assertions in it and the examples in"
-        " the question, and says whether it passes them. Use it for the answer as a whole where it"
-        " holds Python. Code without a check is not run, but looked at for syntax that is none and"
-        " for names that nothing defines or imports."
-    ),
+    description=read_words("descriptions")["code"],
     takes=Code,
     work=_work,
     examples=read_examples("code", Code),

@@ -1,8 +1,7 @@
 """Constraints: whether an answer keeps to what its question asks of its form.
 
-Lengths are counted, formats, languages and words looked for. Read strictly: only what is plainly
-asked for counts, and a length that describes a thing ("this 500-word article") is none. Source:
-HaluAgent 2.1, 2.2 (condition verifier), table 5.
+Only what is plainly asked for counts, and a length that describes a thing ("this 500-word article")
+is none. Source: HaluAgent 2.1, 2.2 (condition verifier), table 5.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import regex
@@ -26,7 +25,7 @@ from core.tools.lengths import ASKED, Length, LengthUnit, asked_lengths, both_en
 from core.tools.numbers import value_of
 from core.tools.quantities import find_quantities
 from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import PatternTable, list_pattern, locale_of
+from core.tools.vocabulary import PatternTable, list_pattern, locale_of, read_words
 
 WRITTEN = PatternTable("constraints")
 Kind = Literal["length", "format", "language", "wording"]
@@ -77,8 +76,7 @@ EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 PART_OF_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(NamedTuple):
     """How long a text is; `least` and `most` are what other ways of counting give."""
 
     main: int
@@ -103,8 +101,7 @@ def count(text: str, unit: LengthUnit, language: str = "en") -> Count | None:
         joined = sum(1 for token in rest.split() if PART_OF_WORD.search(token))
         return Count(han + joined, han + joined, han + max(joined, len(PART_OF_WORD.findall(rest))))
     if unit == "sentence":
-        found = len(sentences(text, language))
-        return Count(found, found, found)
+        return Count(*[len(sentences(text, language))] * 3)
     lines = sum(1 for line in text.splitlines() if line.strip())
     if unit == "line":
         return Count(lines, lines, lines) if lines > 1 else None
@@ -193,28 +190,24 @@ def asked_formats(question: str) -> tuple[Format, ...]:
 def check_format(text: str, asked: Format) -> Kept:
     """Whether the text has the format; a fence around it and words beside it do not matter."""
     wanted = FORMATS[asked.name]
-    if asked.name in ITEMS:
-        return _check_list(text, asked)
+    if asked.name in ITEMS:  # at every depth and at the outermost one: either may be meant
+        signs = [match.group() for match in ITEMS[asked.name].finditer(text)]
+        depths = [len(sign) - len(sign.lstrip(" \t")) for sign in signs]
+        outermost, number = sum(depth == min(depths) for depth in depths), asked.items
+        if number is None:
+            return _decided("format", wanted, f"has {outermost}", bool(signs))
+        wanted += f" of {number} {'entry' if number == 1 else 'entries'}"
+        return _decided("format", wanted, f"has {outermost}", number in (outermost, len(signs)))
     if asked.name in LACKED:
         is_wrong, what = LACKED[asked.name]
         at = next((place for place, char in enumerate(text) if is_wrong(char)), None)
         found = "does" if at is None else f"has {what}"
         return _decided("format", wanted, found, at is None, None if at is None else (at, at + 1))
-    wrong = {"json": _json, "table": _table, "csv": _csv, "title": _title}[asked.name](text)
+    if asked.name == "table":
+        wrong = "" if WRITTEN.drawn.search(text) else "has none"
+    else:
+        wrong = {"json": _json, "csv": _csv, "title": _title}[asked.name](text)
     return _decided("format", wanted, wrong or "has that form", not wrong)
-
-
-def _check_list(text: str, asked: Format) -> Kept:
-    """Entries are counted at every depth and at the outermost one: either may be meant."""
-    signs = [match.group() for match in ITEMS[asked.name].finditer(text)]
-    depths = [len(sign) - len(sign.lstrip(" \t")) for sign in signs]
-    outermost = sum(1 for depth in depths if depth == min(depths))
-    number = asked.items
-    wanted = FORMATS[asked.name] if number is None else (
-        f"{FORMATS[asked.name]} of {number} {'entry' if number == 1 else 'entries'}"
-    )  # fmt: skip
-    holds = bool(signs) if number is None else number in (outermost, len(signs))
-    return _decided("format", wanted, f"has {outermost}", holds)
 
 
 def _json(text: str) -> str:
@@ -226,10 +219,6 @@ def _json(text: str) -> str:
         except (ValueError, RecursionError):
             continue
     return "cannot be read as such"
-
-
-def _table(text: str) -> str:
-    return "" if WRITTEN.drawn.search(text) else "has none"
 
 
 def _csv(text: str) -> str:
@@ -264,7 +253,6 @@ ALIKE = tuple(
 
 @lru_cache(maxsize=1)
 def _language_names() -> Mapping[str, str]:
-    """CLDR's names of languages in English, German, French, Spanish and Chinese, with codes."""
     names = {"mandarin": "zh", "castellano": "es", "汉语": "zh", "persian": "fa"}
     for tongue in ("en", "de", "fr", "es", "zh"):
         for code in NAMED:
@@ -404,7 +392,6 @@ def check_wording(text: str, asked: Wording) -> Kept:
 
 
 def _places(text: str, word: str, asked: Wording) -> list[re.Match[str]]:
-    """Where the word stands by itself; in a script without blanks, wherever it stands."""
     is_sign = not (word.isascii() or word[:1].isalpha())
     bare = re.escape(word.strip())
     is_anywhere = asked.is_letter or EAST_ASIAN.search(word) or is_sign
@@ -472,7 +459,6 @@ def _work(given: Conditions, bench: Bench) -> Answer:
 
 
 def _given(given: Conditions) -> Iterator[Kept]:
-    """The conditions that are given one by one."""
     if given.least is not None or given.most is not None:
         length = Length(given.unit, given.least, given.most, given.is_about)
         yield check_length(given.text, length, given.language)
@@ -486,7 +472,6 @@ def _given(given: Conditions) -> Iterator[Kept]:
 
 
 def _reads(statement: Statement | None, case: Case) -> Conditions | None:
-    """The whole response, where its question sets a condition."""
     if statement is not None or not case.question.strip() or not case.response.strip():
         return None
     if not check_constraints(case.question, case.response, case.language):
@@ -496,13 +481,7 @@ def _reads(statement: Statement | None, case: Case) -> Conditions | None:
 
 TOOL = Tool(
     name="conditions",
-    description=(
-        "Says whether an answer keeps to what the question asks of its form: its length in words,"
-        " characters, sentences, paragraphs or lines, its format (JSON, table, CSV, list, capitals,"
-        " title, no commas), its language, words that it shall have or lack. Use it for the answer"
-        " as a whole, where the question sets such a condition. A kept condition says nothing about"
-        " what is written."
-    ),
+    description=read_words("descriptions")["conditions"],
     takes=Conditions,
     work=_work,
     examples=read_examples("conditions", Conditions),

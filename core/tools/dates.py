@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from core.documents.segmentation import FUNCTION_WORDS
 from core.tools.date_values import DateKind, DateValue, Era
@@ -107,22 +106,17 @@ def _numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
 
 def _named(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Dates with a month's name: 12 March 2019, March 12, le 3 mai, 3. Mai 1999, in March."""
-    end = 0
-    for token in WORD.finditer(low):
-        named = _month_at(low, token, words) if token.start() >= end else None
-        found = _month_date(text, low, words, token.start(), *named) if named else None
-        if found:
-            yield found
-            end = found.end
-
-
-def _month_at(low: str, token: Any, words: DateWords) -> tuple[int, int, bool] | None:
-    """The end of a month's name, its number and whether it is a full name."""
-    for stem, month in words.stems:
-        if token.group().startswith(stem) and len(token.group()) - len(stem) <= 6:
-            return token.end(), month, True
-    found = words.months.at(low, token.start())
-    return (found[0], *found[1]) if found else None
+    last = 0
+    for token in WORD.finditer(low) if (words.stems or words.months.values) else ():
+        start, word = token.start(), token.group()
+        stems = (m for s, m in words.stems if word.startswith(s) and len(word) - len(s) <= 6)
+        declined = next(stems, None)
+        named = (token.end(), (declined, True)) if declined else words.months.at(low, start)
+        if start >= last and named:
+            found = _month_date(text, low, words, start, named[0], *named[1])
+            if found:
+                yield found
+                last = found.end
 
 
 def _month_date(
@@ -188,7 +182,6 @@ def _stands_alone(text: str, low: str, place: Place, words: DateWords) -> bool:
 
 
 def _stretches(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Centuries, decades and quarters."""
     for match in words.centuries.finditer(low):
         yield from _century(*match.span(), _ordinal(match[match.lastindex or 0]), low, words)
     for match in WRITTEN.word_century.finditer(low) if words.language == "en" else ():
@@ -239,7 +232,6 @@ def _ordinal(written: str) -> int:
 
 
 def _era_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Years with BC or AD, and ranges of them."""
     for match in words.eras.finditer(low):
         name = next(n for n, value in match.groupdict().items() if value and not n.endswith("_to"))
         era: Era = "bce" if name.startswith("bce") else "ce"
@@ -380,7 +372,6 @@ def _counts(text: str, low: str, end: int, words: DateWords) -> bool:
 
 
 def _is_measured(text: str, low: str, place: Place, words: DateWords) -> bool:
-    """Return True where a unit, currency, scale or bound makes the figures something else."""
     values, before, gap = words.values, skip_blank_back(low, place[0]), skip_blank(low, place[1])
     bound = values.bounds_before.before(low, before)
     dated = (f"date_{b}" for b in ("about", "before", "after", "since", "until"))

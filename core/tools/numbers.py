@@ -1,8 +1,7 @@
 """Bare numbers in a text: in digits, in words, and in Chinese, Japanese or Korean numerals.
 
-Which of "," and "." marks decimals is the language's (CLDR). "1,234" is 1234 in English and 1.234
-in German; a group that cannot be thousands is decimal in any language ("1,5", "0.500"), and where
-both marks occur the last one is the decimal mark. Units and bounds are for `quantities`.
+Which of "," and "." marks decimals is the language's (CLDR); a group that cannot be thousands is
+decimal in any language ("1,5", "0.500"), and where both marks occur the last is the decimal mark.
 """
 
 from __future__ import annotations
@@ -115,7 +114,6 @@ def _groups_by_blank(match: re.Match[str], text: str, words: Vocabulary) -> bool
 
 
 def _number(text: str, start: int, end: int, read: tuple[float, int], words: Vocabulary) -> Number:
-    """The number with its sign, exponent, ordinal ending or trailing ½."""
     value, decimals = read
     step, other = 10.0**-decimals, 1.0
     if words.language != "en" and re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", text[start:end]):
@@ -179,7 +177,6 @@ def _phrases(low: str, words: Vocabulary) -> Iterator[Number]:
 
 
 def _words(text: str, low: str, words: Vocabulary) -> Iterator[Number]:
-    """Numbers in words, of the language's cardinals, hundreds, thousands and millions."""
     if words.language in ("zh", "ja"):
         return
     reader = _WordReader(low, words)
@@ -340,7 +337,6 @@ MEASURES = re.compile(
 
 
 def _han(text: str, words: Vocabulary) -> Iterator[Number]:
-    """Numbers with East Asian numerals: shares, tenths, times, ranks and counts."""
     if text.isascii():
         return
     for match in PART.finditer(text):

@@ -1,7 +1,5 @@
 """Quantities in a text: numbers with their units, currencies, per cent, scales and bounds.
 
-`find_quantities` reads 23 languages; `compare` says whether two quantities can both hold of one
-thing; `derivations` has the sums, differences, shares and changes that a text only implies.
 Units are brought to pint's base units, currencies are never converted. Years and days come out as
 numbers too: callers leave out what overlaps a date.
 """
@@ -210,7 +208,6 @@ class _Reader:
             end, scale = match[0], (scale or 1.0) * match[1]
 
     def _is_counted(self, position: int) -> bool:
-        """Return True where a plural follows: "5m users" are millions and no metres."""
         word = AHEAD.match(self.low, position)
         return bool(word and word["word"].endswith("s") and word["word"] not in FUNCTION_WORDS)
 
@@ -314,7 +311,6 @@ class _Reader:
         )
 
     def _bound(self, found: _Found) -> Bound:
-        """The bound that the words beside the quantity set."""
         if before := self._bound_before(found.start):
             return "exact" if found.number.ordinal and before[1] != "about" else before[1]
         low, bounds = self.low, self.words.bounds_after
@@ -422,7 +418,6 @@ def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | No
 
 
 def _finished(found: _Found, text: str) -> Quantity:
-    """The quantity as callers see it; `text` is the original."""
     low, high = sorted((found.low, found.high))
     factor, number, scale = abs(found.base.factor), found.number, found.scale or 1.0
     size = min(abs(number.low), abs(number.high))
