@@ -30,6 +30,7 @@ Bound = Literal["exact", "about", "at_least", "at_most", "more_than", "less_than
 DateBound = Literal["exact", "about", "before", "after", "since", "until"]
 
 FOLDER = Path(__file__).parent / "words"
+TABLES = tomllib.loads((FOLDER / "patterns.toml").read_text(encoding="utf-8"))
 KEPT = "，：；！？（）～＂＇"  # marks of their own, or with a meaning that the ASCII sign lacks
 UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}]")
 SPACE_GROUPS = frozenset("fr sv fi cs ru uk pl nb no sk bg hu et lv lt es de it pt ca eu".split())
@@ -248,8 +249,7 @@ class PatternTable:
     def __init__(self, table: str, compiled: Callable[[str], Any] = re.compile) -> None:
         self._compiled = compiled
         self._known: dict[str, str] = {}
-        text = (FOLDER / "patterns.toml").read_text(encoding="utf-8")
-        for name, written in tomllib.loads(text)[table].items():
+        for name, written in TABLES[table].items():
             self._known[name] = re.sub(
                 r"\{([a-z_]+)\}", lambda part: self._known[part[1]], "".join(written)
             )
