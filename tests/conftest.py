@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from core.agents.rosters import roster_named
-from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.export import load_multilingual_encoder
 from core.pipeline.review import Resources
 from core.runtime.config import HOME_VARIABLE, Settings
 from core.schema.roles import Roster

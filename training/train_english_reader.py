@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from core.baseline.entailment import MODEL, TOKENIZER, OnnxReader, write_model
+from core.baseline.entailment import ENGLISH_DIR, MODEL, TOKENIZER, OnnxReader, write_model
 from core.baseline.export import write_card
-from core.baseline.shipped_reader import ENGLISH_DIR
 from training.export_reader import figures_as_shipped, temperature_of, trained_on
 from training.pairs import shared_pairs
 from training.reader_pairs import SHOWN_OF_A_SET, labelled_pairs, sample_of

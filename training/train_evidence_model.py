@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.baseline.assessment import Assessor
+from core.baseline.entailment import load_reader
 from core.baseline.evidence_model import (
     CARD,
     FAMILIES,
@@ -34,7 +35,6 @@ from core.baseline.evidence_model import (
     mean_scores,
     trees_of,
 )
-from core.baseline.shipped_reader import load_reader
 from core.evaluation.datasets import load
 from core.evaluation.files import fold_of, part_of
 from core.learning.evidence_calibration import (

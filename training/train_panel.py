@@ -22,10 +22,9 @@ import msgspec
 import numpy as np
 
 from core.agents.rosters import panel_reader
-from core.baseline.encoder import load_multilingual_encoder
-from core.baseline.entailment import shared_assessor
+from core.baseline.entailment import load_reader, shared_assessor
+from core.baseline.export import load_multilingual_encoder
 from core.baseline.panel import WEIGHTS, WordPanelist
-from core.baseline.shipped_reader import load_reader
 from core.baseline.span_features import FOLDER
 from core.baseline.span_reader import load_span_reader
 from core.evaluation.datasets import load

@@ -1,10 +1,8 @@
 """Assesses statements: reads each against its evidence, measures it, gives it a label, explains it.
 
-Judge, debaters, span extractor and audit all ask here, so that they cannot disagree about what was
-read; what differs between them is which passages they see and which features they go by. Wrong
-words are values that differ from the evidence's own, and those that a reader doubts which marks
-words. A replacement is offered only where it is about the same thing: a table's labels say so, or
-the reader finds the corrected claim supported by the very window that it is taken from.
+Judge, debaters, span extractor and audit all ask here; what differs between them is which passages
+they see and which features they go by. A replacement of wrong words is offered only where a table's
+labels or the reader bear the corrected claim out.
 """
 
 from __future__ import annotations
@@ -30,15 +28,10 @@ from core.documents.segmentation import IS_UNSPACED, WORD, query_terms
 from core.runtime.concurrency import Stop
 from core.schema.records import Case, Category, Cause, Label, Passage, Point, Statement
 from core.schema.roles import CaseView
+from core.tools.vocabulary import PatternTable
 
+WRITTEN = PatternTable("assessment", regex.compile)
 ASSESSMENTS_KEPT = 2048
-ABSTENTION = regex.compile(
-    r"i (?:do not|don['’]t) know|i(?:['’]m| am) not sure|i (?:cannot|can['’]t) (?:say|tell|answer)"
-    r"|ich weiß (?:es )?nicht|je ne sais pas|no (?:lo )?sé|non (?:lo )?so\b|não sei|jag vet inte"
-    r"|en tiedä|nie wiem|nevím|не знаю|bilmiyorum|لا أعرف|لا أعلم|नहीं पता|मुझे नहीं पता|我不知道"
-    r"|不知道|不清楚|分かりません|わかりません|모르",
-    regex.IGNORECASE,
-)
 LIST_MARK = regex.compile(r"\W*\p{N}+[.)、．）]")
 """The number before a list's item, which is cut off as a sentence of its own."""
 LONGEST_ABSTENTION = 80
@@ -138,35 +131,26 @@ class Assessor:
             return Assessment(measured, p, "unclear", "not_addressed")
         if not measured.reading.is_comparable:
             return Assessment(measured, p, "unclear", "language_not_known")
-        if conflict := _conflict(measured):
+        windows = [w for w in measured.reading.windows if not w.is_joined]
+        for_it = [w.passage for w in windows if w.reading.supported >= PLAINLY]
+        against = [w.passage for w in windows if w.reading.contradicted >= PLAINLY]
+        pairs = ((one, other) for one in for_it for other in against)
+        conflict = next((pair for pair in pairs if pair[0].source_id != pair[1].source_id), None)
+        if conflict:
             return Assessment(measured, p, "unclear", "sources_disagree", conflict)
         if not is_known and not any(value.status == "different" for value in measured.values):
             return Assessment(measured, p, "unclear", "language_not_known")
         label = self.model.label(p)
-        if label != "unclear":
-            return Assessment(measured, p, label)
-        return Assessment(measured, p, label, "not_settled" if is_known else "language_not_known")
-
-
-def _conflict(measured: StatementFeatures) -> tuple[Passage, Passage] | None:
-    """Passages of two sources of which one plainly supports and one plainly contradicts."""
-    windows = [w for w in measured.reading.windows if not w.is_joined]
-    for_it = [w for w in windows if w.reading.supported >= PLAINLY]
-    against = [w for w in windows if w.reading.contradicted >= PLAINLY]
-    return next(
-        (
-            (one.passage, other.passage)
-            for one in for_it
-            for other in against
-            if one.passage.source_id != other.passage.source_id
-        ),
-        None,
-    )
+        cause: Cause = "not_settled" if is_known else "language_not_known"
+        return Assessment(measured, p, label, cause if label == "unclear" else None)
 
 
 def says_something(statement: Statement, case: Case) -> bool:
     """True where there are words or figures that evidence could support or contradict."""
-    if ABSTENTION.match(statement.text.strip()) and len(statement.text) < LONGEST_ABSTENTION:
+    if (
+        WRITTEN.abstention.match(statement.text.strip())
+        and len(statement.text) < LONGEST_ABSTENTION
+    ):
         return False
     is_list_mark = LIST_MARK.fullmatch(statement.text.strip()) is not None
     if is_list_mark and statement.text.strip() != case.response.strip():
@@ -205,9 +189,12 @@ class WrongWords:
 def wrong_words(item: Assessment, reader: Reader, stop: Stop) -> tuple[WrongWords, ...]:
     """The words that make the statement wrong, gravest first; at most two places."""
     found = [
-        *_values_that_differ(item),
-        *(words for words in _doubted(item) if words.end > words.start),
+        # As sure as the verdict.
+        WrongWords(v.start, v.end, v.text, max(item.p, _doubt(item, v.start, v.end)))
+        for v in item.measured.values
+        if v.status == "different"
     ]
+    found += (words for words in _doubted(item) if words.end > words.start)
     found.sort(key=lambda words: -words.doubt)
     chosen: list[WrongWords] = []
     for words in found:
@@ -262,7 +249,9 @@ def reason_of(item: Assessment, points: Sequence[Point]) -> str:
     named = [point for point in points if point.evidence]
     if named:
         first = named[0]
-        where = f" ({cited(quoted)})" if (quoted := _quoted(first, item)) else ""
+        place = first.quote and (first.quote.source_id, first.quote.start)
+        quoted = [p for p in item.measured.passages if (p.source_id, p.start) == place]
+        where = f" ({cited(quoted[0])})" if quoted else ""
         return f"“{first.text}” is wrong: {first.explanation}{where}."
     against = reading.contradicting
     if against is not None and against.reading.contradicted >= 0.5:
@@ -282,36 +271,16 @@ UNCLEAR_REASONS = {
 }
 
 
-def _quoted(point: Point, item: Assessment) -> Passage | None:
-    quote = point.quote
-    return next(
-        (p for p in item.measured.passages
-         if quote and (p.source_id, p.start) == (quote.source_id, quote.start)), None,
-    )  # fmt: skip
-
-
-def _values_that_differ(item: Assessment) -> Iterator[WrongWords]:
-    """Values that the evidence has otherwise; as sure as the verdict."""
-    for value in item.measured.values:
-        if value.status == "different":
-            doubt = max(item.p, _doubt_of(item, value))
-            yield WrongWords(value.start, value.end, value.text, doubt)
-
-
-def _doubt_of(item: Assessment, value: ValueFinding) -> float:
+def _doubt(item: Assessment, start: int, end: int) -> float:
     doubts = item.measured.reading.doubts
-    return max((d.p for d in doubts if d.start < value.end and value.start < d.end), default=0.0)
+    return max((d.p for d in doubts if d.start < end and start < d.end), default=0.0)
 
 
 def _doubted(item: Assessment) -> Iterator[WrongWords]:
     """Runs of words that the reader doubts; where it doubts none by half, the likeliest one."""
     reading = item.measured.reading
     words = [m.span() for m in WORD.finditer(reading.claim) if m.start() >= reading.own_start]
-    scored = [
-        (start, end, max((d.p for d in reading.doubts if d.start < end and start < d.end),
-                         default=0.0))
-        for start, end in words
-    ]  # fmt: skip
+    scored = [(*place, _doubt(item, *place)) for place in words]
     most = max((p for _, _, p in scored), default=0.0)
     least = min(DOUBTED_FROM, most)
     run: list[tuple[int, int, float]] = []
@@ -353,13 +322,11 @@ def _with_replacement(
     if not ranked or ranked[0][0].supported < SUPPORTED_FROM:
         return replace(words, passage=best_passage(window, item))
     instead = ranked[0][1]
-    holding = [p for p in window.passages if instead in p.text]
-    passage = holding[0] if holding else best_passage(window, item)
-    return replace(words, instead=instead, passage=passage)
+    holding = next((p for p in window.passages if instead in p.text), None)
+    return replace(words, instead=instead, passage=holding or best_passage(window, item))
 
 
 def _differing(words: WrongWords, item: Assessment) -> list[ValueFinding]:
-    """The statement's values among the words that the evidence has otherwise."""
     return [
         value
         for value in item.measured.values
@@ -390,22 +357,20 @@ def _words_in_place(words: WrongWords, claim: str, text: str) -> list[str]:
     """What stands in the window between the same neighbours as the words have in the claim."""
     if IS_UNSPACED.search(claim):
         return []
-    before = claim[: words.start].split()[-1:]
-    after = claim[words.end :].split()[:1]
+    before, after = claim[: words.start].split()[-1:], claim[words.end :].split()[:1]
     if not before or not after:
         return []
-    neighbours = (regex.escape(before[0]), regex.escape(after[0].rstrip(".,;")))
-    pattern = rf"(?i){neighbours[0]}\s+((?:\S+\s+){{1,3}}?){neighbours[1]}"
+    first, last = regex.escape(before[0]), regex.escape(after[0].rstrip(".,;"))
+    pattern = rf"(?i){first}\s+((?:\S+\s+){{1,3}}?){last}"
     return [match.group(1).strip() for match in regex.finditer(pattern, text)]
 
 
 def _point(words: WrongWords, item: Assessment) -> Point | None:
-    """The words where they stand in the response; None where they only complete it."""
-    place = place_in_response(item.statement, item.measured.reading.claim, words.start, words.end)
+    own = item.statement
+    place = place_in_response(own, item.measured.reading.claim, words.start, words.end)
     if place is None:
         return None
     start, end = place
-    own = item.statement
     text = own.text[start - own.start : end - own.start]
     says = f"the source says “{words.instead}”" if words.instead else "the sources do not say this"
     if words.worked:
@@ -421,15 +386,11 @@ def place_in_response(
     statement: Statement, claim: str, start: int, end: int
 ) -> tuple[int, int] | None:
     """Where words of the claim stand in the response: the same occurrence of the same words."""
-    words = claim[start:end].strip()
-    if not words:
-        return None
-    pattern = r"\s+".join(regex.escape(part) for part in words.split())
+    pattern = r"\s+".join(regex.escape(part) for part in claim[start:end].split())
     inside = [match.span() for match in regex.finditer(pattern, statement.text)]
-    if not inside:
+    if not pattern or not inside:
         return None
-    before = len(regex.findall(pattern, claim[:start]))
-    in_claim = len(regex.findall(pattern, claim))
+    before, in_claim = (len(regex.findall(pattern, text)) for text in (claim[:start], claim))
     which = min(max(0, before - (in_claim - len(inside))), len(inside) - 1)
     low, high = inside[which]
     return statement.start + low, statement.start + high

@@ -1,16 +1,8 @@
 """The built-in debaters, agent C and agent B: readers of one evidence who go by different things.
 
-The entailment reader goes by what a passage means for the statement, the value checker by numbers,
-dates and names, the overlap reader by how much of the words the sources have at all. Each has a
-small model over its own features, fitted with the evidence model's; what they say is drawn from
-what was measured. In a debate in turns each agrees or denies and says what is new, or in a few
-words that nothing is; asked alone it states its verdict, confidence and doubt. A passage that
-another debater quotes, or a person points to, is read too.
-
-Agent C shares the evidence out, so that debaters have something to tell each other: every debater
-gets the closer half of each statement's passages, the others alternate (CEDA 3.3: partly
-conflicting subsets). Its seat also sums up the rounds of long debates and puts the sources' values
-into a response (SC-MAKS 3.4). Agent B says what is written in an image, or that it cannot read it.
+Each debater has a small model over its own features, fitted with the evidence model's; what they
+say is drawn from what was measured. Agent C shares the evidence out so that they have something to
+tell each other (CEDA 3.3), sums up rounds and corrects responses (SC-MAKS 3.4); B reads images.
 """
 
 from __future__ import annotations
@@ -23,6 +15,8 @@ from core.baseline.assessment import Assessment, Assessor, best_passage, points_
 from core.baseline.evidence import Window
 from core.baseline.evidence_model import Part
 from core.baseline.wording import (
+    DOUBTS,
+    RULES,
     SIDES,
     WORDS_OF_STANCE,
     cited,
@@ -53,10 +47,6 @@ from core.schema.records import (
 from core.schema.roles import CaseView, DebateView, JudgeView, Speak
 
 LEAST_LETTERS = 3
-IMAGE_RULE = """\
-Reads the text in the image by OCR (RapidOCR), pairs the values of charts and tables
-with their labels by their places, and reports the lines as one paragraph. It sees no objects,
-colours or shapes: an image without readable text is not judged."""
 
 
 class OcrImageReader:
@@ -64,7 +54,7 @@ class OcrImageReader:
 
     name = "OCR image reader"
     built_in = True
-    rule = IMAGE_RULE
+    rule = RULES["image reader"]
 
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """The lines that were read, or an empty text."""
@@ -74,13 +64,8 @@ class OcrImageReader:
         return f"Written in {image.name}: " + "; ".join(lines) + "."
 
 
-MOST_WORDS = 150
-"""Of a summary."""
-RULE = """The closer half of each statement's passages goes to every debater, the others to the
-debaters in turn, so that each knows something the other does not until it is quoted. The judge
-gets all. Where one source supports a statement that another contradicts, the conflict is written
-down. Of a round of debate it notes what was newly quoted, by whom and for which side. In a response
-that is wrong it puts the sources' own value in the place of a wrong one, where one fits."""
+MOST_WORDS = 150  # of a summary
+NO_QUOTE = "Nothing new was quoted from the sources."
 
 
 class BuiltInContextWriter:
@@ -88,7 +73,7 @@ class BuiltInContextWriter:
 
     name = "Context writer"
     built_in = True
-    rule = RULE
+    rule = RULES["context writer"]
 
     def __init__(self, assessor: Assessor) -> None:
         self._assessor = assessor
@@ -114,17 +99,13 @@ class BuiltInContextWriter:
             tuple(Share(name, tuple(dict.fromkeys(ids))) for name, ids in shares.items()),
             distinct,
             summary,
-            tuple(self._conflicts(view, stop)) if sources > 1 else (),
+            tuple(
+                f"On “{item.statement.text}” {cited(item.conflict[0])} stands against "
+                f"{cited(item.conflict[1])}."
+                for item in (self._assessor.assess(view, stop) if sources > 1 else ())
+                if item.conflict
+            ),
         )
-
-    def _conflicts(self, view: CaseView, stop: Stop) -> list[str]:
-        """Statements that one source supports and another contradicts."""
-        told = []
-        for item in self._assessor.assess(view, stop):
-            if conflict := item.conflict:
-                one, other = (cited(passage) for passage in conflict)
-                told.append(f"On “{item.statement.text}” {one} stands against {other}.")
-        return told
 
     def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
         """What was newly quoted, by whom, for which stance."""
@@ -144,37 +125,25 @@ def round_summary(turns: Sequence[Turn], before: str) -> str:
 
     Only what our code found in the sources; the oldest lines go where they pass the limit.
     """
-    quoting: dict[str, list[Turn]] = {}
-    first: dict[str, Quote] = {}
+    quoting: dict[str, dict[Stance, dict[str, None]]] = {}
+    sources: dict[str, str] = {}
     for turn in turns:
         for quote in turn.quotes:
             text = shortened(quote.text)
             if quote.status == "verified" and text not in before:
-                first.setdefault(text, quote)
-                quoting.setdefault(text, []).append(turn)
-    lines = [*before.splitlines(), *(_line(text, first[text], quoting[text]) for text in first)]
-    if not first:
-        lines.append("Nothing new was quoted from the sources.")
-    return "\n".join(_newest(list(dict.fromkeys(lines))))
-
-
-def _line(text: str, quote: Quote, turns: Sequence[Turn]) -> str:
-    where = f" ({quote.source})" if quote.source else ""
-    by_stance: dict[Stance, dict[str, None]] = {}
-    for turn in turns:
-        by_stance.setdefault(turn.stance, {})[turn.debater] = None
-    who = "; ".join(
-        f"{listed_plainly(list(names))} for “{WORDS_OF_STANCE[stance]}”"
-        for stance, names in by_stance.items()
-    )
-    return f"“{text}”{where}: quoted by {who}."
-
-
-def _newest(lines: list[str]) -> list[str]:
-    """The last lines that keep within the limit, at least one."""
+                sources.setdefault(text, f" ({quote.source})" if quote.source else "")
+                quoting.setdefault(text, {}).setdefault(turn.stance, {})[turn.debater] = None
+    lines = before.splitlines()
+    for text, by_stance in quoting.items():
+        who = "; ".join(
+            f"{listed_plainly(list(names))} for “{WORDS_OF_STANCE[stance]}”"
+            for stance, names in by_stance.items()
+        )
+        lines.append(f"“{text}”{sources[text]}: quoted by {who}.")
+    lines = list(dict.fromkeys(lines if quoting else [*lines, NO_QUOTE]))
     while len(lines) > 1 and sum(len(line.split()) for line in lines) > MOST_WORDS:
         lines = lines[1:]
-    return lines
+    return "\n".join(lines)
 
 
 MOST_QUOTES = 2
@@ -189,17 +158,14 @@ NO_STATEMENT = "There is nothing in this text that sources could speak about."
 NO_PASSAGE = "I was given no passage that speaks about this."
 NOT_KNOWN = "I do not know the language of this text or of its sources."
 ON_THE_WHOLE = "No single place decides it; I go by the whole."
-SAID_FROM = 0.5
-"""From here on a passage is said to support or to contradict a statement."""
+SAID_FROM = 0.5  # from here on a passage is said to support or to contradict a statement
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """A debater's own view of one statement."""
+    """A debater's own view of one statement: its assessment by the debater's own model."""
 
     item: Assessment
-    p: float
-    stance: Stance
     points: tuple[Point, ...]
 
 
@@ -212,9 +178,7 @@ class Kind:
 
     name: str
     part: Part
-    rule: str
     says: Mapping[Stance, Says]
-    doubts: Mapping[Stance, str]
 
 
 class BuiltInDebater:
@@ -223,27 +187,22 @@ class BuiltInDebater:
     built_in = True
 
     def __init__(self, kind: Kind, assessor: Assessor) -> None:
-        self._kind = kind
-        self._assessor = assessor
-
-    @property
-    def name(self) -> str:
-        """The debater's name as people see it."""
-        return self._kind.name
-
-    @property
-    def rule(self) -> str:
-        """What it goes by."""
-        return self._kind.rule
+        self._kind, self._assessor = kind, assessor
+        self.name, self.rule = kind.name, RULES[kind.name]
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn over all statements, the one that decides first."""
-        allowed = view.share | quoted_ids(view)
+        quoted = {(quote.source_id, quote.start) for turn in view.turns for quote in turn.quotes}
+        passages = view.view.evidence.passages.values()
+        allowed = view.share.union(
+            (p.id for p in passages if (p.source_id, p.start) in quoted),
+            (passage.id for passage in pointed_at(view)),
+        )
         opinions = [
             self._opinion(item, stop)
             for item in self._assessor.assess(view.view, stop, allowed=allowed)
         ]
-        stance = overall([opinion.stance for opinion in opinions])
+        stance = overall([opinion.item.label for opinion in opinions])
         words, quotes, doubt = self._found(opinions, stance)
         confidence = None
         if view.manner == "answer":
@@ -278,7 +237,7 @@ class BuiltInDebater:
         is_open = item.label == "unclear" and item.cause != "not_settled"
         stance = "unclear" if is_open else self._assessor.model.label(p)
         held = Assessment(item.measured, p, stance, None if stance != "unclear" else item.cause)
-        return Opinion(held, p, stance, points_of(held, self._assessor.reader, stop))
+        return Opinion(held, points_of(held, self._assessor.reader, stop))
 
     def _found(
         self, opinions: Sequence[Opinion], stance: Stance
@@ -292,31 +251,29 @@ class BuiltInDebater:
             return [NO_STATEMENT], (), ""
         if all(opinion.item.cause == "language_not_known" for opinion in opinions):
             return [NOT_KNOWN], (), ""
-        chosen = _deciding(opinions, stance)
+        sign = {"hallucinated": -1, "supported": 1}.get(stance)  # the one that speaks for it most
+        chosen = min(opinions, key=lambda o: sign * o.item.p if sign else abs(o.item.p - 0.5))
         words = self._kind.says[stance](chosen) or [ON_THE_WHOLE]
         if len(opinions) > 1:
-            count = sum(opinion.stance == stance for opinion in opinions)
+            count = sum(opinion.item.label == stance for opinion in opinions)
             verb = "is" if count == 1 else "are"
             whole = counted(len(opinions), "statement")
             words = [f"In my view {count} of {whole} {verb} {VIEWS[stance]}.", *words]
-        return words, _quotes(chosen, stance), self._kind.doubts[stance]
+        is_its_own = chosen.item.label == stance
+        quotes = [point.quote for point in chosen.points if point.quote and is_its_own]
+        if found := _passage(chosen, stance):
+            quotes.append(quote_of(found[0]))
+        quotes = list(dict.fromkeys(quotes))[:MOST_QUOTES]
+        return words, tuple(quotes), DOUBTS[self._kind.name][stance]
 
 
 VIEWS: Mapping[Stance, str] = {
-    "supported": "right",
-    "hallucinated": "wrong",
-    "unclear": "not decided",
-}
+    "supported": "right", "hallucinated": "wrong", "unclear": "not decided"
+}  # fmt: skip
 
 
-def own_turns(view: DebateView) -> list[Turn]:
-    """The debater's own turns that it is shown, in their order."""
+def _own_turns(view: DebateView) -> list[Turn]:
     return [turn for turn in view.turns if turn.debater == view.debater]
-
-
-def has_said(view: DebateView, sentence: str) -> bool:
-    """True where it said so in a turn that it is shown."""
-    return any(sentence.casefold() in turn.text.casefold() for turn in own_turns(view))
 
 
 def new_words(
@@ -326,22 +283,22 @@ def new_words(
 
     Who came to an end of them before has none: turns from before that are not always shown.
     """
-    own = own_turns(view)
+    own = _own_turns(view)
     if not own or own[-1].stance != stance:
         return list(sentences)
     is_over = has_come_to_an_end(quotes, stance, view)
-    fresh = [] if is_over else [said for said in sentences if not has_said(view, said)]
-    return fresh or [nothing_new(stance, quotes)]
+    before = [turn.text.casefold() for turn in own]
+    fresh = [one for one in sentences if not any(one.casefold() in text for text in before)]
+    return [nothing_new(stance, quotes)] if is_over or not fresh else fresh
 
 
 def has_come_to_an_end(quotes: Sequence[Quote], stance: Stance, view: DebateView) -> bool:
     """True where its last turn said that there was nothing new, and these are its quotes still."""
-    last = own_turns(view)[-1:]
     return any(
         NOTHING_NEW in turn.text
         and turn.stance == stance
         and {quote.text for quote in quotes} <= {quote.text for quote in turn.quotes}
-        for turn in last
+        for turn in _own_turns(view)[-1:]
     )
 
 
@@ -356,14 +313,14 @@ def pointed_at(view: DebateView) -> tuple[Passage, ...]:
     """The passages that people's words quote, whose source they name, or that hold their values."""
     said = " ".join(words for _, words in view.remarks).casefold()
     quoted = [" ".join(found.split()) for found in QUOTED.findall(said)]
-    values = set(VALUE.findall(said))
-    return tuple(
-        passage
-        for passage in view.view.evidence.passages.values()
-        if _is_named(passage, said)
-        or any(quote in " ".join(passage.text.casefold().split()) for quote in quoted)
-        or values & set(VALUE.findall(passage.text))
-    )
+    values, found = set(VALUE.findall(said)), []
+    for passage in view.view.evidence.passages.values():
+        name = ENDING.sub("", passage.source.casefold())
+        is_quoted = any(one in " ".join(passage.text.casefold().split()) for one in quoted)
+        is_named = len(name) >= LEAST_NAME and name in said
+        if is_named or is_quoted or values & set(VALUE.findall(passage.text)):
+            found.append(passage)
+    return tuple(found)
 
 
 def answered(view: DebateView) -> list[str]:
@@ -371,17 +328,10 @@ def answered(view: DebateView) -> list[str]:
     if not view.remarks:
         return []
     who = shortened(" ".join(view.remarks[-1][0].split()) or "somebody", NAME_CHARACTERS)
-    found = pointed_at(view)
     words = f"What {who} says names nothing in the sources; I go by the evidence alone."
-    if found:
+    if found := pointed_at(view):
         words = f"I have read what {who} points to: {cited(found[0])}."
-    own = (turn.text for turn in view.turns if turn.debater == view.debater)
-    return [] if any(words in text for text in own) else [words]
-
-
-def _is_named(passage: Passage, said: str) -> bool:
-    name = ENDING.sub("", passage.source.casefold())
-    return len(name) >= LEAST_NAME and name in said
+    return [] if any(words in turn.text for turn in _own_turns(view)) else [words]
 
 
 def overall(stances: Sequence[Stance]) -> Stance:
@@ -391,63 +341,34 @@ def overall(stances: Sequence[Stance]) -> Stance:
     return "supported" if stances and set(stances) == {"supported"} else "unclear"
 
 
-def quoted_ids(view: DebateView) -> frozenset[str]:
-    """Ids of the passages that any debater has quoted so far, or a person has pointed to."""
-    places = {(q.source_id, q.start) for turn in view.turns for q in turn.quotes}
-    quoted = (
-        p.id for p in view.view.evidence.passages.values() if (p.source_id, p.start) in places
-    )
-    return frozenset(quoted) | {passage.id for passage in pointed_at(view)}
-
-
-def _deciding(opinions: Sequence[Opinion], side: Stance) -> Opinion:
-    """The statement that speaks for the side most."""
-    if side == "hallucinated":
-        return max(opinions, key=lambda opinion: opinion.p)
-    if side == "supported":
-        return min(opinions, key=lambda opinion: opinion.p)
-    return min(opinions, key=lambda opinion: abs(opinion.p - 0.5))
-
-
 def _strength(opinions: Sequence[Opinion], side: Stance) -> float:
     """How far the debater is on that side by its own measure."""
-    worst = max(opinion.p for opinion in opinions)
+    worst = max(opinion.item.p for opinion in opinions)
     if side == "unclear":
         return 1.0 - abs(2.0 * worst - 1.0)
     return worst if side == "hallucinated" else 1.0 - worst
 
 
-def _quotes(opinion: Opinion, side: Stance) -> tuple[Quote, ...]:
-    quoted = [point.quote for point in opinion.points if point.quote and opinion.stance == side]
-    passage = _passage(opinion, side)
-    if passage is not None:
-        quoted.append(quote_of(passage))
-    return tuple(dict.fromkeys(quoted))[:MOST_QUOTES]
-
-
-def _passage(opinion: Opinion, side: Stance) -> Passage | None:
-    """The passage that speaks for the side most."""
-    window = _window(opinion, side)
-    return best_passage(window, opinion.item) if window is not None else None
-
-
-def _window(opinion: Opinion, side: Stance) -> Window | None:
+def _passage(opinion: Opinion, side: Stance) -> tuple[Passage, Window] | None:
+    """The passage that speaks for the side most, with its window."""
     reading = opinion.item.measured.reading
-    return reading.contradicting if side == "hallucinated" else reading.supporting
+    window = reading.contradicting if side == "hallucinated" else reading.supporting
+    return (best_passage(window, opinion.item), window) if window else None
 
 
 def _by_meaning(side: Stance) -> Says:
     """What the closest passage means for the statement; nothing where it speaks against that."""
 
     def says(opinion: Opinion) -> list[str]:
-        passage, window = _passage(opinion, side), _window(opinion, side)
-        if passage is None or window is None:
+        found = _passage(opinion, side)
+        if found is None:
             return [NO_PASSAGE]
-        if side == "hallucinated" and window.reading.contradicted >= SAID_FROM:
+        passage, reading = found[0], found[1].reading
+        if side == "hallucinated" and reading.contradicted >= SAID_FROM:
             return [f"{cited(passage)} cannot be true together with it."]
+        if reading.supported >= SAID_FROM:
+            return [f"{cited(passage)} says so."] if side == "supported" else []
         if side == "supported":
-            return [f"{cited(passage)} says so."] if window.reading.supported >= SAID_FROM else []
-        if window.reading.supported >= SAID_FROM:
             return []
         return [f"{cited(passage)} comes closest; it neither says nor denies it."]
 
@@ -465,9 +386,7 @@ def _values_differ(opinion: Opinion) -> list[str]:
     different = [v for v in opinion.item.measured.values if v.status == "different"]
     words = [f"The statement says “{v.text}”, the source “{v.instead}”." for v in different[:2]]
     unmatched = [v.text for v in opinion.item.measured.values if v.status == "unmatched"]
-    if unmatched and not words:
-        words = [f"No source has {listed(unmatched)}."]
-    missing, _ = _missing_words(opinion)
+    missing = unmatched or _missing_words(opinion)[0]
     return words or ([f"No source has {listed(missing)}."] if missing else [])
 
 
@@ -501,49 +420,22 @@ def _mostly_there(opinion: Opinion) -> list[str]:
 
 def _mostly_missing(opinion: Opinion) -> list[str]:
     missing, count = _missing_words(opinion)
+    verb = "appears" if len(missing) == 1 else "appear"
     if not missing:
         return []
-    verb = "appears" if len(missing) == 1 else "appear"
     return [f"Of its {counted(count, 'word')} {listed(missing)} {verb} in none of my passages."]
 
 
-ENTAILMENT = Kind(
-    "Entailment reader",
-    "reading",
-    "Goes by what windows of its passages mean for the statement, as the reader reads them.",
-    {
-        "supported": _by_meaning("supported"),
-        "hallucinated": _by_meaning("hallucinated"),
-        "unclear": _by_meaning("unclear"),
-    },
-    {
-        "supported": "I may have read past a changed number or name.",
-        "hallucinated": "The passage may speak of another case than the statement does.",
-        "unclear": "It may follow from passages that I did not read together.",
-    },
-)
+ENTAILMENT = Kind("Entailment reader", "reading", {stance: _by_meaning(stance) for stance in VIEWS})
 VALUES = Kind(
     "Value checker",
     "values",
-    "Goes by numbers, units, dates and names: which are in its passages, follow from them, or "
-    "differ.",
     {"supported": _values_agree, "hallucinated": _values_differ, "unclear": _no_values},
-    {
-        "supported": "Equal values may belong to different things.",
-        "hallucinated": "The two values may belong to different things.",
-        "unclear": "What is wrong may be a word rather than a value.",
-    },
 )
 OVERLAP = Kind(
     "Overlap reader",
     "coverage",
-    "Goes by how many of the statement's words its passages have, and how like it they are.",
     {"supported": _mostly_there, "hallucinated": _mostly_missing, "unclear": _mostly_missing},
-    {
-        "supported": "The same words may say something else.",
-        "hallucinated": "The sources may say it in other words.",
-        "unclear": "The sources may say it in other words.",
-    },
 )
 KINDS: Mapping[str, Kind] = {"entailment": ENTAILMENT, "rules": VALUES, "overlap": OVERLAP}
 """By the name under which rosters keep them."""

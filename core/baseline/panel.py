@@ -1,13 +1,8 @@
-"""The built-in readers as members of a panel: each marks words by itself and votes on the others'.
+"""The built-in readers as members of a panel (MSA 3.3), and marks without one.
 
-They are unlike: the value checker sees changed numbers and dates, the overlap reader what no source
-has, the entailment reader what the sources deny in other words, the span reader what people would
-mark. Who has nothing to say of a span gives no vote, which is not one half. Source: MSA 3.3.
-
-Spans, built in: the smallest words that are wrong in statements that the judge calls wrong. The
-judge's own points come first: they have the source's words beside the response's. In a wrong
-statement without any, the span reader's words are marked. A word is never marked because it is
-merely absent from the sources while its statement is supported.
+Each member marks words by itself and votes on the others'; who has nothing to say of a span gives
+no vote, which is not one half. Without a panel the judge's points are marked, and in a wrong
+statement without any the span reader's words; none in a statement that is supported.
 """
 
 from __future__ import annotations
@@ -19,6 +14,7 @@ from pathlib import Path
 
 from core.baseline.assessment import Assessment, Assessor, category_of, place_in_response
 from core.baseline.span_reader import Stretch, stretches, word_scorer
+from core.baseline.wording import RULES
 from core.documents.segmentation import WORD, query_terms, terms
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ConfigError
@@ -42,31 +38,21 @@ WHOLE_UP_TO = 12_000
 """Characters of all sources together up to which words are scored against all of them."""
 SENTENCE_ENDS = ".!?。！？।؟:\n"
 AS_SHIPPED = SpanThreshold()
-EXTRACTOR_RULE = """In each statement that the judge calls hallucinated: the words that it found
-wrong, with what the source says instead where there is something; else the words that the span
-reader scores at its threshold or more. No word of another statement."""
-ADJUDICATOR_RULE = """Under the verdict hallucinated a span is kept at p of 0.5 or more, the span
-reader's at its threshold; under other verdicts none."""
 
 
-class PointSpanExtractor:
-    """Built-in span extractor."""
+class WordScoring:
+    """What marks words by the span reader's scores, at a threshold that people may have taught."""
 
-    name = "Point span extractor"
     built_in = True
 
     def __init__(self, assessor: Assessor, learned: SpanThreshold = AS_SHIPPED) -> None:
         self._assessor = assessor
         self._learned = learned
 
-    @property
-    def rule(self) -> str:
-        """The rule, with the thresholds where they were learned from people."""
-        return _with_thresholds(EXTRACTOR_RULE, self._learned)
-
     def threshold(self, language: str) -> float:
-        """The score from which the span reader marks a word of a text in that language."""
-        return reader_threshold(self._learned, language, self._assessor)
+        """The score from which words are marked: learned for the language, else the reader's."""
+        found = self._learned.reader.at(language)
+        return word_scorer(self._assessor.reader).threshold if found is None else found
 
     def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
         """Every word's probability of being wrong; none where there is no evidence."""
@@ -75,48 +61,63 @@ class PointSpanExtractor:
         scorer = word_scorer(self._assessor.reader)
         return scorer.read(case.response, case.question, evidence_texts(view), case.language)
 
+    def _with_thresholds(self, rule: str) -> str:
+        words = self._learned.reader.words
+        if not words:
+            return rule
+        return f"{rule}\nThresholds learned from people (no. {self._learned.number}): {words}."
+
+
+class PointSpanExtractor(WordScoring):
+    """Built-in span extractor."""
+
+    name = "Point span extractor"
+
+    @property
+    def rule(self) -> str:
+        """The rule, with the thresholds where they were learned from people."""
+        return self._with_thresholds(RULES["span extractor"])
+
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
         """Spans in the statements that are wrong, in order of their place."""
         if judgement.label != "hallucinated":
             return ()
         case = view.view.case
-        spans = [_of_point(point, judgement.agent) for point in _contested(view, judgement)]
+        spans = [
+            Span(
+                point.start, point.end, point.text, max(KEPT_FROM, point.weight), point.category,
+                judgement.agent, point.evidence, point.quote,
+            )
+            for point in _contested_points(view, judgement)
+        ]  # fmt: skip
         statements = view.view.statements
-        if any(without_spans(wrong_statements(statements, judgement), spans)):
+        if any(_without_spans(statements, judgement, spans)):
             scores = self.score_words(view.view, stop)
             threshold = self.threshold(case.language)
             for words in free_words(statements, judgement, scores, spans):
                 spans += [
-                    span_of_stretch(stretch, case.response)
+                    _span_of_stretch(stretch, case.response)
                     for stretch in stretches(words, case.response, threshold)
                 ]
         return tuple(sorted(spans, key=lambda span: span.start))
 
 
-class ThresholdSpanAdjudicator:
+class ThresholdSpanAdjudicator(WordScoring):
     """Built-in span adjudicator."""
 
     name = "Span adjudicator"
-    built_in = True
-
-    def __init__(self, assessor: Assessor, learned: SpanThreshold = AS_SHIPPED) -> None:
-        self._assessor = assessor
-        self._learned = learned
 
     @property
     def rule(self) -> str:
         """The rule, with the thresholds where they were learned from people."""
-        return _with_thresholds(ADJUDICATOR_RULE, self._learned)
+        return self._with_thresholds(RULES["span adjudicator"])
 
     def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
         """Kept or dropped, with its final probability."""
         if label != "hallucinated":
             return SpanRuling(span, False, f"The verdict is {label}.")
         is_reader = span.source == READER
-        language = view.view.case.language
-        least = (
-            reader_threshold(self._learned, language, self._assessor) if is_reader else KEPT_FROM
-        )
+        least = self.threshold(view.view.case.language) if is_reader else KEPT_FROM
         if span.p < least:
             return SpanRuling(span, False, f"p = {span.p:.2f} is below {least:.2f}.")
         why = "people mark such words" if is_reader else "the sources say it otherwise"
@@ -132,18 +133,16 @@ def evidence_texts(view: CaseView) -> tuple[str, ...]:
     return tuple(dict.fromkeys(around))
 
 
-def wrong_statements(statements: Sequence[Statement], judgement: Judgement) -> list[Statement]:
+def _wrong_statements(statements: Sequence[Statement], judgement: Judgement) -> list[Statement]:
     """The statements that the judge calls wrong; all where it labels none."""
-    labels = judgement.statement_labels
-    if not labels:
-        return list(statements)
-    labelled = zip(statements, labels, strict=False)
-    return [statement for statement, label in labelled if label == "hallucinated"]
+    labels = judgement.statement_labels or ["hallucinated"] * len(statements)
+    return [s for s, label in zip(statements, labels, strict=False) if label == "hallucinated"]
 
 
-def without_spans(statements: Sequence[Statement], spans: Sequence[Span]) -> Iterator[Statement]:
-    """The statements in which no span begins."""
-    for statement in statements:
+def _without_spans(
+    statements: Sequence[Statement], judgement: Judgement, spans: Sequence[Span]
+) -> Iterator[Statement]:
+    for statement in _wrong_statements(statements, judgement):
         if not any(statement.start <= span.start < statement.end for span in spans):
             yield statement
 
@@ -155,28 +154,15 @@ def free_words(
     named: Sequence[Span],
 ) -> Iterator[list[WordScore]]:
     """The scored words that may be marked, statement by statement: of wrong ones without a span."""
-    for statement in without_spans(wrong_statements(statements, judgement), named):
+    for statement in _without_spans(statements, judgement, named):
         yield [s for s in scores if statement.start <= s.start and s.end <= statement.end]
 
 
-def reader_threshold(learned: SpanThreshold, language: str, assessor: Assessor) -> float:
-    """The one learned for the language, else the span reader's own."""
-    found = learned.reader.at(language)
-    return word_scorer(assessor.reader).threshold if found is None else found
-
-
-def _with_thresholds(rule: str, learned: SpanThreshold) -> str:
-    words = learned.reader.words
-    if not words:
-        return rule
-    return f"{rule}\nThresholds learned from people (no. {learned.number}): {words}."
-
-
-def _contested(view: JudgeView, judgement: Judgement) -> list[Point]:
+def _contested_points(view: JudgeView, judgement: Judgement) -> list[Point]:
     """The judge's points; debaters' where the judge is another's and names no places itself."""
     own = [point for point in judgement.points if point.finding != "carried"]
     if not own:
-        wrong = {s.index for s in wrong_statements(view.view.statements, judgement)}
+        wrong = {s.index for s in _wrong_statements(view.view.statements, judgement)}
         raised = [point for turn in view.turns for point in turn.points]
         own = [p for p in raised if p.finding == "contradicted" and p.statement in wrong]
     chosen: list[Point] = []
@@ -186,21 +172,7 @@ def _contested(view: JudgeView, judgement: Judgement) -> list[Point]:
     return chosen
 
 
-def _of_point(point: Point, agent: str) -> Span:
-    return Span(
-        point.start,
-        point.end,
-        point.text,
-        max(KEPT_FROM, point.weight),
-        point.category,
-        agent,
-        point.evidence,
-        point.quote,
-    )
-
-
-def span_of_stretch(stretch: Stretch, response: str) -> Span:
-    """The words of a stretch as a span of the span reader's."""
+def _span_of_stretch(stretch: Stretch, response: str) -> Span:
     text = response[stretch.start : stretch.end]
     before = response[: stretch.start].rstrip()
     category = category_of(text, not before or before[-1] in SENTENCE_ENDS)
@@ -224,41 +196,45 @@ class AssessedPanelist:
     built_in = True
 
     def __init__(self, name: str, rule: str, finds: Finds, assessor: Assessor) -> None:
-        self.name = name
-        self.rule = rule
-        self._finds = finds
-        self._assessor = assessor
+        self.name, self.rule = name, rule
+        self._finds, self._assessor = finds, assessor
 
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
         """The places that are wrong more likely than not."""
-        return tuple(
-            _span(view, start, end, p, self.name)
-            for item in self._assessor.assess(view, stop)
-            for start, end, p in self._finds(item)
-            if p >= DECIDED_FROM
-        )
+        found, begins = [], {statement.start for statement in view.statements}
+        for start, end, p in self._places(view, stop):
+            if p >= DECIDED_FROM:
+                text = view.case.response[start:end]
+                category = category_of(text, start in begins)
+                found.append(Span(start, end, text, round(p, 3), category, self.name))
+        return tuple(found)
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
         """The highest p of the places that a span meets; none where it meets none."""
-        places = [p for item in self._assessor.assess(view, stop) for p in self._finds(item)]
-        return tuple(_vote_of(span, places) for span in spans)
+        places, votes = self._places(view, stop), []
+        for span in spans:
+            met = [p for start, end, p in places if span.start < end and start < span.end]
+            votes.append(_vote(max(met), "It stands so beside the sources.") if met else SILENT)
+        return tuple(votes)
+
+    def _places(self, view: CaseView, stop: Stop) -> list[Place]:
+        return [p for item in self._assessor.assess(view, stop) for p in self._finds(item)]
 
 
-def value_places(item: Assessment) -> list[Place]:
+def _value_places(item: Assessment) -> list[Place]:
     """Numbers and dates: wrong where they differ, right where the sources have them."""
     weights = {"same": LEAST, "derived": 0.2, "different": 0.8, "unmatched": DECIDED_FROM}
     found: list[Place] = []
-    if not item.measured.reading.windows:
-        return found
-    for value in item.measured.values:
-        claim = item.measured.reading.claim
+    reading = item.measured.reading
+    for value in item.measured.values if reading.windows else ():
+        claim = reading.claim
         place = place_in_response(item.statement, claim, value.start, value.end)
         if place is not None:
             found.append((*place, weights[value.status]))
     return found
 
 
-def overlap_places(item: Assessment) -> list[Place]:
+def _overlap_places(item: Assessment) -> list[Place]:
     """Words: wrong where no window has them; neighbours as one."""
     held = {term for window in item.measured.reading.windows for term in terms(window.text)}
     own, places = item.statement, []
@@ -271,7 +247,7 @@ def overlap_places(item: Assessment) -> list[Place]:
     return places
 
 
-def entailment_places(item: Assessment) -> list[Place]:
+def _entailment_places(item: Assessment) -> list[Place]:
     """The whole statement, where the reader decides about it."""
     against, for_it = item.measured.reading.contradicting, item.measured.reading.supporting
     if against is None or for_it is None:
@@ -282,35 +258,17 @@ def entailment_places(item: Assessment) -> list[Place]:
     return [(item.statement.start, item.statement.end, wrong / (wrong + right))]
 
 
-class WordPanelist:
+class WordPanelist(WordScoring):
     """The span reader: marks what people would mark, and scores every word."""
 
-    name = "Span reader"
-    built_in = True
-    rule = """Scores every word by how likely people would mark it; marks stretches of words at its
-threshold or more. Votes with the mean score of a span's words."""
-
-    def __init__(self, assessor: Assessor, learned: SpanThreshold = AS_SHIPPED) -> None:
-        self._assessor = assessor
-        self._learned = learned
-
-    def threshold(self, language: str) -> float:
-        """The score from which it marks a word of a text in that language."""
-        return reader_threshold(self._learned, language, self._assessor)
-
-    def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
-        """Every word's probability of being wrong; none where there is no evidence."""
-        stop.check()
-        case = view.case
-        texts = evidence_texts(view)
-        scorer = word_scorer(self._assessor.reader)
-        return scorer.read(case.response, case.question, texts, case.language)
+    name = READER
+    rule = RULES["span reader"]
 
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
         """Stretches of words that it scores at its threshold or more."""
         scores, response = self.score_words(view, stop), view.case.response
         found = stretches(scores, response, self.threshold(view.case.language))
-        return tuple(span_of_stretch(one, response) for one in found)
+        return tuple(_span_of_stretch(one, response) for one in found)
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
         """The mean score of each span's words."""
@@ -333,13 +291,13 @@ def panelist(
         "rules": (
             "Value checker",
             "Marks numbers and dates that differ from the sources', or that no source has.",
-            value_places,
+            _value_places,
         ),
-        "overlap": ("Overlap reader", "Marks words that no source has.", overlap_places),
+        "overlap": ("Overlap reader", "Marks words that no source has.", _overlap_places),
         "entailment": (
             "Entailment reader",
             "Marks a whole statement that the sources contradict more than they support.",
-            entailment_places,
+            _entailment_places,
         ),
     }[name]
     return AssessedPanelist(told, rule, finds, assessor)
@@ -349,8 +307,7 @@ def panelist(
 def shipped_rule() -> PanelRule:
     """How votes among all four readers are weighed, as `training.train_panel` fitted it.
 
-    Raises:
-        ConfigError: the weights are missing or of another form.
+    Raises ConfigError if the weights are missing or of another form.
     """
     try:
         body = json.loads(WEIGHTS.read_text(encoding="utf-8"))
@@ -361,17 +318,6 @@ def shipped_rule() -> PanelRule:
             f"Expected the panel's weights in {WEIGHTS.name}, found: {error!r}. Restore the file "
             "from the repository."
         ) from error
-
-
-def _vote_of(span: Span, places: Sequence[Place]) -> SpanVote:
-    met = [p for start, end, p in places if span.start < end and start < span.end]
-    return _vote(max(met), "It stands so beside the sources.") if met else SILENT
-
-
-def _span(view: CaseView, start: int, end: int, p: float, name: str) -> Span:
-    text = view.case.response[start:end]
-    opens = any(statement.start == start for statement in view.statements)
-    return Span(start, end, text, round(p, 3), category_of(text, opens), name)
 
 
 def _vote(p: float, reason: str) -> SpanVote:

@@ -12,21 +12,13 @@ from dataclasses import dataclass, field
 
 from core.baseline.assessment import NAME, Assessor
 from core.baseline.tool_picker import concludes
+from core.baseline.wording import RULES
 from core.documents.segmentation import fold, query_terms
 from core.runtime.concurrency import Stop
-from core.schema.events import Reach, Reconsidered, Remembered, ToolUse
+from core.schema.events import Reconsidered, Remembered, ToolUse
 from core.schema.records import Case, Label, Passage, Statement
 from core.schema.roles import CaseView
 
-RULE = """Local: a label that nothing stands behind, neither a tool that found something nor a
-reason of the one who picked the tools, becomes unclear. A statement called hallucinated that stands
-word for word in a passage is supported.
-Global, in the order of the text: a statement that uses a number or name which a wrong one brought
-in, or that opens with "therefore", "so" or "in total" right after a wrong one, is hallucinated too,
-and spoils what follows it in its turn. It stands where a passage gives the number for the same
-thing or where it states the corrected value. Of two statements about one thing of which the reader
-finds each to contradict the other, the one that the evidence does not support is hallucinated, the
-later one where it supports neither."""
 CONTRADICTED_FROM = 0.9
 SHARED_FROM = 0.6
 """Share of the shorter statement's terms from which two statements are about one thing."""
@@ -39,7 +31,7 @@ class BuiltInReflector:
 
     name = "Reflector"
     built_in = True
-    rule = RULE
+    rule = RULES["reflector"]
 
     def __init__(self, assessor: Assessor) -> None:
         self._assessor = assessor
@@ -55,9 +47,9 @@ class BuiltInReflector:
         for index, entry in held.items():
             stop.check()
             own = [use for use in uses if use.statement == index and use.outcome == "found"]
-            change = self._local(view, by_statement[index], entry, own)
-            if change is not None:
-                found[index] = change
+            if local := _local(view, by_statement[index], entry, own):
+                before, (after, why) = entry.label, local
+                found[index] = Reconsidered(index, "local", before, after, why, agent=self.name)
         labels = {i: found[i].after if i in found else entry.label for i, entry in held.items()}
         carried = {i for i, change in found.items() if change.after == "supported"}
         carried |= {
@@ -68,23 +60,6 @@ class BuiltInReflector:
         for change in self._global(view, by_statement, labels, uses, carried, stop):
             found[change.statement] = change
         return tuple(change for _, change in sorted(found.items()))
-
-    def _local(
-        self, view: CaseView, statement: Statement, entry: Remembered, own: Sequence[ToolUse]
-    ) -> Reconsidered | None:
-        if entry.label == "unclear":
-            return None
-        if not own and not entry.passages and not entry.evidence.strip():
-            why = "Nothing was found that stands behind this label."
-            return self._change(entry, "local", "unclear", why)
-        worked = [u for u in own if u.label == "hallucinated" and not _is_reading(u)]
-        said = " ".join(statement.text.split())
-        if entry.label == "hallucinated" and not worked and len(said.split()) > 2:
-            for passage in view.evidence.of(statement.index):
-                if said in " ".join(passage.text.split()):
-                    why = f"It stands word for word in {passage.source}."
-                    return self._change(entry, "local", "supported", why)
-        return None
 
     def _global(
         self,
@@ -102,15 +77,12 @@ class BuiltInReflector:
             index, before = statement.index, labels[statement.index]
             own = [use for use in uses if use.statement == index]
             if before != "hallucinated" and index not in carried:
-                spoiled = spread.spoils(
-                    statement, order[place - 1] if place else None, view.evidence.of(index)
-                )
-                if spoiled is not None:
-                    labels[index] = "hallucinated"
+                last = order[place - 1] if place else None
+                if spoiled := spread.spoils(statement, last, view.evidence.of(index)):
+                    labels[index], (reason, owner) = "hallucinated", spoiled
                     yield Reconsidered(
-                        index, "global", before, "hallucinated", spoiled.reason,
-                        spoiled.because_of, self.name,
-                    )  # fmt: skip
+                        index, "global", before, "hallucinated", reason, (owner,), self.name
+                    )
             spread.take(statement, labels[index] == "hallucinated", own)
         if len(order) <= MOST_COMPARED:
             yield from self._contradictory(view, order, labels, carried, stop)
@@ -149,27 +121,26 @@ class BuiltInReflector:
         readings = self._assessor.reader.read(pairs, stop)
         return all(reading.contradicted >= CONTRADICTED_FROM for reading in readings)
 
-    def _change(self, entry: Remembered, reach: Reach, after: Label, why: str) -> Reconsidered:
-        return Reconsidered(
-            entry.statement,
-            reach,
-            entry.label,
-            after,
-            why,
-            agent=self.name,
-        )
+
+def _local(
+    view: CaseView, statement: Statement, entry: Remembered, own: Sequence[ToolUse]
+) -> tuple[Label, str] | None:
+    """The label that a statement's own tools and passages leave it, and why; None for its own."""
+    if entry.label == "unclear":
+        return None
+    if not own and not entry.passages and not entry.evidence.strip():
+        return "unclear", "Nothing was found that stands behind this label."
+    worked = [u for u in own if u.label == "hallucinated" and not _is_reading(u)]
+    said = " ".join(statement.text.split())
+    if entry.label == "hallucinated" and not worked and len(said.split()) > 2:
+        for passage in view.evidence.of(statement.index):
+            if said in " ".join(passage.text.split()):
+                return "supported", f"It stands word for word in {passage.source}."
+    return None
 
 
 def _is_reading(use: ToolUse) -> bool:
     return use.tool == "match"
-
-
-@dataclass(frozen=True)
-class Spoiled:
-    """Why a statement cannot stand, and the wrong statements that it rests on."""
-
-    reason: str
-    because_of: tuple[int, ...]
 
 
 @dataclass
@@ -190,8 +161,8 @@ class ErrorPropagation:
 
     def spoils(
         self, statement: Statement, last: Statement | None, passages: Sequence[Passage] = ()
-    ) -> Spoiled | None:
-        """Whether it rests on something wrong; `last` is the statement before it."""
+    ) -> tuple[str, int] | None:
+        """Why it cannot stand, with the wrong statement that it rests on; `last` is before it."""
         values, words = values_in(statement.text), self._words(statement.text)
         follows = concludes(statement.text, self.case.language)
         for value, shown in values.items():
@@ -200,13 +171,13 @@ class ErrorPropagation:
                 continue
             if any(value in values_in(p.text) and words & self._words(p.text) for p in passages):
                 continue
-            if follows or words & self.meant[value] or _is_sum(statement.text):
-                reason = f"It uses “{shown}”, which a wrong statement brought in."
-                return Spoiled(reason, (owner,))
+            # Where it calculates a wrong number spoils whatever it is called.
+            is_sum = re.search("[=≈]", statement.text) and any(map(str.isdigit, statement.text))
+            if follows or words & self.meant[value] or is_sum:
+                return f"It uses “{shown}”, which a wrong statement brought in.", owner
         is_next = last is not None and last.index in self.wrong
         if follows and last is not None and is_next and not self._is_corrected(last.index, values):
-            reason = "It concludes from the statement before it, which is wrong."
-            return Spoiled(reason, (last.index,))
+            return "It concludes from the statement before it, which is wrong.", last.index
         return None
 
     def take(self, statement: Statement, is_wrong: bool, uses: Sequence[ToolUse]) -> None:
@@ -215,19 +186,14 @@ class ErrorPropagation:
         if is_wrong:
             self.wrong.add(statement.index)
             named = [use for use in uses if use.label == "hallucinated" and use.start is not None]
-            refuted = [
-                statement.text[
-                    (use.start or 0) - statement.start : (use.end or 0) - statement.start
-                ]
-                for use in named
-            ]
-            new = values_in(" ".join(refuted)) if named else values
-            for value in new:
+            start, text = statement.start, statement.text
+            refuted = (text[(u.start or 0) - start : (u.end or 0) - start] for u in named)
+            for value in values_in(" ".join(refuted)) if named else values:
                 if value not in self.known:
                     self.owners[value] = statement.index
-                    self.meant[value] = self._words(statement.text)
-            right = values_in(" ".join(use.instead for use in named))
-            self.corrected[statement.index] = frozenset(right)
+                    self.meant[value] = self._words(text)
+            corrected = values_in(" ".join(use.instead for use in named))
+            self.corrected[statement.index] = frozenset(corrected)
         self.known |= set(values)
 
     def _words(self, text: str) -> frozenset[str]:
@@ -250,8 +216,3 @@ def values_in(text: str) -> dict[str, str]:
         if match.start() > 0 or " " in match.group():
             found[fold(match.group())] = match.group()
     return found
-
-
-def _is_sum(text: str) -> bool:
-    """True where it calculates: there a wrong number spoils whatever it is called."""
-    return any(sign in text for sign in "=≈") and any(char.isdigit() for char in text)

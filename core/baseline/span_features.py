@@ -1,9 +1,8 @@
 """What can be seen of each word of a response beside the evidence, as numbers, in any language.
 
-`word_features` gives one row a word; the names of the columns hold no word and no language, so that
-what was learnt in one language serves in another. Where words are not parted by blanks (Chinese,
-Thai, …) every character counts as a word. Offsets are half-open and count code points of the text
-as it was given, also in texts that run from right to left.
+`word_features` gives one row a word; no column holds a word or a language, so that what was learnt
+in one serves in another. Where words are not parted by blanks every character counts as a word.
+Offsets are half-open and count code points of the text as it was given.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,18 +36,13 @@ CITATION = regex.compile(r"\[\d{1,3}\]")
 LATER_COSTS = 0.02  # of the question's weight, for each sentence further down
 PLACES_KEPT = 30
 LONGEST_RUN = 40  # so that a text of one word again and again takes no quadratic time
-OPENING = "\"“«「'(（"
-CLOSING = ')）"”»」'
-FINAL = ".。।!?؟"
-PAUSES = ",，、،;"
-COLONS = ":："
 CONTENT_FROM = 0.35
 BESIDE = 8  # words of the response that count as beside a word
 CLOSE_BY = 12  # words of the evidence
 NEAR_QUESTION = 15
 Columns = Mapping[str, Numbers]
-SHIFTS = (-3, -2, -1, 1, 2, 3)
-HALF_WIDTHS = (2, 5, 10, 25)
+BESIDE_MARKS = {"opened": "\"“«「'(（", "on_new_line": "\n"}
+BEHIND_MARKS = {"paused": ",，、،;", "ended": ".。।!?؟", "closed": ')）"”»」', "colon": ":："}
 SEEN_AROUND = (
     "doubt", "held", "in_evidence", "in_question", "likeness", "lacking", "weight", "near",
     "in_run", "is_number", "is_capitalised",
@@ -76,16 +71,6 @@ class Word:
 def words_of(text: str, language: str, sentence: int = 0) -> tuple[Word, ...]:
     """The words in order; sentences are counted from `sentence` on."""
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
-    words: list[Word] = []
-    passed = 0
-    for start, end, is_unspaced in _places(text):
-        while passed < len(ends) and ends[passed] <= start:
-            passed += 1
-        words.append(_word(text[start:end], start, language, is_unspaced, sentence + passed))
-    return tuple(words)
-
-
-def _places(text: str) -> list[tuple[int, int, bool]]:
     places: list[tuple[int, int, bool]] = []
     for match in WORD.finditer(text):
         start, end = match.span()
@@ -93,15 +78,14 @@ def _places(text: str) -> list[tuple[int, int, bool]]:
             places += [(i, i + 1, True) for i in range(start, end) if not text[i].isspace()]
         else:
             places.append((start, end, False))
-    return places
-
-
-def _word(raw: str, start: int, language: str, is_unspaced: bool, sentence: int) -> Word:
-    folded = fold(raw)
-    is_number = raw[0].isnumeric() and not is_unspaced
-    spelt = folded if is_unspaced else stem(folded, language)
-    term = number_term(raw) if is_number else spelt
-    return Word(start, start + len(raw), raw, folded, term, is_number, is_unspaced, sentence)
+    words: list[Word] = []
+    for start, end, is_unspaced in places:
+        raw, number = text[start:end], sentence + bisect_right(ends, start)
+        folded, is_number = fold(raw), raw[0].isnumeric() and not is_unspaced
+        spelt = folded if is_unspaced else stem(folded, language)
+        term = number_term(raw) if is_number else spelt
+        words.append(Word(start, end, raw, folded, term, is_number, is_unspaced, number))
+    return tuple(words)
 
 
 @dataclass(frozen=True)
@@ -132,12 +116,6 @@ class Commonness:
         return 1.0 / (1.0 + COMMON * self.share(term))
 
 
-def commonness(language: str, evidence: Mapping[str, int]) -> Commonness:
-    """The list of that language; without one, what the evidence itself repeats is common."""
-    known = _lists().get(language)
-    return Commonness(known) if known else repeated(evidence)
-
-
 def repeated(evidence: Mapping[str, int]) -> Commonness:
     """Terms that the evidence has three times or more, with their shares of it."""
     total = max(1, sum(evidence.values()))
@@ -146,43 +124,34 @@ def repeated(evidence: Mapping[str, int]) -> Commonness:
 
 @lru_cache(maxsize=1)
 def _lists() -> Mapping[str, Mapping[str, float]]:
-    path = FOLDER / TERMS
-    lists: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
+    lists: dict[str, dict[str, float]] = json.loads((FOLDER / TERMS).read_text(encoding="utf-8"))
     return lists
 
 
-@dataclass(frozen=True)
 class SequenceOfTerms:
-    """Terms in their order, with the places of each."""
+    """Terms in their order, with the first few places of each."""
 
-    terms: tuple[str, ...]
-    places: Mapping[str, Places]
+    def __init__(self, words: Iterable[Word]) -> None:
+        self.terms = tuple(word.term for word in words)
+        places: dict[str, list[int]] = {}
+        for i, term in enumerate(self.terms):
+            places.setdefault(term, []).append(i)
+        self.places: Mapping[str, Places] = {
+            term: np.array(found[:PLACES_KEPT], dtype=np.int64) for term, found in places.items()
+        }
 
     def runs(self, other: Sequence[str]) -> Numbers:
         """(n,) for each term of `other` the longest run around it that also stands here."""
         longest = np.zeros(len(other))
         for i, term in enumerate(other):
-            best = max((self._run(other, i, int(p)) for p in self.places.get(term, ())), default=0)
+            best = 0
+            for place in self.places.get(term, np.array([], dtype=np.int64)).tolist():
+                here = zip(other[i : i + LONGEST_RUN], self.terms[place:], strict=False)
+                best = max(
+                    best, sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], here))
+                )
             longest[i : i + best] = np.maximum(longest[i : i + best], best)
         return longest
-
-    def _run(self, other: Sequence[str], i: int, place: int) -> int:
-        most = min(len(other) - i, len(self.terms) - place, LONGEST_RUN)
-        length = 0
-        while length < most and other[i + length] == self.terms[place + length]:
-            length += 1
-        return length
-
-
-def sequence(words: Iterable[Word]) -> SequenceOfTerms:
-    """The words' terms, each with its first few places."""
-    terms = tuple(word.term for word in words)
-    places: dict[str, list[int]] = {}
-    for i, term in enumerate(terms):
-        found = places.setdefault(term, [])
-        if len(found) < PLACES_KEPT:
-            found.append(i)
-    return SequenceOfTerms(terms, {t: np.array(p, dtype=np.int64) for t, p in places.items()})
 
 
 @dataclass(frozen=True)
@@ -207,7 +176,7 @@ class Grounds:
 
     def weight_of(self, terms: Iterable[str]) -> float:
         """The weights of these terms together."""
-        return math.fsum(self.common.weight(term) for term in terms)
+        return math.fsum(map(self.common.weight, terms))
 
 
 def grounds(
@@ -222,44 +191,34 @@ def grounds(
         after = words[-1].sentence + 1 if words else 0
         words += words_of(CITATION.sub("", text), language, after)
     counts = Counter(word.term for word in words)
-    common = common or commonness(language, counts)
+    if common is None:
+        common = Commonness(listed) if (listed := _lists().get(language)) else repeated(counts)
     asked = words_of(question, language)
     asked_terms = frozenset(word.term for word in asked)
-    sentences = _by_sentence(words)
-    answer, topic = _answer(sentences, asked_terms, common)
-    in_order = sequence(words)
+    terms: list[set[str]] = [set() for _ in range(words[-1].sentence + 1 if words else 0)]
+    for word in words:
+        terms[word.sentence].add(word.term)
+    whole = math.fsum(map(common.weight, asked_terms)) or 1.0
+    shares = [math.fsum(map(common.weight, those & asked_terms)) / whole for those in terms]
+    early = [share - LATER_COSTS * min(i, 20) for i, share in enumerate(shares)]
+    in_order = SequenceOfTerms(words)
     return Grounds(
         words=tuple(words),
         question=asked,
         counts=counts,
         question_terms=asked_terms,
         sequence=in_order,
-        question_sequence=sequence(asked),
+        question_sequence=SequenceOfTerms(asked),
         pairs=frozenset(itertools.pairwise(in_order.terms)),
-        sentences=sentences,
-        answer=answer,
-        topic=topic,
+        sentences=tuple(map(frozenset, terms)),
+        answer=int(np.argmax(early)) if early else 0,
+        topic=max(shares, default=0.0),
         common=common,
     )
 
 
-def _by_sentence(words: Sequence[Word]) -> tuple[frozenset[str], ...]:
-    held: list[set[str]] = [set() for _ in range(words[-1].sentence + 1)] if words else []
-    for word in words:
-        held[word.sentence].add(word.term)
-    return tuple(frozenset(terms) for terms in held)
-
-
-def _answer(
-    sentences: Sequence[frozenset[str]], asked: frozenset[str], common: Commonness
-) -> tuple[int, float]:
-    """The sentence closest to the question, an early one rather than a late one."""
-    if not sentences:
-        return 0, 0.0
-    whole = math.fsum(common.weight(term) for term in asked) or 1.0
-    held = [math.fsum(common.weight(term) for term in terms & asked) / whole for terms in sentences]
-    scores = [share - LATER_COSTS * min(i, 20) for i, share in enumerate(held)]
-    return int(np.argmax(scores)), max(held)
+def _column(values: Iterable[float]) -> Numbers:
+    return np.array([float(value) for value in values], dtype=np.float64)
 
 
 def likeness_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
@@ -268,21 +227,30 @@ def likeness_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]
     asked = sorted({word.folded for word in held.question if not word.is_number})
     spelt = [word.folded for word in words if not word.is_number and not word.is_unspaced]
     nearest, asked_nearest = _nearest(spelt, theirs), _nearest(spelt, asked)
-    begun = _begun(spelt, theirs)
-    threes = {gram for form in theirs for gram in _grams(form, 3)}
-    fours = {gram for form in theirs for gram in _grams(form, 4)}
-    in_evidence = np.array([float(word.term in held.counts) for word in words])
-    in_question = np.array([float(word.term in held.question_terms) for word in words])
-    of_word = [nearest.get(word.folded, 0.0) for word in words]
-    asked_of_word = [asked_nearest.get(word.folded, 0.0) for word in words]
+    beginnings = {other[:k] for other in theirs for k in range(1, len(other) + 1)}
+    begun = {
+        form: next((k for k in range(len(form), 0, -1) if form[:k] in beginnings), 0) / len(form)
+        for form in spelt
+    }
+    grams = {n: {gram for form in theirs for gram in _grams(form, n)} for n in (3, 4)}
+    in_evidence = _column(word.term in held.counts for word in words)
+    in_question = _column(word.term in held.question_terms for word in words)
+    alike, asked_alike, alike_at_first = (
+        [found.get(word.folded, 0.0) for word in words] for found in (nearest, asked_nearest, begun)
+    )
     return {
-        "likeness": np.maximum(in_evidence, of_word),
-        "question_likeness": np.maximum(in_question, asked_of_word),
-        "begins_alike": np.maximum(in_evidence, [begun.get(word.folded, 0.0) for word in words]),
-        "threes": np.array([_grams_share(word.folded, 3, threes) for word in words]),
-        "fours": np.array([_grams_share(word.folded, 4, fours) for word in words]),
+        "likeness": np.maximum(in_evidence, alike),
+        "question_likeness": np.maximum(in_question, asked_alike),
+        "begins_alike": np.maximum(in_evidence, alike_at_first),
+        **{
+            name: _column(
+                len(_grams(word.folded, n) & grams[n]) / len(_grams(word.folded, n))
+                for word in words
+            )
+            for name, n in (("threes", 3), ("fours", 4))
+        },
         "off_by": np.array(_off_by(words, held)),
-        "digits": np.array([float(len(w.term)) if w.is_number else 0.0 for w in words]),
+        "digits": _column(len(w.term) if w.is_number else 0 for w in words),
     }
 
 
@@ -300,26 +268,9 @@ def _nearest(forms: Sequence[str], others: Sequence[str]) -> dict[str, float]:
     return dict(zip(different, found.tolist(), strict=True))
 
 
-def _begun(forms: Iterable[str], others: Iterable[str]) -> dict[str, float]:
-    """The share of each form that is the beginning of some other."""
-    beginnings = {other[:k] for other in others for k in range(1, len(other) + 1)}
-    found: dict[str, float] = {}
-    for form in forms:
-        length = len(form)
-        while length and form[:length] not in beginnings:
-            length -= 1
-        found[form] = length / max(1, len(form))
-    return found
-
-
 def _grams(form: str, n: int) -> set[str]:
     edged = f"^{form}$"
     return {edged[i : i + n] for i in range(max(1, len(edged) - n + 1))}
-
-
-def _grams_share(form: str, n: int, known: set[str]) -> float:
-    grams = _grams(form, n)
-    return len(grams & known) / len(grams)
 
 
 def _off_by(words: Sequence[Word], held: Grounds) -> list[float]:
@@ -354,42 +305,28 @@ def place_columns(text: str, words: Sequence[Word], held: Grounds) -> dict[str, 
     """Position, form and the characters on either side."""
     n = len(words)
     order = np.arange(n, dtype=np.float64)
-    starts, lengths = _sentences(words)
+    _, first, which, sizes = np.unique(
+        np.array([word.sentence for word in words]),
+        return_index=True, return_inverse=True, return_counts=True,
+    )  # fmt: skip
     before = [text[word.start - 1] if word.start else "\n" for word in words]
     after = [text[word.end] if word.end < len(text) else "\n" for word in words]
     return {
-        "is_number": np.array([float(word.is_number) for word in words]),
-        "is_capitalised": np.array([float(word.is_capitalised) for word in words]),
-        "is_shouted": np.array([float(word.text.isupper()) for word in words]),
-        "is_unspaced": np.array([float(word.is_unspaced) for word in words]),
-        "length": np.array([float(len(word.text)) for word in words]),
+        "is_number": _column(word.is_number for word in words),
+        "is_capitalised": _column(word.is_capitalised for word in words),
+        "is_shouted": _column(word.text.isupper() for word in words),
+        "is_unspaced": _column(word.is_unspaced for word in words),
+        "length": _column(len(word.text) for word in words),
         "place": order / max(1, n - 1),
         "from_start": order,
         "from_end": n - order,
-        "in_sentence": order - starts,
-        "sentence_length": lengths,
-        "sentence": np.array([float(word.sentence) for word in words]),
-        "opened": _among(before, OPENING),
-        "on_new_line": _among(before, "\n"),
-        "paused": _among(after, PAUSES),
-        "ended": _among(after, FINAL),
-        "closed": _among(after, CLOSING),
-        "colon": _among(after, COLONS),
+        "in_sentence": order - first[which].astype(np.float64),
+        "sentence_length": sizes[which].astype(np.float64),
+        "sentence": _column(word.sentence for word in words),
+        **{name: _column(c in marks for c in before) for name, marks in BESIDE_MARKS.items()},
+        **{name: _column(c in marks for c in after) for name, marks in BEHIND_MARKS.items()},
         "bracketed": _bracketed(text, words),
     }
-
-
-def _among(characters: Sequence[str], some: str) -> Numbers:
-    return np.array([float(character in some) for character in characters])
-
-
-def _sentences(words: Sequence[Word]) -> tuple[Numbers, Numbers]:
-    """(n,) place of the first word of each word's sentence, and the sentence's length in words."""
-    numbers = np.array([word.sentence for word in words])
-    _, first, which, counts = np.unique(
-        numbers, return_index=True, return_inverse=True, return_counts=True
-    )
-    return first[which].astype(np.float64), counts[which].astype(np.float64)
 
 
 def _bracketed(text: str, words: Sequence[Word]) -> Numbers:
@@ -450,9 +387,9 @@ def surrounding_columns(
     opening = frozenset().union(*held.sentences[:2])
     counts = Counter(terms)
     return {
-        "in_answer": np.array([float(term in answer) for term in terms]),
-        "in_opening": np.array([float(term in opening) for term in terms]),
-        "times": np.array([float(counts[term]) for term in terms]),
+        "in_answer": _column(term in answer for term in terms),
+        "in_opening": _column(term in opening for term in terms),
+        "times": _column(counts[term] for term in terms),
         **_near(words, held, columns),
         **_of_sentences(words, held, columns),
         **_of_names(words, columns),
@@ -527,25 +464,15 @@ def _apart(held: Grounds, one: str, other: str) -> float:
 
 def _of_names(words: Sequence[Word], columns: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """Capitalised words and numbers in a row are one name: how long, and is any of it lacking?"""
-    n = len(words)
-    lengths, lacking = np.zeros(n), np.zeros(n)
-    for run in _name_runs(words):
+    lengths, lacking = np.zeros(len(words)), np.zeros(len(words))
+    names = [i for i, word in enumerate(words) if word.is_capitalised or word.is_number]
+    starts = [k for k, i in enumerate(names) if not k or names[k - 1] != i - 1
+              or words[i - 1].end + 1 < words[i].start]  # fmt: skip
+    for begin, end in itertools.pairwise([*starts, len(names)]):
+        run = names[begin:end]
         lengths[run] = len(run)
         lacking[run] = columns["lacking"][run].max()
     return {"name_length": lengths, "name_lacking": lacking}
-
-
-def _name_runs(words: Sequence[Word]) -> Iterable[list[int]]:
-    run: list[int] = []
-    for i, word in enumerate(words):
-        goes_on = run and words[i - 1].end + 1 >= word.start
-        if run and not (goes_on and (word.is_capitalised or word.is_number)):
-            yield run
-            run = []
-        if word.is_capitalised or word.is_number:
-            run = [*run, i]
-    if run:
-        yield run
 
 
 def _so_far(
@@ -584,7 +511,10 @@ def word_features(
     columns |= place_columns(text, words, held)
     columns |= response_columns(words, held, columns)
     columns |= surrounding_columns(words, held, columns)
-    columns |= _around(columns)
+    for name in SEEN_AROUND:
+        values = columns[name]
+        columns |= {f"{name}{shift:+d}": shifted(values, shift) for shift in (-3, -2, -1, 1, 2, 3)}
+        columns |= {f"{name}~{half}": mean_around(values, half) for half in (2, 5, 10, 25)}
     names = list(columns)
     return names, np.stack([columns[name] for name in names], axis=1).astype(np.float32)
 
@@ -604,20 +534,20 @@ def reading_columns(words: Sequence[Word], read: Sequence[SentenceReading]) -> d
 def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
     """Does the word stand in the evidence or the question, in what order, and how common is it?"""
     terms = [word.term for word in words]
-    in_evidence = _flags(term in held.counts for term in terms)
-    in_question = _flags(term in held.question_terms for term in terms)
+    in_evidence = _column(term in held.counts for term in terms)
+    in_question = _column(term in held.question_terms for term in terms)
     forms = {word.folded for word in held.words}
-    weight = np.array([held.common.weight(term) for term in terms])
+    weight = _column(map(held.common.weight, terms))
     present = np.maximum(in_evidence, in_question)
     runs = held.sequence.runs(terms)
     pairs = list(itertools.pairwise(terms))
-    follows = _flags(pair in held.pairs for pair in pairs)
-    counts = np.array([float(held.counts.get(term, 0)) for term in terms])
+    follows = _column(pair in held.pairs for pair in pairs)
+    counts = _column(held.counts.get(term, 0) for term in terms)
     return {
         "in_evidence": in_evidence,
         "in_question": in_question,
         "held": present,
-        "same_form": _flags(word.folded in forms for word in words),
+        "same_form": _column(word.folded in forms for word in words),
         "count": np.log1p(counts),
         "share": counts / max(1, len(held.words)) * 100,
         "run": runs,
@@ -626,25 +556,9 @@ def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]
         "after_left": np.concatenate([[0.0], follows])[: len(terms)],
         "before_right": np.concatenate([follows, [0.0]])[: len(terms)],
         "weight": weight,
-        "commonness": np.log(np.array([held.common.share(term) for term in terms]) + 1e-6),
+        "commonness": np.log(_column(map(held.common.share, terms)) + 1e-6),
         "lacking": (1 - present) * weight,
     }
-
-
-def _flags(values: Iterable[bool]) -> Numbers:
-    return np.array([float(value) for value in values], dtype=np.float64)
-
-
-def _around(columns: Columns) -> dict[str, Numbers]:
-    """The neighbours' values, and means over the words around."""
-    seen: dict[str, Numbers] = {}
-    for name in SEEN_AROUND:
-        values = columns[name]
-        for shift in SHIFTS:
-            seen[f"{name}{shift:+d}"] = shifted(values, shift)
-        for half in HALF_WIDTHS:
-            seen[f"{name}~{half}"] = mean_around(values, half)
-    return seen
 
 
 def shifted(values: Numbers, by: int) -> Numbers:

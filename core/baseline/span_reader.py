@@ -1,8 +1,7 @@
 """The span reader: for every word of a response, how likely is it that people would mark it wrong?
 
-Boosted trees over features that hold in any language (`span_features`), the multilingual reader's
-doubts among them, trained on words that annotators marked in fourteen languages. The weights lie in
-`weights/span` with their card; `training.train_span_reader` makes and measures them.
+Boosted trees over `span_features`, the multilingual reader's doubts among them, trained on words
+that annotators marked in fourteen languages (`training.train_span_reader`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from core.baseline.audit_agents import places
 from core.baseline.entailment import Reader, WordDoubt, load_multilingual_reader
@@ -26,9 +24,7 @@ from core.baseline.evidence_model import Trees, load_trees
 from core.baseline.span_features import (
     FOLDER,
     TERMS,
-    Grounds,
     SentenceReading,
-    Word,
     grounds,
     word_features,
     words_of,
@@ -94,25 +90,15 @@ class SpanReader:
         words = words_of(response, language)
         for first in range(0, len(words), WORDS_AT_ONCE):
             part = words[first : first + WORDS_AT_ONCE]
-            p = np.clip(
-                self._trees.predict(self._features(response, part, held, read)), LEAST, MOST
-            )
+            names, columns = word_features(response, part, held, read)
+            places = {name: i for i, name in enumerate(names)}
+            rows = columns[:, [places[name] for name in self._columns]]
+            p = np.clip(self._trees.predict(rows), LEAST, MOST)
             scores += [
                 WordScore(word.start, word.end, round(float(share), 3))
                 for word, share in zip(part, p, strict=True)
             ]
         return tuple(scores)
-
-    def _features(
-        self,
-        response: str,
-        words: Sequence[Word],
-        held: Grounds,
-        read: Sequence[SentenceReading],
-    ) -> npt.NDArray[np.float32]:
-        names, columns = word_features(response, words, held, read)
-        places = {name: i for i, name in enumerate(names)}
-        return columns[:, [places[name] for name in self._columns]]
 
 
 class DoubtScorer:
@@ -204,8 +190,7 @@ def between(scores: Sequence[WordScore]) -> tuple[WordScore, ...]:
 def load_span_reader(folder: Path = FOLDER) -> SpanReader:
     """The reader of that folder, once per process.
 
-    Raises:
-        ConfigError: card or weights are missing, or do not belong together.
+    Raises ConfigError if card or weights are missing, or do not belong together.
     """
     try:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))

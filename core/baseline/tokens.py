@@ -48,8 +48,7 @@ Floats = npt.NDArray[np.float32]
 def weights_file() -> Path:
     """The packed model inside the installed package, found without importing the package.
 
-    Raises:
-        ConfigError: the package is not installed.
+    Raises ConfigError if the package is not installed.
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
@@ -98,15 +97,15 @@ class PackedModel:
         Without `words`, the word vectors are left out.
         """
         width, inner = self.width, self.inner
-        state = (
-            {"embeddings.word_embeddings.weight": unpack(self.blocks("emb.word"))} if words else {}
-        )
-        state |= {
-            "embeddings.position_embeddings.weight": self.vector("emb.pos"),
-            "embeddings.token_type_embeddings.weight": self.vector("emb.type"),
+        state = {
+            "embeddings.position_embeddings.weight": self.vector("emb.pos").reshape(-1, width),
+            "embeddings.token_type_embeddings.weight": self.vector("emb.type").reshape(-1, width),
             "embeddings.LayerNorm.weight": self.vector("emb.ln.w"),
             "embeddings.LayerNorm.bias": self.vector("emb.ln.b"),
         }
+        if words:
+            table = unpack(self.blocks("emb.word")).reshape(-1, width)
+            state["embeddings.word_embeddings.weight"] = table
         for layer in range(self.layers):
             ours, theirs = f"l{layer}", f"encoder.layer.{layer}"
             for short, long in MATRICES:
@@ -117,23 +116,7 @@ class PackedModel:
             for short, long in NORMS:
                 state[f"{theirs}.{long}.LayerNorm.weight"] = self.vector(f"{ours}.{short}.w")
                 state[f"{theirs}.{long}.LayerNorm.bias"] = self.vector(f"{ours}.{short}.b")
-        for name in ("word", "position", "token_type"):
-            key = f"embeddings.{name}_embeddings.weight"
-            if key in state:
-                state[key] = state[key].reshape(-1, width)
         return state
-
-
-@dataclass(frozen=True)
-class WordVectors:
-    """The word vectors as they lie in the packed file, unpacked row by row where needed."""
-
-    table: npt.NDArray[np.void]
-    """(words, blocks of a row)."""
-
-    def rows(self, ids: npt.NDArray[np.int64]) -> Floats:
-        """(n, width) float32."""
-        return unpack(self.table[ids].reshape(-1)).reshape(len(ids), -1)
 
 
 def unpack(blocks: npt.NDArray[np.void]) -> Floats:
@@ -143,22 +126,8 @@ def unpack(blocks: npt.NDArray[np.void]) -> Floats:
     return np.asarray(weights * blocks["scale"].astype(np.float32)[..., None], dtype=np.float32)
 
 
-def open_word_vectors() -> WordVectors:
-    """The word vectors of the installed package.
-
-    Raises:
-        ConfigError: the package is not installed, or its file has another format.
-    """
-    packed = open_packed(weights_file())
-    return WordVectors(packed.blocks("emb.word").reshape(packed.vocabulary, -1))
-
-
 def open_packed(path: Path) -> PackedModel:
-    """The model in a packed file.
-
-    Raises:
-        ConfigError: the file is not in this format.
-    """
+    """The model in a packed file. Raises ConfigError if the file is not in this format."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if data[:4] != MAGIC:
@@ -245,11 +214,12 @@ class Vocabulary:
     """Tokenizer and word vectors, loaded once per process; safe to use from several threads."""
 
     tokenizer: Any
-    vectors: WordVectors
+    table: npt.NDArray[np.void]
+    """(words, blocks of a row): word vectors as they lie in the packed file."""
 
     def vectors_of(self, ids: Sequence[int]) -> Floats:
         """(1, length, width) float32."""
-        return self.vectors.rows(np.asarray(ids))[None]
+        return unpack(self.table[np.asarray(ids)].reshape(-1)).reshape(1, len(ids), -1)
 
     def is_unknown(self, text: str) -> bool:
         """True where more than a fifth of the text's tokens are unknown."""
@@ -261,8 +231,7 @@ class Vocabulary:
 def load_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary that `make setup` made, loaded once per process.
 
-    Raises:
-        ConfigError: it is missing.
+    Raises ConfigError if it is missing.
     """
     from tokenizers import Tokenizer
 
@@ -272,4 +241,5 @@ def load_vocabulary(folder: Path) -> Vocabulary:
         raise ConfigError(
             f"Expected the reader's tokenizer in {folder}, found none; run `make setup`."
         ) from error
-    return Vocabulary(tokenizer, open_word_vectors())
+    packed = open_packed(weights_file())
+    return Vocabulary(tokenizer, packed.blocks("emb.word").reshape(packed.vocabulary, -1))

@@ -1,10 +1,8 @@
 """Picks tools by rule: first those that read a statement as theirs, then search and comparison.
 
-Beside the picker stand its thoughts, which people read above each tool and models learn from
-(HaluAgent 2.4.1); what of a statement is to be looked for once tools have worked out the rest; and
-which statements can be checked at all. Source: HaluAgent 2.3 (the tool by the type of a sentence);
-where the paper's agent judges by a language model which type it is, each tool here says so by its
-own deterministic `reads`.
+Beside the picker stand its thoughts, which models learn from (HaluAgent 2.4.1), what of a statement
+is left once tools have worked out the rest, and which can be checked at all. Source: HaluAgent 2.3;
+where the paper asks a language model for the type of a sentence, each tool's `reads` says it.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import Any
 import msgspec
 
 from core.baseline.assessment import NAME, says_something
+from core.baseline.wording import RULES
 from core.documents.segmentation import query_terms
 from core.llm.prompting import prompt_language
 from core.runtime.concurrency import Stop
@@ -31,18 +30,6 @@ from core.tools.vocabulary import read_words
 SEARCH, MATCH = "search", "match"
 # What can be worked out for certain comes first; tools that are not named follow by their names.
 ORDER = ("code", "conditions", "calendar", "calculator")
-RULE = """For the response as a whole, then for each statement by itself:
-1. A question, greeting, offer or opinion that states no figure is not checked.
-2. Every tool that works something out and reads the statement as one of its own is called: code,
-conditions, calendar and calculator in this order, then the others by name. One that refutes the
-statement ends it.
-3. A statement that was worked out to be right and names nobody is done where it is arithmetic
-alone or nothing was found for it; else it is compared with that, and wrong only where that has
-another value.
-4. All else is searched for in the sources and compared with what was found: of a right sum its
-result, of what the calendar bears out nothing. Sources that have the parts of a right sum do not
-deny its result. A right sum beside a name that neither these nor the question speak of leaves the
-statement unclear."""
 
 
 class BuiltInToolPicker:
@@ -50,7 +37,7 @@ class BuiltInToolPicker:
 
     name = "Tool picker"
     built_in = True
-    rule = RULE
+    rule = RULES["tool picker"]
 
     def __init__(self, tools: Mapping[str, Tool[Any]] | None = None) -> None:
         self._tools = tools
@@ -65,24 +52,23 @@ class BuiltInToolPicker:
         if (refuting := next(wrong, None)) is not None:
             return Step(thoughts["refuted"].format(tool=refuting.tool))
         done = {use.tool for use in view.used}
-        for tool in self._that_work_out():
+        tools = toolbox() if self._tools is None else self._tools
+        order = {name: place for place, name in enumerate(ORDER)}
+        for tool in sorted(tools.values(), key=lambda t: (order.get(t.name, 99), t.name)):
+            if not tool.reads or tool.is_system or tool.name in (SEARCH, MATCH):
+                continue
             given = None if tool.name in done else _given(tool, statement, case)
             if given is not None and not _is_for_statements(tool, given, view):
                 other = thoughts["other"].format(tool=tool.name)
                 return Step(thoughts["meant"].get(tool.name, other), tool.name, given)
         if statement is None:
             return Step(thoughts["whole_done"])
-        return self._by_reading(view, statement, done)
+        return self._by_reading(view, statement, tools)
 
-    def _that_work_out(self) -> list[Tool[Any]]:
-        """Tools that read statements themselves, in the stated order."""
-        tools = toolbox() if self._tools is None else self._tools
-        own = [t for t in tools.values() if t.reads and not t.is_system]
-        own = [tool for tool in own if tool.name not in (SEARCH, MATCH)]
-        return sorted(own, key=lambda t: (ORDER.index(t.name) if t.name in ORDER else 99, t.name))
-
-    def _by_reading(self, view: AuditView, statement: Statement, done: set[str]) -> Step:
-        tools = toolbox() if self._tools is None else self._tools
+    def _by_reading(
+        self, view: AuditView, statement: Statement, tools: Mapping[str, Tool[Any]]
+    ) -> Step:
+        done = {use.tool for use in view.used}
         right = [use for use in view.used if use.label == "supported"]
         case, rest = view.view.case, rest_of(statement, view.used)
         thoughts = thoughts_in(case.language)
@@ -93,17 +79,14 @@ class BuiltInToolPicker:
         if SEARCH in tools and SEARCH not in done and (names or not right):
             why = thoughts["search_rest"] if right else thoughts["search"]
             return Step(why, SEARCH, _given(tools[SEARCH], statement, case) or "{}")
-        is_found = _is_something_found(view, statement)
+        is_found = bool(view.view.evidence.of(statement.index) or _texts_found(view))
         if MATCH in tools and MATCH not in done and is_found:
             why = thoughts["compare_rest"] if right else thoughts["compare"]
             return Step(why, MATCH, _compared(tools[MATCH], view, statement, rest))
         if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
             return _compared_in_vain(view, statement, rest, right, is_named=bool(names))
-        if (
-            right
-            and all(use.tool != MATCH for use in right)
-            and names - set(query_terms(case.question, case.language))
-        ):
+        is_unread = right and all(use.tool != MATCH for use in right)
+        if is_unread and names - set(query_terms(case.question, case.language)):
             words = f"{right[-1].words} Nothing here speaks of the rest."
             return Step(thoughts["rest_unknown"], label="unclear", evidence=words)
         return Step(thoughts["done"] if is_found else thoughts["nothing_found"])
@@ -118,13 +101,11 @@ def _is_for_statements(tool: Tool[Any], given: str, view: AuditView) -> bool:
         return False
     case = view.view.case
     own = _beside(given, case.response)
-    for statement in view.view.statements:
-        inner = _given(tool, statement, case)
-        if inner is not None and own in (
-            _beside(inner, w) for w in (statement.text, statement.rewrite)
-        ):
-            return True
-    return False
+    return any(
+        own in (_beside(inner, statement.text), _beside(inner, statement.rewrite))
+        for statement in view.view.statements
+        if (inner := _given(tool, statement, case)) is not None
+    )
 
 
 def _beside(given: str, words: str) -> dict[str, Any]:
@@ -133,23 +114,14 @@ def _beside(given: str, words: str) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value != words}
 
 
-def _is_something_found(view: AuditView, statement: Statement) -> bool:
-    return bool(view.view.evidence.of(statement.index)) or bool(_texts_found(view))
-
-
 def _compared_in_vain(
-    view: AuditView,
-    statement: Statement,
-    rest: Rest,
-    right: Sequence[ToolUse],
-    *,
-    is_named: bool,
+    view: AuditView, statement: Statement, rest: Rest, right: Sequence[ToolUse], *, is_named: bool
 ) -> Step:
     """The end of a statement that the sources do not carry: a right sum may stand all the same."""
     thoughts = thoughts_in(view.view.case.language)
     sources = [p.text for p in view.view.evidence.of(statement.index)] + _texts_found(view)
     use = next(use for use in view.used if use.tool == MATCH)
-    stands = denies_only_parts if is_named else denies_no_value
+    stands = _denies_only_parts if is_named else _denies_no_value
     if right and stands(use, rest, statement, sources):
         words = f"{right[-1].words} The sources have no other value."
         return Step(thoughts["not_denied"], label="supported", evidence=words)
@@ -177,13 +149,9 @@ def _compared(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest
 
 
 def _texts_found(view: AuditView) -> list[str]:
-    """What the searches for this statement brought."""
-    texts: list[str] = []
-    for use in view.used:
-        if use.tool == SEARCH and use.outcome == "found":
-            gave = msgspec.json.decode(use.gave)
-            texts += [s["text"] for s in gave.get("sources", ()) if isinstance(s.get("text"), str)]
-    return texts
+    used = [use for use in view.used if use.tool == SEARCH and use.outcome == "found"]
+    found = [one for use in used for one in msgspec.json.decode(use.gave).get("sources", ())]
+    return [one["text"] for one in found if isinstance(one.get("text"), str)]
 
 
 def _given(tool: Tool[Any], statement: Statement | None, case: Case) -> str | None:
@@ -192,7 +160,6 @@ def _given(tool: Tool[Any], statement: Statement | None, case: Case) -> str | No
 
 
 def _names(text: str, language: str) -> set[str]:
-    """The words of all names in the text, as they are compared."""
     named = (match.group() for match in NAME.finditer(text) if match.start() > 0)
     return {term for name in named for term in query_terms(name, language)}
 
@@ -203,9 +170,8 @@ def thoughts_in(language: str) -> Mapping[str, Any]:
     `meant` tells of each tool that works something out what it saw there, `other` of any tool that
     is not named. `whole_done` ends the response as a whole, the others after them a statement.
     """
-    told_in = "zh" if prompt_language(language) == "zh" else "en"
-    thoughts: Mapping[str, Any] = read_words("thoughts")[told_in]
-    return thoughts
+    thoughts: dict[str, Any] = read_words("thoughts")
+    return thoughts["zh" if prompt_language(language) == "zh" else "en"]  # type: ignore[no-any-return]
 
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -257,11 +223,6 @@ class Sum:
     value: frozenset[str]
     is_scaled: bool
 
-    @property
-    def telling(self) -> frozenset[str]:
-        """Its numbers of more than one digit: “2” stands somewhere in most texts."""
-        return frozenset(number for number in self.numbers if len(number) > 1)
-
 
 @dataclass(frozen=True)
 class Rest:
@@ -288,11 +249,14 @@ def rest_of(statement: Statement, used: Sequence[ToolUse]) -> Rest:
             stated = _place_of_result(one, statement.text) if one.holds else None
             if stated is not None:
                 text = _blanked(_blanked(text, (one.start, stated[0])), (stated[1], one.end))
-                sums.append(_sum_of(one))
+                made, value = (frozenset(NUMBER.findall(t)) for t in (one.formula, one.stated))
+                sums.append(Sum(made, value, MULTIPLIES.search(one.formula) is not None))
     return Rest(text, tuple(sums))
 
 
-def denies_no_value(use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]) -> bool:
+def _denies_no_value(
+    use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]
+) -> bool:
     """True where the comparison found no other value in the sources in place of the statement's.
 
     A part of the sum itself is no other value. Who compares without naming words, as a language
@@ -305,7 +269,7 @@ def denies_no_value(use: ToolUse, rest: Rest, statement: Statement, sources: Seq
     return all(_is_part(point, rest, statement, sources) for point in against)
 
 
-def denies_only_parts(
+def _denies_only_parts(
     use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]
 ) -> bool:
     """True where nothing is held against the statement but results whose parts the sources have."""
@@ -323,15 +287,13 @@ def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[
     given = {number for text in sources for number in NUMBER.findall(text)}
     instead = set(NUMBER.findall(point.evidence)) if point.finding == "contradicted" else set()
     own = [one for one in rest.sums if said <= one.value]
-    is_told = any(one.is_scaled and one.telling and one.telling <= given for one in own)
-    return is_told or any(
-        instead <= one.numbers and (one.numbers <= given or one.is_scaled) for one in own
-    )
-
-
-def _sum_of(one: _Equation) -> Sum:
-    numbers, value = (frozenset(NUMBER.findall(side)) for side in (one.formula, one.stated))
-    return Sum(numbers, value, MULTIPLIES.search(one.formula) is not None)
+    for one in own:
+        # “2” stands somewhere in most texts.
+        telling = {number for number in one.numbers if len(number) > 1}
+        is_told = one.is_scaled and telling and telling <= given
+        if is_told or (instead <= one.numbers and (one.numbers <= given or one.is_scaled)):
+            return True
+    return False
 
 
 def _place_of_result(one: _Equation, text: str) -> Place | None:
@@ -359,10 +321,7 @@ def _decoded(told: str) -> _Told:
 
 QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
 FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
-ASKS = "It asks, and states nothing."
 NO_FACT = "It greets, offers, wishes or gives an opinion, and states no fact to check."
-CODE = "It is code: running it tells whether it works, comparing its words does not."
-NOTHING = "It says nothing that could be true or false."
 
 
 def why_not_checkable(case: Case, statement: Statement) -> str:
@@ -373,9 +332,9 @@ def why_not_checkable(case: Case, statement: Statement) -> str:
     """
     text = statement.text.strip()
     if is_code(text):
-        return CODE
+        return "It is code: running it tells whether it works, comparing its words does not."
     if QUESTION.search(text):
-        return ASKS
+        return "It asks, and states nothing."
     said = text
     while lead := _opening("leads_in", case.language).match(said):
         said = said[lead.end() :]
@@ -384,7 +343,8 @@ def why_not_checkable(case: Case, statement: Statement) -> str:
             return NO_FACT
         if _opening("opinions", case.language).match(said) and not _names(said, case.language):
             return NO_FACT
-    return "" if says_something(statement, case) else NOTHING
+    is_empty = not says_something(statement, case)
+    return "It says nothing that could be true or false." if is_empty else ""
 
 
 @lru_cache(maxsize=64)
@@ -403,16 +363,8 @@ def _openings(kind: str, language: str) -> tuple[str, str]:
 
 def concludes(text: str, language: str) -> bool:
     """True where the statement says by its words that it follows from others."""
-    opener, total = _conclusions(language)
-    return bool(opener.match(text) or total.search(text))
-
-
-@lru_cache(maxsize=16)
-def _conclusions(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     (opener, end), (total, _) = (_openings(k, language) for k in ("conclusions", "totals"))
     start, end = (r"(?<!\w)", r"(?!\w)") if end else ("", "")
     lead = r"[\W_]*(?:(?:and|und|et|y|e|en|而)\s+)?"
-    return (
-        re.compile(rf"{lead}(?:{opener}){end}", re.IGNORECASE),
-        re.compile(rf"{start}(?:{total}){end}", re.IGNORECASE),
-    )
+    opens = re.match(rf"{lead}(?:{opener}){end}", text, re.IGNORECASE)
+    return bool(opens or re.search(rf"{start}(?:{total}){end}", text, re.IGNORECASE))

@@ -1,10 +1,8 @@
 """Sets the numbers, units and dates of a statement against those of the evidence.
 
-Each value of the statement is the same as one in the evidence, follows from some of them (a sum, a
-difference, a ratio, a change in per cent), differs from those it could be compared with, or has
-nothing to be compared with. In a table row (“Revenue (million EUR), 2024: 131.5; 2023: 120.1”) a
-value stands under its labels: the same figure under other labels than the statement's is another's.
-The findings are features of the evidence model and explain verdicts.
+Each value is the same as one in the evidence, follows from some of them, differs from those it
+could be compared with, or has nothing to be compared with. In a table row (“Revenue, 2024: 131.5;
+2023: 120.1”) a value stands under its labels: the same figure under other labels is another's.
 """
 
 from __future__ import annotations
@@ -88,20 +86,16 @@ def compare_values(
     quantities, dates = _values(claim, language)
     wanted = frozenset(query_terms(claim, language))
     held = [one for text in evidence for one in _held_in(text, language)]
-    own_dates = [one for one in held if isinstance(one.value, DateValue)]
-    own_quantities = [one for one in held if isinstance(one.value, Quantity)]
-    found = [
-        _quantity_finding(value, own_quantities, wanted)
-        for value in quantities
-        if value.start >= own_start
-    ]
-    found += [_compared(date, own_dates, wanted) for date in dates if date.start >= own_start]
+    held_dates = [one for one in held if isinstance(one.value, DateValue)]
+    held_quantities = [one for one in held if isinstance(one.value, Quantity)]
+    own = (value for value in quantities if value.start >= own_start)
+    found = [_quantity_finding(value, held_quantities, wanted) for value in own]
+    found += [_compared(date, held_dates, wanted) for date in dates if date.start >= own_start]
     return tuple(sorted(found, key=lambda finding: finding.start))
 
 
 @lru_cache(maxsize=20_000)
 def _values(text: str, language: str) -> tuple[tuple[Quantity, ...], tuple[DateValue, ...]]:
-    """Quantities and dates; a quantity that is part of a date is left out."""
     dates = tuple(find_dates(text, language))
     quantities = tuple(
         quantity
@@ -120,22 +114,20 @@ def _held_in(text: str, language: str) -> tuple[_Held, ...]:
     every: tuple[Value, ...] = (*quantities, *dates)
     for value in every:
         cell = next((c for c in cells if c.start <= value.start and value.end <= c.end), None)
-        around = cell.labels if cell else _clause_terms(text, value, language)
+        start = max((m.end() for m in CLAUSE_END.finditer(text, 0, value.start)), default=0)
+        after = CLAUSE_END.search(text, value.end)
+        clause = text[start : after.start() if after else len(text)]
+        around = cell.labels if cell else frozenset(terms(clause, language))
         found.append(_Held(value, cell, around))
         if cell and cell.unit and isinstance(value, Quantity) and not value.unit:
             found += [_Held(one, cell, around) for one in _in_unit(value, cell.unit, language)]
     return tuple(found)
 
 
-def _clause_terms(text: str, value: Value, language: str) -> frozenset[str]:
-    start = max((m.end() for m in CLAUSE_END.finditer(text, 0, value.start)), default=0)
-    after = CLAUSE_END.search(text, value.end)
-    return frozenset(terms(text[start : after.start() if after else len(text)], language))
-
-
 def _cells(text: str, language: str) -> Iterator[_Cell]:
     """The cells of each row; what stands before the first label names the whole row."""
-    for line_start, line in _lines(text):
+    line_start = 0
+    for line in text.split("\n"):
         row, unit = "", ""
         matches = list(CELL.finditer(line))
         for number, match in enumerate(matches):
@@ -156,13 +148,7 @@ def _cells(text: str, language: str) -> Iterator[_Cell]:
                     frozenset(terms(f"{row} {column} {naming}", language)),
                     own["unit"] if own else unit,
                 )  # fmt: skip
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    for line in text.split("\n"):
-        yield start, line
-        start += len(line) + 1
+        line_start += len(line) + 1
 
 
 def _in_unit(value: Quantity, unit: str, language: str) -> Iterator[Quantity]:
@@ -185,8 +171,8 @@ def _quantity_finding(own: Quantity, held: Sequence[_Held], wanted: frozenset[st
     if total := _other_total(own, held, wanted):
         if own.low <= total.value <= own.high:
             return _finding(own, "derived", total.words)
-        other = _finding(own, "different", total.words, is_nearest=True, in_table=True)
-        return replace(other, is_worked=True)
+        words = total.words
+        return _finding(own, "different", words, is_nearest=True, in_table=True, is_worked=True)
     return found
 
 
@@ -195,7 +181,11 @@ def _compared(own: Value, held: Sequence[_Held], wanted: frozenset[str]) -> Valu
     same: list[int] = []
     different: list[tuple[int, _Held]] = []
     for one in held:
-        match = _match(own, one.value)
+        match: Match = "incomparable"
+        if isinstance(own, DateValue) and isinstance(one.value, DateValue):
+            match = compare_dates(own, one.value)
+        elif isinstance(own, Quantity) and isinstance(one.value, Quantity):
+            match = compare(own, one.value)
         fit = len(wanted & one.around)
         if match == "same" and one.cell is None:
             return _finding(own, "same")
@@ -218,12 +208,6 @@ def _compared(own: Value, held: Sequence[_Held], wanted: frozenset[str]) -> Valu
         own, "different", instead,
         is_nearest=fit > 0 and len(nearest) == 1, in_table=other.cell is not None,
     )  # fmt: skip
-
-
-def _match(own: Value, other: Value) -> Match:
-    if isinstance(own, DateValue):
-        return compare_dates(own, other) if isinstance(other, DateValue) else "incomparable"
-    return compare(own, other) if isinstance(other, Quantity) else "incomparable"
 
 
 def _is_alike(own: Value, other: _Held) -> bool:
@@ -262,15 +246,6 @@ def _other_total(own: Quantity, held: Sequence[_Held], wanted: frozenset[str]) -
     return None
 
 
-def _finding(
-    own: Value,
-    status: Status,
-    instead: str = "",
-    *,
-    is_nearest: bool = False,
-    in_table: bool = False,
-) -> ValueFinding:
+def _finding(own: Value, status: Status, instead: str = "", **known: bool) -> ValueFinding:
     is_date = isinstance(own, DateValue)
-    return ValueFinding(
-        own.start, own.end, own.text, is_date, status, instead, is_nearest, in_table
-    )
+    return ValueFinding(own.start, own.end, own.text, is_date, status, instead, **known)

@@ -1,19 +1,17 @@
 """How built-in agents put things: short quotes, lists, turns of at most 100 tokens (CEDA 4.4).
 
-A verdict in the words that the classifier knows, around whatever a judge or a vote says freely.
-They are those of the built-in judge, on whose verdicts the seed head was trained.
-
-The response as it should read, built in: the evidence's own values in the places of wrong ones. A
-point counts where its words stand at its offsets and the evidence's value is of the same make;
-what has no such value is left as it is: a guess could be ungrammatical, or wrong. Source: SC-MAKS
-3.2 (the output O*).
+Also a verdict in the words of the built-in judge, on which the classifier's seed head was trained,
+and the response with the evidence's own values in the places of wrong ones where they are of the
+same make (SC-MAKS 3.2, the output O*); what has no such value is left as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from core.schema.records import Label, Passage, Point, Quote, Reply, Span, Stance, Turn
 
@@ -24,6 +22,10 @@ IN_WORDS: dict[Label, str] = {
     "Verdict: INCORRECT, the statement is hallucinated.",
 }
 MOST_PROSE = 300  # characters
+TOLD = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+# What each built-in agent goes by, as people read it, and in what debaters may be mistaken.
+RULES: Mapping[str, str] = TOLD["rules"]
+DOUBTS: Mapping[str, Mapping[Stance, str]] = TOLD["doubts"]
 
 
 def verdict_text(label: Label, prose: str) -> str:
@@ -34,47 +36,29 @@ def verdict_text(label: Label, prose: str) -> str:
     beginning and end. A head that people's corrections of such runs have taught weighs the prose
     itself.
     """
-    words = IN_WORDS[label]
-    return " ".join([words, words, _shortened(prose), words, words]) if prose else words
-
-
-def _shortened(prose: str) -> str:
-    """The beginning and the end, cut at words, of prose that is longer than the head takes in."""
-    if len(prose) <= MOST_PROSE:
-        return prose
-    half = MOST_PROSE // 2
-    return f"{prose[:half].rsplit(' ', 1)[0]} … {prose[-half:].split(' ', 1)[-1]}"
+    words, half = IN_WORDS[label], MOST_PROSE // 2
+    if len(prose) > MOST_PROSE:  # longer than the head takes in
+        prose = f"{prose[:half].rsplit(' ', 1)[0]} … {prose[-half:].split(' ', 1)[-1]}"
+    return " ".join([words, words, prose, words, words]) if prose else words
 
 
 MOST_WORDS = 75
 QUOTE_CHARACTERS = 160
 WORDS_OF_STANCE: dict[Stance, str] = {
-    "supported": "correct",
-    "hallucinated": "wrong",
-    "unclear": "not decided by this evidence",
-}
+    "supported": "correct", "hallucinated": "wrong", "unclear": "not decided by this evidence"
+}  # fmt: skip
 DEGREES = ((0.95, "certainly"), (0.85, "very likely"), (0.7, "likely"), (0.0, "rather"))
 """How sure a verdict is, in words, by the probability of its side."""
 # How an answer begins, and the sides that CopMAD assigns.
-SIDES: dict[Stance, str] = {
-    "supported": "CORRECT",
-    "hallucinated": "WRONG",
-    "unclear": "OPEN",
-}
+SIDES: dict[Stance, str] = {"supported": "CORRECT", "hallucinated": "WRONG", "unclear": "OPEN"}
 
 
 def quote_of(passage: Passage) -> Quote:
     """The whole passage as a quote that is verified by being the source's own words."""
     return Quote(
-        passage.text,
-        "verified",
-        100.0,
-        passage.source_id,
-        passage.source,
-        passage.page,
-        passage.start,
-        passage.end,
-    )
+        passage.text, "verified", 100.0, passage.source_id, passage.source, passage.page,
+        passage.start, passage.end,
+    )  # fmt: skip
 
 
 def cited(passage: Passage) -> str:
@@ -101,9 +85,7 @@ def shortened(text: str, limit: int = QUOTE_CHARACTERS) -> str:
 def listed(words: Sequence[str], most: int = 3) -> str:
     """“a”, “b” and “c”; what is beyond `most` is counted."""
     shown = [f"“{shortened(word, 60)}”" for word in words[:most]]
-    if len(words) > most:
-        shown.append(f"{len(words) - most} more")
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+    return listed_plainly([*shown, f"{len(words) - most} more"] if len(words) > most else shown)
 
 
 def listed_plainly(names: Sequence[str]) -> str:
@@ -184,9 +166,10 @@ def with_edits(response: str, edits: Sequence[TextEdit]) -> str:
     for one in sorted(edits, key=lambda m: (-m.weight, m.start)):
         if not any(one.start < other.end and other.start < one.end for other in chosen):
             chosen.append(one)
-    kept = [one for one in chosen if not any(_contests(one, other) for other in edits)]
-    for one in sorted(kept, key=lambda m: -m.start):
-        response = response[: one.start] + one.instead + response[one.end :]
+    for one in sorted(chosen, key=lambda m: -m.start):
+        beside = [m for m in edits if one.start < m.end and m.start < one.end]
+        if not any(m.weight == one.weight and m.instead != one.instead for m in beside):
+            response = response[: one.start] + one.instead + response[one.end :]
     return response
 
 
@@ -202,20 +185,11 @@ def fits(words: str, value: str, category: str) -> bool:
         return False
     if bool(DIGIT.search(words)) != bool(DIGIT.search(value)):
         return False
-    return not DIGIT.search(words) or _make(words) == _make(value)
-
-
-def _make(words: str) -> tuple[bool, bool]:
-    """Whether it begins, and whether it ends, with a figure."""
-    bare = words.strip()
-    return bare[0].isdigit(), bare[-1].isdigit()
+    one, other = words.strip(), value.strip()
+    is_alike = all(one[at].isdigit() == other[at].isdigit() for at in (0, -1))
+    return is_alike or not DIGIT.search(words)
 
 
 def _instead(words: str, value: str) -> str:
     value = value.strip()
     return capitalised(value) if words[:1].isupper() else value
-
-
-def _contests(one: TextEdit, other: TextEdit) -> bool:
-    overlaps = one.start < other.end and other.start < one.end
-    return overlaps and other.weight == one.weight and other.instead != one.instead

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.entailment import assessor_of, reader_in_use
+from core.baseline.export import load_multilingual_encoder
 from core.baseline.span_reader import between, stretches
 from core.baseline.wording import listed_plainly
 from core.debate.protocols import is_weighed, may_be_learned

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from core.agents.rosters import roster_named
-from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.export import load_multilingual_encoder
 from core.documents.library import remove_file, store_file
 from core.llm.encoder import Embedder
 from core.pipeline.review import Resources

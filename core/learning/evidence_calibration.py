@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from core.agents.rosters import roster_named
 from core.baseline.assessment import Assessor
-from core.baseline.encoder import load_multilingual_encoder
 from core.baseline.evidence_model import FEATURES, MATERIALS, EvidenceModel, as_rows, material_of
+from core.baseline.export import load_multilingual_encoder
 from core.learning.bench import Bench, Material, opened_bench
 from core.learning.metrics import (
     Flags,

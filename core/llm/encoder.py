@@ -3,7 +3,7 @@
 The exported model (MiniLM, or what a version was fine-tuned from) lies in a folder with
 `encoder.onnx`, `tokenizer.json` and `encoder.json` (its card). MiniLM's vocabulary is English:
 where more than a fifth of a text's tokens are unknown, its embedding says nothing (`muted`).
-Documents are searched with the multilingual encoder of `core.baseline.encoder`, or with the
+Documents are searched with the multilingual encoder of `core.baseline.export`, or with the
 provider's model that a roster seats as CEDA's agent A.
 """
 

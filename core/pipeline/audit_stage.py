@@ -16,7 +16,7 @@ from typing import cast
 
 from core.agents.agent_runner import RunContext, calls_of, notes_of, part_played, why_unusable
 from core.baseline.evidence_model import load_evidence_model
-from core.baseline.matching import answer_of
+from core.baseline.judge import answer_of
 from core.baseline.wording import DEGREES, capitalised, counted, listed, shortened
 from core.debate.sequential import debate_ceda as debate
 from core.debate.state import DebateState, warned

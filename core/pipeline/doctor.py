@@ -99,7 +99,7 @@ def _search(home: Path) -> str:
 
 
 def _encoder(home: Path) -> str:
-    from core.baseline.encoder import load_multilingual_encoder
+    from core.baseline.export import load_multilingual_encoder
 
     encoder = load_multilingual_encoder()
     encoder.encode(["a sentence"])

@@ -106,7 +106,7 @@ class Prereading:
                     return
 
     def _read(self, source_id: str, name: str, *, anew: bool) -> None:
-        from core.baseline.encoder import load_multilingual_encoder
+        from core.baseline.export import load_multilingual_encoder
         from core.documents.library import ensure_read, reindex
         from core.documents.retrieval import ensure_index
 
@@ -226,8 +226,8 @@ def warm_up(home: Path) -> None:
 
     language_of(SAMPLE)
     import core.pipeline.review  # noqa: F401 - the first run would wait for it
-    from core.baseline.encoder import load_multilingual_encoder
     from core.baseline.entailment import assessor_of, reader_in_use
+    from core.baseline.export import load_multilingual_encoder
     from core.verdict.classifier import load_classifier
 
     load_multilingual_encoder().encode([SAMPLE])

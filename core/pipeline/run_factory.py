@@ -285,8 +285,8 @@ def staffed(
     KeyMissing, or ConfigError for what cannot be loaded.
     """
     from core.agents.rosters import roster_named
-    from core.baseline.encoder import load_multilingual_encoder
     from core.baseline.entailment import SHIPPED, assessor_of
+    from core.baseline.export import load_multilingual_encoder
     from core.pipeline.review import Resources
     from core.pipeline.tool_context import bench_maker
     from core.verdict.classifier import load_classifier

@@ -51,8 +51,7 @@ def bench_of(home: Path, keys: Keys, stop: Stop) -> Bench:
         library = _library(home, stop, settings, case) if ids else None
 
     def match(statement: str, passages: Sequence[Passage]) -> Answer:
-        from core.baseline.judge import BuiltInJudge
-        from core.baseline.matching import BuiltInMatcher
+        from core.baseline.judge import BuiltInJudge, BuiltInMatcher
 
         judge = BuiltInJudge(assessor_of(home, reader))
         return BuiltInMatcher(judge, language_of(statement), stop)(statement, passages)
@@ -67,7 +66,7 @@ def _library(
 
     def search(query: str, most: int) -> Sequence[Passage]:
         from core.baseline.debaters import OcrImageReader
-        from core.baseline.encoder import load_multilingual_encoder
+        from core.baseline.export import load_multilingual_encoder
         from core.documents.library import Gathering, gather_sources, sources_of
         from core.documents.retrieval import Retriever
 

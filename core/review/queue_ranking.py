@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.export import load_multilingual_encoder
 from core.llm.encoder import Embedder
 from core.runtime.errors import ConfigError, InputError, ReviewError
 from core.schema.progress import Progress, folded

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import decimal
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +22,18 @@ from fractions import Fraction
 
 from core.runtime.errors import InputError
 from core.tools.numbers import HAN, find_numbers
-from core.tools.vocabulary import Phrases, lower, plain, read_words, unit_at, unit_base, vocabulary
+from core.tools.vocabulary import (
+    PatternTable,
+    Phrases,
+    lower,
+    plain,
+    read_words,
+    unit_at,
+    unit_base,
+    vocabulary,
+)
 
+WRITTEN = PatternTable("arithmetic")
 MOST_DEPTH, MOST_TOKENS, MOST_WORDS, LONGEST_FORMULA = 30, 300, 10, 2000
 LATEX = {"times": "*", "cdot": "*", "div": "/", "approx": "≈", "frac": "frac", "dfrac": "frac",
          "sqrt": "sqrt"}  # fmt: skip
@@ -30,9 +41,6 @@ SIGNS = {"×": "*", "·": "*", "⋅": "*", "÷": "/", "**": "^", "√": "sqrt"}
 # Full-width signs stand for the usual ones; each is one character, so that places stay.
 WIDE = {c: c - 0xFEE0 for c in range(0xFF01, 0xFF5F)} | str.maketrans(
     "−–‘’\u00a0\u3000\u202f\u2009`", "--''     "
-)
-BOLD = re.compile(
-    r"(?<![\w)*])\*\*(?=[^\s*])((?:[^*\n]|(?<!\*)\*(?!\*)){1,400}?)(?<=[^\s*])\*\*(?![\w(*])"
 )
 # Words of sums: signs, relations ("is" where a word is only perhaps one), powers; "" stands for
 # words that hold such a word and are none.
@@ -42,22 +50,7 @@ KINDS = {"=": "relation", "is": "relation", "≈": "relation", "": "word", "*": 
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "万": 10**4, "亿": 10**8}
 SCALE = re.compile(r"\s?(?:(thousand|million|billion)(?![A-Za-z])|([万亿]))")
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582")
-NUMBER = re.compile(
-    r"[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]{1,2}(?![\w.])"
-    r"|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![0-9,]*[0-9])"
-    r"|(?P<bad>[0-9]+(?:[.,][0-9]+){2,}|[0-9]+(?:,[0-9]+)+)|[0-9]+\.[0-9]+|[0-9]+|\.[0-9]+"
-)
 SHARES = {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2)}
-PIECES = re.compile(
-    r"(?P<blank>[ \t]+|[$€£₹]|\\(?:[()\[\],;:! $]|left|right|text|mathrm|quad)|\\(?=%))"
-    r"|(?P<break>(?m:^)[ \t]*(?:[-+*•]|[0-9]{1,3}[.)])[ \t]+|\\\\|[\n\r]+|[=!<>:+*/-]=+|=+[=>])"
-    r"|\\(?P<latex>[A-Za-z]{1,20})|(?P<number>\.?[0-9])|(?P<dots>\.{3,6}|[…⋯]{1,2})"
-    r"|(?P<relation>[=≈≒])|(?P<percent>%|(?:percent|per cent)(?![a-z]))"
-    r"|(?P<op>\*\*|[-+*/^×÷·⋅])|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<raise>[²³!])|(?P<function>√)"
-    r"|(?P<pi>π)|(?P<word>[A-Za-zÀ-ɏ]+(?:'[a-z]{0,2})?|[\u4e00-\u9fff〇])|(?P<other>.)",
-    re.DOTALL,
-)
-TIMES = re.compile(r"[xX](?:[0-9]|\s+[$€£]?[0-9(.]|\s*[\u4e00-\u9fff]{1,4}[0-9])")
 
 
 class Unreadable(Exception):
@@ -125,12 +118,12 @@ class Node:
 
 def read_tokens(text: str) -> list[Token]:
     """The text's tokens in order; blanks, currency signs and mark-up for looks are left out."""
-    even = BOLD.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
+    even = WRITTEN.bold.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
     low = lower(even)
     spelled = _spelled_numbers(text, even, low)
     found: list[Token] = []
     place, is_far = 0, False
-    while piece := PIECES.match(even, place):
+    while piece := WRITTEN.pieces.match(even, place):
         if piece.lastgroup == "blank":
             place, is_far = piece.end(), True
             continue
@@ -141,7 +134,6 @@ def read_tokens(text: str) -> list[Token]:
 
 
 def _spelled_numbers(text: str, even: str, low: str) -> dict[int, Token]:
-    """Numbers in words of English and Chinese, 3万5千 too, by where they begin."""
     if not re.search(r"[a-z]{3}|[零〇一二两三四五六七八九十百千万亿]", low):
         return {}
     found = {}
@@ -179,7 +171,6 @@ def _token(
 def _word(
     text: str, low: str, span: tuple[int, int], last: Token, spelled: dict[int, Token], is_far: bool
 ) -> Token:
-    """A word of a sum, of a number, an unknown of one letter, or just a word."""
     start, end = span
     found, word = PHRASES.at(low, start), text[start:end]
     if found and found[1] != "of":
@@ -197,7 +188,7 @@ def _word(
     if found:
         return Token("of", start, found[0], text[start : found[0]])
     is_value = last.kind in ("number", "close", "raise", "word", "percent")
-    if is_value and TIMES.match(text, start):
+    if is_value and WRITTEN.times.match(text, start):
         return Token("op", start, end, "*")
     # A letter behind a blank is a unit, but for those that stand for unknowns: 5 m, 5 x.
     is_unit = is_far and last.kind == "number" and word not in tuple("xyz")
@@ -207,7 +198,7 @@ def _word(
 
 def _number_at(text: str, start: int) -> Token:
     """The number in digits that begins there, with its scale: “2.5 million”."""
-    match = NUMBER.match(text, start)
+    match = WRITTEN.number.match(text, start)
     if match is None or match["bad"] or match.end() - start > 60:
         return Token("break", start, match.end() if match else start + 1, "bad")
     digits, _, power = match.group().replace(",", "").lower().partition("e")
@@ -425,19 +416,16 @@ def evaluate(node: Node, unknown: Fraction | None = None) -> Fraction:
         if unknown is None:
             raise NoValue(f"“{node.name}” is not known")
         return unknown
-    return _bounded(STEPS[node.op](*(evaluate(part, unknown) for part in node.parts)))
+    try:
+        return _bounded(STEPS[node.op](*(evaluate(part, unknown) for part in node.parts)))
+    except ZeroDivisionError as error:
+        raise NoValue("it divides by zero") from error
 
 
 def _bounded(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
         raise NoValue("a number in it is too large to be worked out")
     return value
-
-
-def _divided(left: Fraction, right: Fraction) -> Fraction:
-    if right == 0:
-        raise NoValue("it divides by zero")
-    return left / right
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -477,9 +465,8 @@ def _factorial(value: Fraction) -> Fraction:
 
 
 STEPS: dict[str, Callable[..., Fraction]] = {
-    "+": lambda left, right: left + right, "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right, "/": _divided, "^": _power, "!": _factorial,
-    "neg": lambda value: -value, "%": lambda value: value / 100, "abs": abs,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": _power,
+    "!": _factorial, "neg": operator.neg, "%": lambda value: value / 100, "abs": abs,
     "sqrt": _real(lambda value: value.sqrt()), "ln": _real(lambda value: value.ln()),
     "lg": _real(lambda value: value.log10()), "exp": _real(lambda value: value.exp()),
     "cbrt": _real(lambda value: value ** (decimal.Decimal(1) / 3)),

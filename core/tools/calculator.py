@@ -1,8 +1,7 @@
 """The calculator: works out the sums that a text states, and checks each.
 
 A stated sum is two sides about “=”, “≈”, “equals”, 等于, or about “is” and 是 where a sum plainly
-stands before it. A side is as long as the grammar can read; one that a sign ties to words cannot
-be, and then nothing is said about it. Source: HaluAgent 2.2 (calculator), figures 3 and 4.
+stands before it; nothing is said of a side that a sign ties to words. Source: HaluAgent 2.2.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import msgspec
 
@@ -41,8 +39,9 @@ from core.tools.arithmetic import (
 )
 from core.tools.quantities import Quantity, find_quantities
 from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import either, lower, plain, vocabulary
+from core.tools.vocabulary import PatternTable, either, lower, plain, read_words, vocabulary
 
+WRITTEN = PatternTable("calculator")
 LONGEST_TEXT, LONGEST_QUESTION, LONGEST_SIDE, MOST_EQUATIONS, MOST_TOLD = 20_000, 500, 120, 200, 3
 WRONG_P, RIGHT_P = 0.95, 0.15
 STARTS = frozenset(("number", "open", "name", "function", "frac", "op"))
@@ -50,21 +49,7 @@ NOT_BEFORE = frozenset("than average mean remainder mod modulo by".split())
 NOT_AFTER = frozenset(
     "more less fewer greater larger smaller higher lower times short or to".split()
 )
-OTHER_NUMBERS = re.compile(r"\b(?:mod|modulo|binary|hexadecimal|octal|base)\b|进制", re.IGNORECASE)
-DENIED = re.compile(
-    r"(?:\b(?:not|isn't|wrong|incorrect|incorrectly|instead of|rather than|mistakenly|false)\b"
-    r"|不是|而不是|错误|误以为|并非)[^.!?。！？；;\n]*$",
-    re.IGNORECASE,
-)
 REMAINDER = re.compile(r"remainder|rem|R|r|余数?")
-ASKED = re.compile(
-    r"^\s*(?:(?:请|脱式|递等式|简便|直接)?(?:计算|口算|求)"
-    r"|what\s+is|how much is|calculate|compute)?"
-    r"\s*[:：]?\s*(?P<sum>.{3,400}?)\s*(?:=\s*[?？]?|等于(?:多少|几))?\s*[．.。?？!]*\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
-# Where a sum goes on over a place, or a number.
-JOINT = re.compile(r"(?=(\d\d|[\d)%][^\S\n]*[-+*/×÷=·−^][^\S\n]*[\d(]))")
 
 
 @dataclass(frozen=True)
@@ -93,7 +78,11 @@ def _compare(
     """Whether the stated side is what the formula comes to; what that is; why it cannot be told."""
     try:
         if formula.names or stated.names:
-            return _same_for_all(formula, stated), "", "the two sides differ"
+            sides = (formula, stated)
+            off = [_off(sides, Fraction(n)) for n in range(4)]
+            if off[0] == 0 and off == [n * off[1] for n in range(4)]:
+                return off[1] == 0, "", "the two sides differ"
+            return False if len(set(off)) == 1 else None, "", "the two sides differ"
         units, written = units_of(text, formula) | units_of(text, stated), stated_value(stated)
         if len(set(units.values())) > 1:
             sums = [in_base_units(side, units) for side in (formula, stated)]
@@ -103,8 +92,10 @@ def _compare(
             by = evaluate(sums[1]) / written.value
             return told is not None and agrees(true, told), show(true / by), ""
         true, written = evaluate(formula), stated_value(stated, is_about)
-        if written is None:
-            return _worked_alike(true, stated), show(true), ""
+        if written is None:  # a side that works the other out further
+            is_rounded = any(node.op == "number" and node.step < 1 for node in stated.walk())
+            share = ONE_DECIMAL_SHARE if is_rounded else SURE_SHARE
+            return abs(true - evaluate(stated)) <= share * abs(true), show(true), ""
         return _states(text, formula, true, stated, written)
     except NoValue as error:
         return None, "", str(error)
@@ -113,14 +104,6 @@ def _compare(
 def _off(sides: tuple[Node, Node], unknown: Fraction) -> Fraction:
     """By how much the sides of an equation differ where its unknown has that value."""
     return evaluate(sides[0], unknown) - evaluate(sides[1], unknown)
-
-
-def _same_for_all(*sides: Node) -> bool | None:
-    """Whether two sides are one whatever their unknown is; None where it is only to be solved."""
-    off = [_off((sides[0], sides[1]), Fraction(n)) for n in range(4)]
-    if off[0] == 0 and off == [n * off[1] for n in range(4)]:
-        return off[1] == 0
-    return False if len(set(off)) == 1 else None
 
 
 def _solves(sides: tuple[Node, Node], stated: Node, is_about: bool) -> tuple[bool, str]:
@@ -135,14 +118,6 @@ def _solves(sides: tuple[Node, Node], stated: Node, is_about: bool) -> tuple[boo
     ends = [_off(sides, Fraction(n)) for n in range(3)] if not holds else []
     is_line = bool(ends) and ends[2] - ends[1] == ends[1] - ends[0] != 0
     return holds, show(ends[0] / (ends[0] - ends[1])) if is_line else ""
-
-
-def _worked_alike(true: Fraction, further: Node) -> bool:
-    """Return True where a side that works the other out further comes to the same."""
-    found = evaluate(further)
-    is_rounded = any(node.op == "number" and node.step < 1 for node in further.walk())
-    share = ONE_DECIMAL_SHARE if is_rounded else SURE_SHARE
-    return abs(true - found) <= share * abs(true)
 
 
 def _states(
@@ -171,7 +146,7 @@ def equations_in(text: str, question: str = "") -> list[Equation]:
 
     A denied one (“it is not 3 + 5 = 9”) and texts about other number systems are left out.
     """
-    if OTHER_NUMBERS.search(text):
+    if WRITTEN.other_numbers.search(text):
         return []
     finder = _Finder(text, read_tokens(text))
     if "=" in question:
@@ -179,7 +154,9 @@ def equations_in(text: str, question: str = "") -> list[Equation]:
         asked.found()
         finder.asked = asked.asked
     found = finder.found()[:MOST_EQUATIONS]
-    return [one for one in found if not DENIED.search(text[max(0, one.start - 300) : one.start])]
+    return [
+        one for one in found if not WRITTEN.denied.search(text[max(0, one.start - 300) : one.start])
+    ]
 
 
 @dataclass
@@ -209,18 +186,16 @@ class _Finder:
     def left(self, after: int, place: int) -> Node | None:
         """The longest sum that ends before the relation."""
         first = place
-        while first - 1 > after and place - first < LONGEST_SIDE:
+        while first - 1 > max(after, place - 1 - LONGEST_SIDE):
             if self.tokens[first - 1].kind == "break":
                 break
             first -= 1
         for start in range(first, place):
-            if self.may_start(start, first):
-                try:
+            with contextlib.suppress(Unreadable):
+                if self.may_start(start, first):
                     node, end = parse_sum(self.tokens, start, place)
-                except Unreadable:
-                    continue
-                if end == place:
-                    return node
+                    if end == place:
+                        return node
         return None
 
     def may_start(self, place: int, first: int) -> bool:
@@ -399,16 +374,13 @@ def check_sums(text: str, question: str = "", language: str = "en") -> list[Equa
 
 def _asked_answer(text: str, question: str) -> Equation | None:
     """The last number of the text against the sum that is asked for: 计算：20.11*37-2011*0.82=."""
-    asked = ASKED.match(question) if len(question) <= LONGEST_QUESTION else None
+    asked = WRITTEN.asked.match(question) if len(question) <= LONGEST_QUESTION else None
     numbers = _numbers(text) if asked else []
-    if not asked or not numbers:
-        return None
-    try:
-        node = parse_formula(asked["sum"])
-        true = evaluate(node)
-    except (InputError, NoValue):
-        return None
-    return _against(text, question.strip(), true, numbers[-1]) if node.is_worked else None
+    with contextlib.suppress(InputError, NoValue):
+        node = parse_formula(asked["sum"]) if asked and numbers else None
+        if node and node.is_worked:
+            return _against(text, question.strip(), evaluate(node), numbers[-1])
+    return None
 
 
 def _numbers(text: str) -> list[Node]:
@@ -484,7 +456,16 @@ def work(given: Sums, bench: Bench) -> Answer:
     formula = given.formula.strip()
     checks = check_formula(given.text, given.formula) if formula else None
     found = check_sums(given.text, given.question, given.language) if checks is None else checks
-    gave = {"equations": [_shown(one) for one in found]}
+    gave = {
+        "equations": [
+            {
+                "formula": one.formula, "stated": one.stated, "worked_out": one.instead,
+                "holds": one.holds, "why": one.why, "start": one.start, "end": one.end,
+                "result": (one.wrong_start, one.wrong_end),
+            }
+            for one in found
+        ]
+    }  # fmt: skip
     wrong, right = ([one for one in found if one.holds is holds] for holds in (False, True))
     if wrong:
         first = wrong[0]
@@ -501,15 +482,6 @@ def work(given: Sums, bench: Bench) -> Answer:
     words = "The text states no calculation that can be read."
     words = f"“{found[0].formula[:80]}” is not worked out: {found[0].why}." if found else words
     return Answer("unclear", words, gave, has_something=bool(found))
-
-
-def _shown(one: Equation) -> dict[str, Any]:
-    """One calculation for the tool's view; offsets in the text, `result` those of its value."""
-    return {
-        "formula": one.formula, "stated": one.stated, "worked_out": one.instead,
-        "holds": one.holds, "why": one.why, "start": one.start, "end": one.end,
-        "result": (one.wrong_start, one.wrong_end),
-    }  # fmt: skip
 
 
 def _wrong_words(wrong: Sequence[Equation]) -> str:
@@ -531,7 +503,7 @@ def reads(statement: Statement | None, case: Case) -> Sums | None:
     is_cut = statement is not None and any(
         joint.start(1) < place < joint.end(1)
         for place in (statement.start, statement.end)
-        for joint in JOINT.finditer(case.response, max(0, place - 20), place + 20)
+        for joint in WRITTEN.joint.finditer(case.response, max(0, place - 20), place + 20)
     )
     if is_cut or len(text) > LONGEST_TEXT or not check_sums(text, question, case.language):
         return None
@@ -540,13 +512,7 @@ def reads(statement: Statement | None, case: Case) -> Sums | None:
 
 TOOL = Tool(
     name="calculator",
-    description="""\
-Works out arithmetic and says whether the stated result is right. Use it for a statement that states
-a calculation: 3 + 5 = 8, 25 % of 80 is 20, 三加五等于八. Give the statement as `text`; every
-calculation in it is found and checked. Where it states a result without the calculation, give that
-as `formula` in figures, without unknowns, such as (1 + 2) * 3. Comes back: each calculation with
-its value, which results are wrong, and what they should be. It knows nothing of facts: right
-arithmetic over wrong figures is right to it.""",
+    description=read_words("descriptions")["calculator"],
     takes=Sums,
     work=work,
     examples=read_examples("calculator", Sums),

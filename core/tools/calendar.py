@@ -41,6 +41,7 @@ from core.tools.date_claims import (
     weekday_said,
 )
 from core.tools.registry import Answer, Bench, Tool, read_examples
+from core.tools.vocabulary import read_words
 
 # No error on 50 shared answers: with 95 % confidence fewer than six in a hundred go wrong.
 DOUBT = 0.06
@@ -141,7 +142,6 @@ def _date(written: str) -> date:
 
 
 def _answer(found: DateFinding, given: Dates, *, said_in: Place | None = None) -> Answer:
-    """What follows from one finding; `said_in` is the place of all the words of its claim."""
     dates, right, place = found.dates, found.worked_out, (found.start, found.end)
     gave: dict[str, Any] = {
         "dates": [{"date": day.isoformat(), "weekday": weekday_name(day)} for day in dates],
@@ -174,7 +174,6 @@ def _is_bare(text: str, place: Place, asked: str, language: str) -> bool:
 
 
 def _reads(statement: Statement | None, case: Case) -> Dates | None:
-    """The whole response where its question is for a calendar; a statement that states dates."""
     if statement is None:
         has_both = case.question.strip() and case.response.strip()
         is_asked = has_both and check_question(case.question, case.response, case.language)
@@ -187,11 +186,7 @@ def _reads(statement: Statement | None, case: Case) -> Dates | None:
 
 TOOL = Tool(
     name="calendar",
-    description=(
-        "Works out the time between two dates, the date some time before or after another, the"
-        " weekday of a date, and an age, and says whether a text that states such a thing is right."
-        " Use it where a question or a statement is about dates that are stated in full."
-    ),
+    description=read_words("descriptions")["calendar"],
     takes=Dates,
     work=_work,
     examples=read_examples("calendar", Dates),

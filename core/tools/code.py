@@ -1,11 +1,8 @@
 """Code: runs an answer's Python with the checks that it or the question brings, walled off.
 
-Checks are the assertions in the answer that running it reaches and that try what it defines, and
-the examples in the question (`>>> call` and what it gives). Code without a check is not run, but
-looked at for syntax that is none and for names that nothing defines (pyflakes). This module only
-parses the code; it runs in the sandbox, within `sandbox_main`. Answer and checks share a process,
-so an answer that sets out to deceive can forge what is said of it; one that is merely wrong cannot
-pass by leaving early. Source: HaluAgent 2.1, 2.2 (code interpreter), table 5.
+Checks are assertions that try what the answer defines, and the question's `>>>` examples; code
+without one is only looked at (pyflakes). Answer and checks share a process: one that sets out to
+deceive can forge its result, one that is merely wrong cannot. Source: HaluAgent 2.1, 2.2, table 5.
 """
 
 from __future__ import annotations
@@ -19,9 +16,8 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import regex
@@ -31,7 +27,9 @@ from core.schema.records import Case, Label, Statement
 from core.tools import sandbox
 from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.sandbox import CPU_SECONDS, Ran, run_python
+from core.tools.vocabulary import PatternTable, read_words
 
+WRITTEN = PatternTable("code")
 # None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
 DOUBT, SLOW_DOUBT = 0.09, 0.2
 # A program may be meant to go with another that is not shown.
@@ -45,8 +43,6 @@ NOTHING_RUN: dict[str, Any] = {
 CALLED = ("test", "check")  # how functions are named whose assertions are checks
 LONGEST = 50_000  # characters of code
 LONGEST_VALUE = 500  # characters of what an example gives
-# What closes the text that an example stands in is none of its result.
-CLOSING = re.compile(r'^.*(?:"""|\'\'\'|```|~~~).*$', re.MULTILINE)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # What lies within is called later, or not at all, or may swallow what fails.
 PARTED = (*DEFINITIONS, ast.Lambda, ast.With, ast.AsyncWith)
@@ -105,9 +101,9 @@ def checks_in(tree: ast.Module) -> Checks:
     asserted = _tested(tree, names)
     watched, used = list(asserted), {name for node in asserted for name in names_in(node)}
     for check in _called_checks(tree, names):
-        if found := _tested(check, names):
-            asserted += found
-            watched.append(check)
+        found = _tested(check, names)
+        asserted += found
+        watched += [check] if found else []
     for node in _reached(tree):
         if isinstance(node, ast.Assign) and names_in(node) & used and names.tries(node.value):
             watched.append(node)
@@ -116,17 +112,14 @@ def checks_in(tree: ast.Module) -> Checks:
 
 
 def _called_checks(tree: ast.Module, names: _Names) -> list[ast.FunctionDef]:
-    """The checks that are called; what they are called with is known to them by their names."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     checks = {node.name: node for node in functions if node.name.startswith(CALLED)}
-    called = {}
+    called: dict[str, ast.FunctionDef] = {}
     for call in _reached(tree):
-        name = (
-            call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
-        )
-        if isinstance(call, ast.Call) and name in checks:
-            called[name] = checks[name]
-            for given, taken in zip(call.args, checks[name].args.args, strict=False):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            check = checks.get(call.func.id)
+            called |= {check.name: check} if check else {}
+            for given, taken in zip(call.args, check.args.args if check else (), strict=False):
                 names.assign([ast.Name(taken.arg)], given)
     return list(called.values())
 
@@ -165,7 +158,7 @@ def examples_of(question: str, tree: ast.Module) -> tuple[str, int]:
     One that cannot be read for sure ends them: it may have prepared what later ones use.
     """
     try:
-        text = CLOSING.sub("", question.replace("\r\n", "\n"))
+        text = WRITTEN.closing.sub("", question.replace("\r\n", "\n"))
         parts = doctest.DocTestParser().get_examples(text)
     except ValueError:
         return "", 0
@@ -226,7 +219,6 @@ def parsed(code: str) -> ast.Module | None:
         return None
 
 
-FENCE = re.compile(r"^[ \t]*```[ \t]*([^`\n]*)\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
 LONGEST_SHOWN = 120  # characters of a check that failed
 LONGEST_PRINTED = 2_000  # characters of output that are kept
@@ -240,17 +232,12 @@ OWN_ERRORS = {
 }  # fmt: skip
 # Words beside the code that only lead to it or take leave; anything else states what no run checks.
 LONGEST_PROSE = 200
-LEADS_IN = re.compile(
-    r"(?:(?:Sure|Certainly|Of course|Okay|OK|Great)\b[!,.:]?\s*)?"
-    # No capital within and no figure: such a line names nothing that could be wrong.
-    r"(?:[A-Za-z][a-z ,'’_()]*\b(?:it|code|function|class|program|script|solution|implementation"
-    r"|tests?|checks?|examples?|usage|answer|assertions?)\b[a-z ,'’_()]{0,40}:)?"
-    r"|(?:Solution|Code|Tests?|Usage|Examples?|Implementation|Answer)[.:]?"
-    r"|(?:That(?:'s| is) (?:all|it)|(?:I )?[Hh]ope (?:this|it|that) helps)[.!]?"
-    r"|(?:以下|下面|这是|这里|代码|测试|示例|答案)[^。\d]{0,30}[:：]"
-)
 MARKUP = re.compile(r"[#*>]+|\bPython\b")
 NAMED = re.compile(r"`[A-Za-z_]\w*(?:\([^`]*\))?`")
+
+
+# An error's name and words, and the line of the check that failed; None for that of no check.
+Failure = tuple[str, str, int | None]
 
 
 @dataclass(frozen=True)
@@ -287,15 +274,23 @@ class CodeCheck:
 def snippet_of(question: str, response: str) -> Snippet | None:
     """The answer's code where it comes with checks; None where there is none or no check."""
     response = response.replace("\r\n", "\n")
-    blocks = [text for info, text in FENCE.findall(response) if PYTHON.fullmatch(info)]
+    blocks = [text for info, text in WRITTEN.fence.findall(response) if PYTHON.fullmatch(info)]
     code = "\n".join(blocks) or response
     tree = parsed(code)
-    if tree is None or _are_several(blocks) or not any(_is_code(node) for node in tree.body):
+    defined: set[str] = set()
+    for block in map(parsed, blocks):
+        names = defined_in(block) if block else set()
+        if names & defined:
+            return None  # which of two definitions is meant is open
+        defined |= names
+    # Words of prose can be expressions too; a definition or an assertion is not prose.
+    kinds = ast.FunctionDef | ast.ClassDef | ast.Assert
+    if tree is None or not any(isinstance(node, kinds) for node in tree.body):
         return None
     found = checks_in(tree)
     examples, count = examples_of(question, tree)
     checks = len(found.asserted) + count
-    is_alone = not blocks or _only_leads(FENCE.sub("\n", response))
+    is_alone = not blocks or _only_leads(WRITTEN.fence.sub("\n", response))
     return Snippet(code, examples, found, checks, is_alone) if checks else None
 
 
@@ -308,7 +303,8 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     word = secrets.token_hex(16)
     found = snippet.found
     asked = (snippet.code, list(found.asserted), found.watched, snippet.examples, word)
-    ran = run_python(f"{_sandbox_main()}\n\nrun{asked!r}\n", stop)
+    program = Path(__file__).with_name("sandbox_main.py").read_text(encoding="utf-8")
+    ran = run_python(f"{program}\n\nrun{asked!r}\n", stop)
     printed = ran.printed[-LONGEST_PRINTED:]
     if ran.ending == "out_of_time":
         said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
@@ -324,7 +320,7 @@ def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     return _failed(snippet, held, failed, printed)
 
 
-def _failed(snippet: Snippet, held: int, failed: _Failure, printed: str) -> CodeCheck | None:
+def _failed(snippet: Snippet, held: int, failed: Failure, printed: str) -> CodeCheck | None:
     """What failed in words; None where that is no check's or none of the code's own doing."""
     name, words, line = failed
     if line is None or name not in OWN_ERRORS:
@@ -333,59 +329,25 @@ def _failed(snippet: Snippet, held: int, failed: _Failure, printed: str) -> Code
     if line == EXAMPLE:
         why = f"The code was run and fails an example of the question: {words}."
         return CodeCheck(False, why, False, held, printed, said)
-    source = _shortened(snippet.code.splitlines()[line - 1])
+    source = " ".join(snippet.code.splitlines()[line - 1].split())
+    source = source if len(source) <= LONGEST_SHOWN else f"{source[:LONGEST_SHOWN]}…"
     shown = f" ({said})" if said and said not in source else ""
     why = f"The code was run and fails its check “{source}”{shown}."
     return CodeCheck(False, why, False, held, printed, said or source, line)
-
-
-def _shortened(line: str) -> str:
-    line = " ".join(line.split())
-    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}…"
-
-
-@lru_cache(maxsize=1)
-def _sandbox_main() -> str:
-    return Path(__file__).with_name("sandbox_main.py").read_text(encoding="utf-8")
-
-
-def _is_code(node: ast.stmt) -> bool:
-    """Words of prose can be expressions too; a definition or an assertion is not prose."""
-    return isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assert)
-
-
-def _are_several(blocks: list[str]) -> bool:
-    """Whether a later block defines again what one before it does: which is meant is open."""
-    seen: set[str] = set()
-    for block in blocks:
-        tree = parsed(block)
-        names = defined_in(tree) if tree else set()
-        if names & seen:
-            return True
-        seen |= names
-    return False
 
 
 def _only_leads(prose: str) -> bool:
     """Whether the words beside the code state nothing: short lines that lead to it."""
     lines = (MARKUP.sub("", NAMED.sub("it", line)).strip() for line in prose.splitlines())
     is_short = len(prose.strip()) <= LONGEST_PROSE
-    return is_short and all(LEADS_IN.fullmatch(line) for line in lines if line)
-
-
-class _Failure(NamedTuple):
-    """What failed: an error's name and words, and the line of the check (None: of no check)."""
-
-    name: str
-    words: str
-    line: int | None
+    return is_short and all(WRITTEN.leads_in.fullmatch(line) for line in lines if line)
 
 
 class _Report(msgspec.Struct, forbid_unknown_fields=True):
     """As `sandbox_main` writes it; the answer may have written another one."""
 
     held: Annotated[int, msgspec.Meta(ge=0)]
-    failed: _Failure | None
+    failed: Failure | None
 
 
 def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
@@ -398,19 +360,10 @@ def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     lines = len(snippet.code.splitlines())
-    at = report.failed.line if report.failed else None
+    at = report.failed[2] if report.failed else None
     return report if at is None or 0 <= at <= lines else None
 
 
-# What is not meant as a program of its own, or not for this Python: placeholders, sessions,
-# notebooks, templates, Python 2, and syntax younger than the Python that reads it here.
-NO_PROGRAM = re.compile(
-    r"^[ \t]*(?:>>>|\.\.\.|…|[%!$]|In \[|<<<<|@@ |[-+]{3} |#\s*\.\.\.)|<[a-z_ ]+>|\{\{"
-    r"|\b(?:YOUR|your)_|^[ \t]*(?:print|exec)\s+[^(=\s]|except\s+\w+\s*,\s*\w+\s*:"
-    r"|^[ \t]*type\s+\w+|^(?:def|class)\s+\w+\[|\bf[\"']|\blambda\s*\(",
-    re.MULTILINE,
-)
-STARTS = re.compile(r"\s*(?:def \w+\(|class \w+|import \w+|from \w[\w.]* import )")
 ANYTHING = {"exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMMON_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib"}
@@ -431,12 +384,14 @@ def fault_in(question: str, response: str) -> CodeFault | None:
     """
     response = response.replace("\r\n", "\n")
     found = [
-        text for info, text in FENCE.findall(response) if info.strip() and PYTHON.fullmatch(info)
+        text
+        for info, text in WRITTEN.fence.findall(response)
+        if info.strip() and PYTHON.fullmatch(info)
     ]
-    if not found and STARTS.match(response) and "```" not in response:
+    if not found and WRITTEN.starts.match(response) and "```" not in response:
         found = [response]
     code = "\n".join(found)
-    if not code.strip() or len(code) > LONGEST or NO_PROGRAM.search(code):
+    if not code.strip() or len(code) > LONGEST or WRITTEN.no_program.search(code):
         return None
     try:
         with warnings.catch_warnings():
@@ -459,26 +414,18 @@ def _undefined(tree: ast.Module, question: str) -> CodeFault | None:
     if names_in(tree) & ANYTHING or not any(isinstance(node, FUNCTIONS) for node in tree.body):
         return None
     known = set(re.findall(r"[^\W\d]\w*", question))
-    bases = {
-        (node.value.lineno, node.value.col_offset)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-    }
+    nodes = list(ast.walk(tree))
+    bases = {(n.value.lineno, n.value.col_offset) for n in nodes if isinstance(n, ast.Attribute)}
     # What stands in the types of a function need not exist.
-    within = {
-        (part.lineno, part.col_offset)
-        for node in ast.walk(tree) if isinstance(node, FUNCTIONS)
-        for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name)
-    }  # fmt: skip
+    bodies = [statement for n in nodes if isinstance(n, FUNCTIONS) for statement in n.body]
+    inside = (part for statement in bodies for part in ast.walk(statement))
+    within = {(part.lineno, part.col_offset) for part in inside if isinstance(part, ast.Name)}
     found = checker.Checker(tree).messages
     # A star import may bind anything; a name bound anywhere may be bound in time.
     if any(isinstance(one, messages.ImportStarUsed) for one in found):
         return None
-    known |= {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    }
+    stored = (n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    known |= {node.id for node in stored}
     undefined = [one for one in found if isinstance(one, messages.UndefinedName)]
     for one in sorted(undefined, key=lambda one: (one.lineno, one.col)):
         name, place = one.message_args[0], (one.lineno, one.col)
@@ -558,7 +505,11 @@ def _work(given: Code, bench: Bench) -> Answer:
         return Answer("hallucinated", fault.words, gave, 1.0 - FAULT_DOUBT, category="reasoning")
     if snippet is None:
         return Answer("unclear", "There is no Python here with a check.", has_something=False)
-    gave = _shown(snippet, found)
+    what = {"checks": snippet.checks, "code": snippet.code, "examples": snippet.examples}
+    gave = NOTHING_RUN | what
+    if found is not None:
+        gave |= {"held": found.held, "output": found.printed, "error": found.error,
+                 "error_line": found.error_line}  # fmt: skip
     if found is None:
         said = "Running the code tells nothing: it left early, waited, or wants what is withheld."
         return Answer("unclear", said, gave, has_something=False)
@@ -571,29 +522,15 @@ def _work(given: Code, bench: Bench) -> Answer:
     return Answer(label, found.words, gave, p, category="reasoning")
 
 
-def _shown(snippet: Snippet, found: CodeCheck | None) -> dict[str, Any]:
-    what = {"checks": snippet.checks, "code": snippet.code, "examples": snippet.examples}
-    ran = found and {"held": found.held, "output": found.printed, "error": found.error}
-    return NOTHING_RUN | what | (ran or {}) | {"error_line": found.error_line if found else None}
-
-
 def _reads(statement: Statement | None, case: Case) -> Code | None:
-    """The whole response, where it holds Python with checks, or Python that cannot work."""
-    if statement is not None:
-        return None
-    has_checks = snippet_of(case.question, case.response) is not None
-    is_read = has_checks or fault_in(case.question, case.response) is not None
+    asked = (case.question, case.response)
+    is_read = statement is None and (snippet_of(*asked) or fault_in(*asked))
     return Code(case.response, case.question) if is_read else None
 
 
 TOOL = Tool(
     name="code",
-    description=(
-        "Runs the Python of an answer in a sandbox, with the assertions in it and the examples in"
-        " the question, and says whether it passes them. Use it for the answer as a whole where it"
-        " holds Python. Code without a check is not run, but looked at for syntax that is none and"
-        " for names that nothing defines or imports."
-    ),
+    description=read_words("descriptions")["code"],
     takes=Code,
     work=_work,
     examples=read_examples("code", Code),

@@ -1,8 +1,7 @@
 """Constraints: whether an answer keeps to what its question asks of its form.
 
-Lengths are counted, formats, languages and words looked for. Read strictly: only what is plainly
-asked for counts, and a length that describes a thing ("this 500-word article") is none. Source:
-HaluAgent 2.1, 2.2 (condition verifier), table 5.
+Only what is plainly asked for counts, and a length that describes a thing ("this 500-word article")
+is none. Source: HaluAgent 2.1, 2.2 (condition verifier), table 5.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import regex
@@ -26,8 +25,9 @@ from core.tools.lengths import ASKED, Length, LengthUnit, asked_lengths, both_en
 from core.tools.numbers import value_of
 from core.tools.quantities import find_quantities
 from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import list_pattern, locale_of
+from core.tools.vocabulary import PatternTable, list_pattern, locale_of, read_words
 
+WRITTEN = PatternTable("constraints")
 Kind = Literal["length", "format", "language", "wording"]
 Place = tuple[int, int]
 # Of HaluAgent's 100 shared answers none was called right above 5.1 % nor wrong below 10 %, counted
@@ -76,8 +76,7 @@ EAST_ASIAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 PART_OF_WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(NamedTuple):
     """How long a text is; `least` and `most` are what other ways of counting give."""
 
     main: int
@@ -102,8 +101,7 @@ def count(text: str, unit: LengthUnit, language: str = "en") -> Count | None:
         joined = sum(1 for token in rest.split() if PART_OF_WORD.search(token))
         return Count(han + joined, han + joined, han + max(joined, len(PART_OF_WORD.findall(rest))))
     if unit == "sentence":
-        found = len(sentences(text, language))
-        return Count(found, found, found)
+        return Count(*[len(sentences(text, language))] * 3)
     lines = sum(1 for line in text.splitlines() if line.strip())
     if unit == "line":
         return Count(lines, lines, lines) if lines > 1 else None
@@ -155,13 +153,6 @@ FORMATS: Mapping[FormatName, str] = {
     "numbers": "a numbered list", "upper": "capital letters throughout",
     "lower": "small letters throughout", "title": "a title first", "no_commas": "no comma",
 }  # fmt: skip
-FENCED = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
-# However a table is drawn: with pipes, in HTML, in box characters, with tabs.
-DRAWN = re.compile(
-    r"^[ \t]*\|?[ \t]*:?-{1,200}:?[ \t]*(?:\|[ \t:-]*)+$|<table|[│┃]"
-    r"|(?:^[^|\n]*\|[^|\n]*\|.*\n?){2}|(?:^[^\t\n]*\S\t+\S.*\n?){2}",
-    re.MULTILINE,
-)
 ITEMS = {
     "bullets": re.compile(r"^[ \t]*(?:[-*+–][ \t]+|[•◦▪·][ \t]*)(?=\S)", re.MULTILINE),
     "numbers": re.compile(r"^[ \t]*(?:\d{1,3}[.)、．]|[（(]\d{1,3}[)）])", re.MULTILINE),
@@ -199,33 +190,29 @@ def asked_formats(question: str) -> tuple[Format, ...]:
 def check_format(text: str, asked: Format) -> Kept:
     """Whether the text has the format; a fence around it and words beside it do not matter."""
     wanted = FORMATS[asked.name]
-    if asked.name in ITEMS:
-        return _check_list(text, asked)
+    if asked.name in ITEMS:  # at every depth and at the outermost one: either may be meant
+        signs = [match.group() for match in ITEMS[asked.name].finditer(text)]
+        depths = [len(sign) - len(sign.lstrip(" \t")) for sign in signs]
+        outermost, number = sum(depth == min(depths) for depth in depths), asked.items
+        if number is None:
+            return _decided("format", wanted, f"has {outermost}", bool(signs))
+        wanted += f" of {number} {'entry' if number == 1 else 'entries'}"
+        return _decided("format", wanted, f"has {outermost}", number in (outermost, len(signs)))
     if asked.name in LACKED:
         is_wrong, what = LACKED[asked.name]
         at = next((place for place, char in enumerate(text) if is_wrong(char)), None)
         found = "does" if at is None else f"has {what}"
         return _decided("format", wanted, found, at is None, None if at is None else (at, at + 1))
-    wrong = {"json": _json, "table": _table, "csv": _csv, "title": _title}[asked.name](text)
+    if asked.name == "table":
+        wrong = "" if WRITTEN.drawn.search(text) else "has none"
+    else:
+        wrong = {"json": _json, "csv": _csv, "title": _title}[asked.name](text)
     return _decided("format", wanted, wrong or "has that form", not wrong)
-
-
-def _check_list(text: str, asked: Format) -> Kept:
-    """Entries are counted at every depth and at the outermost one: either may be meant."""
-    signs = [match.group() for match in ITEMS[asked.name].finditer(text)]
-    depths = [len(sign) - len(sign.lstrip(" \t")) for sign in signs]
-    outermost = sum(1 for depth in depths if depth == min(depths))
-    number = asked.items
-    wanted = FORMATS[asked.name] if number is None else (
-        f"{FORMATS[asked.name]} of {number} {'entry' if number == 1 else 'entries'}"
-    )  # fmt: skip
-    holds = bool(signs) if number is None else number in (outermost, len(signs))
-    return _decided("format", wanted, f"has {outermost}", holds)
 
 
 def _json(text: str) -> str:
     """What is wrong with it as JSON; empty where nothing is."""
-    for part in (text, *FENCED.findall(text)):
+    for part in (text, *WRITTEN.fenced.findall(text)):
         try:
             if isinstance(json.loads(part), dict | list):
                 return ""
@@ -234,12 +221,8 @@ def _json(text: str) -> str:
     return "cannot be read as such"
 
 
-def _table(text: str) -> str:
-    return "" if DRAWN.search(text) else "has none"
-
-
 def _csv(text: str) -> str:
-    for part in (*FENCED.findall(text), text):
+    for part in (*WRITTEN.fenced.findall(text), text):
         lines = [line for line in part.strip().splitlines() if line.strip()]
         try:
             widths = {len(row) for row in csv.reader(io.StringIO("\n".join(lines)))}
@@ -270,7 +253,6 @@ ALIKE = tuple(
 
 @lru_cache(maxsize=1)
 def _language_names() -> Mapping[str, str]:
-    """CLDR's names of languages in English, German, French, Spanish and Chinese, with codes."""
     names = {"mandarin": "zh", "castellano": "es", "汉语": "zh", "persian": "fa"}
     for tongue in ("en", "de", "fr", "es", "zh"):
         for code in NAMED:
@@ -316,21 +298,6 @@ QUOTED = (
     r"(?:[“\"„«‹「『]\s?([^“”\"„«»‹›「」『』\n]{1,60}?)\s?[”\"“»›」』]"
     r"|(?<!\w)['‘]([^'‘’\n]{1,60})['’](?!\w))"
 )
-SEVERAL = re.compile(
-    rf"{QUOTED}(?:\s*(?:,\s*and|,\s*or|,|、|和|与|或者?|and|or|und|oder|et|ou|y|o)\s*{QUOTED}){{0,7}}"
-)
-EITHER = re.compile(
-    r"[”\"“»›」』'’]\s*(?:,\s*)?(?:或者?|or|oder|ou|o)\s*[“\"„«‹「『'‘]", re.IGNORECASE
-)
-# "Mention Mount Fuji": a name needs no quotation marks.
-NAME = re.compile(
-    r"(?:^\W*|\b(?:and|also|please|must|should|to)\s+)(?i:mention)\s+(?:the\s+)?"
-    r"(?P<name>[A-Z][\w’'-]+(?:\s+[A-Z][\w’'-]+){0,3})(?=\s*(?:$|[.,;!])|\s+(?:and|in|at|somewhere)\b)"
-)
-TIMES = re.compile(
-    r",?\s*(?P<bound>at\s+least|exactly|at\s+most|no\s+more\s+than)?\s*"
-    r"(?P<n>once|twice|\w+(?=\s+times))|(?:至少)?(?P<han>[\d一二两三四五六七八九十]+)次"
-)
 
 
 @dataclass(frozen=True)
@@ -364,7 +331,7 @@ def asked_wordings(question: str) -> tuple[Wording, ...]:
 
 def _wordings_in(clause: str) -> Iterator[Wording]:
     end = 0
-    for match in SEVERAL.finditer(clause):
+    for match in WRITTEN.several.finditer(clause):
         head, tail, end = clause[end : match.start()], clause[match.end() :][:40], match.end()
         parts = ("".join(pair) for pair in re.findall(QUOTED, match.group()))
         # In American writing the comma or stop of the sentence stands within.
@@ -376,16 +343,16 @@ def _wordings_in(clause: str) -> Iterator[Wording]:
         elif ASKED.finishes.search(head) or re.match(r"(?:为|作为?)?(?:结尾|结束|收尾)", tail):
             yield Wording("ends", words)
         elif ASKED.using.search(head) and not re.search(r"\bstring\b", head):
-            each = [words] if EITHER.search(match.group()) else [(word,) for word in words]
+            each = [words] if WRITTEN.either.search(match.group()) else [(word,) for word in words]
             yield from (Wording("has", one, *_times(tail)) for one in each)
     if ASKED.ends_asking.search(clause):
         yield Wording("asks")
-    yield from (Wording("has", (match["name"],)) for match in NAME.finditer(clause))
+    yield from (Wording("has", (match["name"],)) for match in WRITTEN.name.finditer(clause))
 
 
 def _times(tail: str) -> tuple[int, int | None]:
     """How often at least and at most; once and without a bound where nothing is said."""
-    said = TIMES.match(tail)
+    said = WRITTEN.times.match(tail)
     if said is None:
         return 1, None
     figures = find_quantities(f"{said['n']} x", "en")
@@ -425,7 +392,6 @@ def check_wording(text: str, asked: Wording) -> Kept:
 
 
 def _places(text: str, word: str, asked: Wording) -> list[re.Match[str]]:
-    """Where the word stands by itself; in a script without blanks, wherever it stands."""
     is_sign = not (word.isascii() or word[:1].isalpha())
     bare = re.escape(word.strip())
     is_anywhere = asked.is_letter or EAST_ASIAN.search(word) or is_sign
@@ -493,7 +459,6 @@ def _work(given: Conditions, bench: Bench) -> Answer:
 
 
 def _given(given: Conditions) -> Iterator[Kept]:
-    """The conditions that are given one by one."""
     if given.least is not None or given.most is not None:
         length = Length(given.unit, given.least, given.most, given.is_about)
         yield check_length(given.text, length, given.language)
@@ -507,7 +472,6 @@ def _given(given: Conditions) -> Iterator[Kept]:
 
 
 def _reads(statement: Statement | None, case: Case) -> Conditions | None:
-    """The whole response, where its question sets a condition."""
     if statement is not None or not case.question.strip() or not case.response.strip():
         return None
     if not check_constraints(case.question, case.response, case.language):
@@ -517,13 +481,7 @@ def _reads(statement: Statement | None, case: Case) -> Conditions | None:
 
 TOOL = Tool(
     name="conditions",
-    description=(
-        "Says whether an answer keeps to what the question asks of its form: its length in words,"
-        " characters, sentences, paragraphs or lines, its format (JSON, table, CSV, list, capitals,"
-        " title, no commas), its language, words that it shall have or lack. Use it for the answer"
-        " as a whole, where the question sets such a condition. A kept condition says nothing about"
-        " what is written."
-    ),
+    description=read_words("descriptions")["conditions"],
     takes=Conditions,
     work=_work,
     examples=read_examples("conditions", Conditions),

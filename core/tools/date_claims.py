@@ -121,7 +121,6 @@ def in_language(words: str, language: str) -> str:
 
 
 def _full_date(found: DateValue) -> date | None:
-    """A date of which day, month and year are sure."""
     first, last = (found.is_point and found.day and found.interval) or (None, None)
     return first if first == last and first and first.year >= FIRST_YEAR else None
 
@@ -144,7 +143,6 @@ def is_only(text: str, words: frozenset[str]) -> bool:
 
 
 def _joins(gap: str, words: frozenset[str]) -> bool:
-    """Return True where what stands between two parts is short, of these words alone."""
     return len(gap) <= 60 and is_only(gap, words) and not re.search(r"[.!?。！？]\s", gap)
 
 
@@ -264,7 +262,6 @@ def _is_birth(text: str, found: DateValue) -> bool:
 def _age_answer(
     question: str, dates: Sequence[tuple[DateValue, date]], response: str, language: str
 ) -> DateFinding | None:
-    """Full years from the one birth that is told of to the other date."""
     births = [day for found, day in dates if _is_birth(question, found)]
     others = [day for _, day in dates if day not in births]
     is_other = SAID.of_another.search(question) or SAID.denied.search(question)
@@ -387,7 +384,6 @@ def _span(found: Quantity, dates: Sequence[DateValue]) -> TimeSpan | None:
 
 
 def _weekday_claims(text: str, dates: Sequence[DateValue], language: str) -> Iterator[DateClaim]:
-    """A weekday that stands with its date, or is said of it."""
     whole = [one for one in dates if _full_date(one)]
     named = find_weekdays(text, language)
     for one in whole:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from core.documents.segmentation import FUNCTION_WORDS
 from core.tools.date_values import DateKind, DateValue, Era
@@ -24,6 +23,7 @@ from core.tools.vocabulary import (
     WORD,
     DateBound,
     DateWords,
+    PatternTable,
     currency_words,
     date_words,
     either,
@@ -35,6 +35,7 @@ from core.tools.vocabulary import (
     unit_at,
 )
 
+WRITTEN = PatternTable("dates")
 Place = tuple[int, int]
 LONGEST_TEXT = 20_000
 FIRST, LAST = 1000, 2100
@@ -74,48 +75,17 @@ def find_weekdays(text: str, language: str = "en") -> list[DateValue]:
     return [replace(one, text=text[one.start : one.end]) for one in found]
 
 
-YEAR_FIRST = re.compile(
-    r"(?<![\d./-])(?P<year>[12]\d{3})(?P<sep>[-/.])(?P<month>\d{1,2})(?P=sep)(?P<day>\d{1,2})"
-    r"(?![\d/-])(?:t\d\d:\d\d(?::\d\d(?:\.\d+)?)?z?)?"
-)
-YEAR_LAST = re.compile(
-    r"(?<![\d./-])(?P<one>\d{1,2})(?P<sep>[./-]|\. )(?P<other>\d{1,2})(?P=sep)"
-    r"(?P<year>[12]\d{3}|\d\d)(?![\d/-]|[.,]\d)"
-)
-MONTH_YEAR = re.compile(r"(?<![\d./-])(?P<month>0?[1-9]|1[0-2])/(?P<year>[12]\d{3})(?![\d/-])")
-ENDING = r"(?:st|nd|rd|th|er|ère|ste|:e|[ºª°.])?"
-JOIN = (
-    rf"(?:{BLANK}?[-–—/]{BLANK}?"
-    r"| (?:to|and|or|bis|und|à|au|et|al?|y|e|i|tot|en|till|och|до|и|по|až|ja) )"
-)
-DAY_BEFORE = re.compile(
-    rf"(?<![\d.,/])(?:(?P<first>\d{{1,2}}){ENDING}{JOIN})?(?P<day>\d{{1,2}}){ENDING}"
-    rf"(?:(?:{BLANK}?(?:of |of the |de |d'|del |di |da |van |каждого )?)|[-.])$"
-)
-WORD_DAY_BEFORE = re.compile(r"(?P<words>[a-z]+(?:-[a-z]+)?)(?: day)? of $")
-YEAR_AFTER = re.compile(
-    rf"\.?(?:,?{BLANK}| (?:de|del|of|de l'any|of the year|в|v roce|roku|år|året|г\.|rok) |[-/])"
-    r"(?P<year>[12]\d{3})(?![\d:]|[.,]\d{3})"
-)
-DAY_AFTER = re.compile(
-    rf"\.?[ \u00a0-](?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th|an|a|ean|\.)?(?!\d|[.,:]\d|%)"
-    rf"(?:{JOIN}(?P<last>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|[:%]))?"
-    rf"(?:(?:,| of|,? in)?{BLANK}(?P<year>[12]\d{{3}})(?!\d|[.,]\d{{3}}))?"
-)
-YEAR_BEFORE = re.compile(rf"(?<!\d)(?P<year>[12]\d{{3}})(?:\(?e?\)?ko|\.),?{BLANK}$")  # Basque
-
-
 def _is_day(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(2024, month)[1]
 
 
 def _numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """2019-03-12, 12.03.2019, 12/03/2019, 03/2019."""
-    for match in YEAR_FIRST.finditer(low):
+    for match in WRITTEN.year_first.finditer(low):
         year, month, day = (int(match[name]) for name in ("year", "month", "day"))
         if _is_day(month, day):
             yield DateValue(*match.span(), year=year, month=month, day=day)
-    for match in YEAR_LAST.finditer(low):
+    for match in WRITTEN.year_last.finditer(low):
         one, other, year = int(match["one"]), int(match["other"]), int(match["year"])
         is_dotted = match["sep"].startswith(".")
         if year < 100:
@@ -129,29 +99,24 @@ def _numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
         if _is_day(month, day):
             place = match.span()
             yield DateValue(*place, year=year, month=month, day=day, ambiguous=ambiguous)
-    for match in MONTH_YEAR.finditer(low):
+    for match in WRITTEN.month_year.finditer(low):
         year, month = int(match["year"]), int(match["month"])
         yield DateValue(*match.span(), year=year, month=month, kind="month")
 
 
 def _named(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Dates with a month's name: 12 March 2019, March 12, le 3 mai, 3. Mai 1999, in March."""
-    end = 0
-    for token in WORD.finditer(low):
-        named = _month_at(low, token, words) if token.start() >= end else None
-        found = _month_date(text, low, words, token.start(), *named) if named else None
-        if found:
-            yield found
-            end = found.end
-
-
-def _month_at(low: str, token: Any, words: DateWords) -> tuple[int, int, bool] | None:
-    """The end of a month's name, its number and whether it is a full name."""
-    for stem, month in words.stems:
-        if token.group().startswith(stem) and len(token.group()) - len(stem) <= 6:
-            return token.end(), month, True
-    found = words.months.at(low, token.start())
-    return (found[0], *found[1]) if found else None
+    last = 0
+    for token in WORD.finditer(low) if (words.stems or words.months.values) else ():
+        start, word = token.start(), token.group()
+        stems = (m for s, m in words.stems if word.startswith(s) and len(word) - len(s) <= 6)
+        declined = next(stems, None)
+        named = (token.end(), (declined, True)) if declined else words.months.at(low, start)
+        if start >= last and named:
+            found = _month_date(text, low, words, start, named[0], *named[1])
+            if found:
+                yield found
+                last = found.end
 
 
 def _month_date(
@@ -161,16 +126,16 @@ def _month_date(
     language = words.language
     is_basque = language == "eu"
     is_english = language == "en" or (language in OTHER_SCRIPTS and low[start].isascii())
-    after = None if is_basque else YEAR_AFTER.match(low, end)
+    after = None if is_basque else WRITTEN.year_after.match(low, end)
     year, stop = (int(after["year"]), after.end()) if after else (None, end)
     before = _day_before(low, start, words)
     if is_english and not text[start].isupper() and not (before and after):
         return None
     if before and _is_day(month, before[2]):
         return _days((before[0], stop), year, month, before[1] or before[2], before[2])
-    led = YEAR_BEFORE.search(low, max(0, start - 10), start) if is_basque else None
+    led = WRITTEN.year_before.search(low, max(0, start - 10), start) if is_basque else None
     opened, led_year = (led.start(), int(led["year"])) if led else (start, None)
-    behind = DAY_AFTER.match(low, end) if is_english or is_basque else None
+    behind = WRITTEN.day_after.match(low, end) if is_english or is_basque else None
     if behind and _is_day(month, int(behind["day"])):
         day, last = int(behind["day"]), int(behind["last"] or behind["day"])
         stated = int(behind["year"]) if behind["year"] else led_year
@@ -191,11 +156,11 @@ def _days(place: Place, year: int | None, month: int, day: int, last: int) -> Da
 
 def _day_before(low: str, start: int, words: DateWords) -> tuple[int, int | None, int] | None:
     """Where a day before the month begins, the first day of a range or None, and the day."""
-    if match := DAY_BEFORE.search(low, max(0, start - 24), start):
+    if match := WRITTEN.day_before.search(low, max(0, start - 24), start):
         first, day = int(match["first"] or 0), int(match["day"])
         is_alone = first >= day > 0
         return match.start("day") if is_alone else match.start(), first or None, day
-    spoken = WORD_DAY_BEFORE.search(low, max(0, start - 30), start)
+    spoken = WRITTEN.word_day_before.search(low, max(0, start - 30), start)
     day = words.ordinals.get(tuple(spoken["words"].split("-")), 0) if spoken else 0
     return (spoken.start(), None, day) if spoken and day else None
 
@@ -216,24 +181,15 @@ def _stands_alone(text: str, low: str, place: Place, words: DateWords) -> bool:
     return bool(led) and not (opens and low[skip_blank(low, end) :][:1].isalpha())
 
 
-QUARTER = re.compile(
-    r"(?<!\w)(?:q(?P<q>[1-4])|(?P<word>first|second|third|fourth) quarter)"
-    rf"(?:,| of|/)?{BLANK}?(?:fiscal |fy ?)?(?P<year>20\d\d|19\d\d)(?!\d)"
-)
-BUDDHIST = re.compile(r"(?:พ\.ศ\.|พุทธศักราช) ?(?P<y>2[3-6]\d\d)(?!\d)")
-WORD_CENTURY = re.compile(r"(?<![\w-])([a-z]+(?:-[a-z]+)?)[ -]centur(?:y|ies)(?!\w)")
-
-
 def _stretches(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Centuries, decades and quarters."""
     for match in words.centuries.finditer(low):
         yield from _century(*match.span(), _ordinal(match[match.lastindex or 0]), low, words)
-    for match in WORD_CENTURY.finditer(low) if words.language == "en" else ():
+    for match in WRITTEN.word_century.finditer(low) if words.language == "en" else ():
         number = words.ordinals.get(tuple(match[1].split("-")), 0)
         yield from _century(*match.span(), number, low, words)
     for match in words.decades.finditer(low):
         yield from _decade(match, low, words)
-    for match in QUARTER.finditer(low):
+    for match in WRITTEN.quarter.finditer(low):
         named = "first second third fourth".split()
         number, year = int(match["q"] or named.index(match["word"]) + 1), int(match["year"])
         whole = DateValue(*match.span(), year=year, month=3 * number - 2, kind="quarter")
@@ -276,7 +232,6 @@ def _ordinal(written: str) -> int:
 
 
 def _era_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Years with BC or AD, and ranges of them."""
     for match in words.eras.finditer(low):
         name = next(n for n, value in match.groupdict().items() if value and not n.endswith("_to"))
         era: Era = "bce" if name.startswith("bce") else "ce"
@@ -314,7 +269,7 @@ def _other_calendars(text: str, low: str, words: DateWords) -> Iterator[DateValu
         for match in re.finditer(pattern, low) if months else ():
             days = int(match["y"]), months.index(match["m"]) + 1, int(match["day"])
             yield DateValue(*match.span(), "", *_converted(name, *days))
-    for match in BUDDHIST.finditer(low) if words.language == "th" else ():
+    for match in WRITTEN.buddhist.finditer(low) if words.language == "th" else ():
         yield DateValue(*match.span(), year=int(match["y"]) - 543, kind="year")
     years = re.compile(r"(?<!\w)سال (?P<y>1[2-4]\d\d)(?!\d| (?:میلادی|قمری))")
     for match in years.finditer(low) if "solar_months" in own else ():
@@ -331,9 +286,6 @@ def _converted(name: str, year: int, month: int, day: int) -> tuple[int, int, in
     return int(found[0]), int(found[1]), int(found[2])
 
 
-FOUR = re.compile(
-    r"(?<![\w$€£¥#№§%+])(?<!\d[.,:/])(?<!\d-)(?P<year>1\d{3}|20\d\d|2100)(?!\d|[.,:]\d|[ \u00a0]?%)"
-)
 OPENS = "([{“\"'—–-/,;:。，、；：（「《"
 CLOSES = ")]},.;:!?”\"'—–-/|،؛।。，、；：）」》"
 PLURAL_ENDINGS = {
@@ -341,17 +293,12 @@ PLURAL_ENDINGS = {
     "nl": r"(?:en|s)$", "sv": r"(?:or|ar|er)$", "da": r"er$",
 }  # fmt: skip
 MODERN = range(1900, 2036)
-DETERMINED = re.compile(r"(?:^|[ (])(?:the|this|that|an?|his|her|its|their|our|\w+'s?) $")
-NO_YEAR = re.compile(
-    r"(?:number|population|total|sum|height|length|cost|price|area) of $"
-    r"|(?:^| )(?:flight|section|no\.|number|room|page|route|chapter|article|model|paragraph) $"
-)
 
 
 def _bare_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Four figures that read like a year: in 2019, (1998), 1914-1918, the 2016 elections."""
     accepted = 0
-    for match in FOUR.finditer(low):
+    for match in WRITTEN.four.finditer(low):
         start, year = match.start(), int(match["year"])
         last = _range_end(low, match.end(), year, words) if start >= accepted else None
         stop = last[0] if last else match.end()
@@ -396,7 +343,7 @@ def _is_year(
         rest = next((low[end + len(s) :] for s in words.suffixes if low.startswith(s, end)), "x")
         is_possessive = language == "en" and re.match(r"'s?(?![^\W\d_])", low[end:])
         return not rest[:1].isalpha() or bool(is_possessive)
-    if _is_measured(text, low, place, words) or NO_YEAR.search(low[:start]):
+    if _is_measured(text, low, place, words) or WRITTEN.no_year.search(low[:start]):
         return False
     before, counts = skip_blank_back(low, start), _counts(text, low, end, words)
     is_modern = year in MODERN and year % 100 > 0
@@ -404,7 +351,7 @@ def _is_year(
         return not counts or is_range or (is_modern and low[before - 3 : before] != " of")
     opened = text[:start].rstrip()[-1:] in ("", *OPENS)
     closed = low[end : end + 1] in ("", *CLOSES) or low[end : end + 5] in (" and ", " or ")
-    is_led = language == "en" and is_modern and DETERMINED.search(low[:start])
+    is_led = language == "en" and is_modern and WRITTEN.determined.search(low[:start])
     is_known = closed or language in PLURAL_ENDINGS or language == "de"
     is_likely = is_known and year >= 1500 and (year % 100 > 0 or closed)
     return bool((opened and closed) or is_led or (not counts and (is_range or is_likely)))
@@ -425,7 +372,6 @@ def _counts(text: str, low: str, end: int, words: DateWords) -> bool:
 
 
 def _is_measured(text: str, low: str, place: Place, words: DateWords) -> bool:
-    """Return True where a unit, currency, scale or bound makes the figures something else."""
     values, before, gap = words.values, skip_blank_back(low, place[0]), skip_blank(low, place[1])
     bound = values.bounds_before.before(low, before)
     dated = (f"date_{b}" for b in ("about", "before", "after", "since", "until"))
@@ -441,25 +387,7 @@ def _is_measured(text: str, low: str, place: Place, words: DateWords) -> bool:
 
 ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
 BEFORE_OURS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
-LED = r"公元前|西元前|紀元前|기원전|公元|西元|西暦|서기|令和|平成|昭和|大正|明治"
-HAN_ONES = "〇零○一二三四五六七八九"
 HAN_SMALL = r"\d{1,2}|[一二三四五六七八九十]{1,3}"
-HAN_DAY = rf"(?:\s?(?P<day>{HAN_SMALL})\s?[日号號일](?![间間]))?"
-HAN_WHOLE = re.compile(
-    rf"(?:(?P<led>{LED})\s?)?(?P<year>\d{{1,4}}|[{HAN_ONES}]{{4}}|元)\s?[年년](?![代级級])"
-    rf"(?!以上|間|间|来|多)(?:\s?(?P<month>{HAN_SMALL})\s?[月월](?:份)?{HAN_DAY})?"
-)
-HAN_RANGE = re.compile(
-    rf"(?P<led>{LED})?(?P<year>\d{{3,4}})\s?[年년]?\s?[-–—~～〜至到]\s?(?:{LED})?"
-    r"(?P<last>\d{3,4})\s?[年년](?![代间間])"
-)
-HAN_MONTH = re.compile(
-    rf"(?<![\d个個.])(?<![{HAN_ONES}十])(?P<month>{HAN_SMALL})\s?[月월](?![球亮光]){HAN_DAY}"
-)
-HAN_DECADE = re.compile(
-    rf"(?:(?P<century>{HAN_SMALL})\s?世[纪紀]\s?)?(?<!\d)"
-    r"(?P<decade>(?:1[0-9]|20)?\d0|[一二三四五六七八九]十)\s?(?:年代|년대)"
-)
 HAN_WEEKDAYS = (
     (re.compile(r"(?:星期|礼拜|禮拜|周|週)(?P<day>[一二三四五六日天])"), "一二三四五六日"),
     (re.compile(r"(?P<day>[月火水木金土日])曜日?"), "月火水木金土日"),
@@ -471,18 +399,20 @@ def _asian(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Dates with East Asian signs: 2019年3月12日, 令和元年, 5월 3일, 20世纪80年代."""
     if text.isascii():
         return
-    for match in HAN_DECADE.finditer(text):
+    for match in WRITTEN.han_decade.finditer(text):
         year = int(value_of(match["decade"]))
         if match["century"]:
             year += 100 * (int(value_of(match["century"])) - 1)
         year += 0 if year > 99 else 1900 if year > 10 else 2000
         yield DateValue(*match.span(), year=year, end_year=year + 9, kind="decade")
-    for match in HAN_RANGE.finditer(text):
+    for match in WRITTEN.han_range.finditer(text):
         year, last, era = int(match["year"]), int(match["last"]), _era(match["led"])
         if (year < last) == (era == "ce"):
             yield DateValue(*match.span(), year=year, end_year=last, kind="range", era=era)
-    yield from filter(None, (_asian_whole(match, text) for match in HAN_WHOLE.finditer(text)))
-    for match in HAN_MONTH.finditer(text):
+    yield from filter(
+        None, (_asian_whole(match, text) for match in WRITTEN.han_whole.finditer(text))
+    )
+    for match in WRITTEN.han_month.finditer(text):
         month, day = int(value_of(match["month"])), int(value_of(match["day"] or ""))
         if _is_day(month, day or 1):
             kind: DateKind = "day" if day else "month"
@@ -522,15 +452,13 @@ FINDERS: tuple[Finder, ...] = (
 )  # fmt: skip
 
 
-WEEKDAY_GAP = re.compile(rf"[,،]?{BLANK}?(?:the |den |dem |der |le |el |il |o |on )?|{BLANK}?[（(]")
 DASH = re.compile(rf"{BLANK}?[-–—~～〜至到]{BLANK}?")
-ARTICLE = re.compile(rf"(?:the|year|the year|года|años?|an){BLANK}$")
 
 
 def _joined(low: str, one: DateValue, other: DateValue, words: DateWords) -> DateValue | None:
     """A weekday joined to the date it names, and January-March 2019 as a range."""
     gap = low[one.end : other.start]
-    if WEEKDAY_GAP.fullmatch(gap):
+    if WRITTEN.weekday_gap.fullmatch(gap):
         if one.kind == "weekday" and other.day is not None:
             return replace(other, start=one.start, weekday=one.weekday)
         if other.kind == "weekday" and one.day is not None and one.weekday is None:
@@ -552,7 +480,7 @@ def _bound(low: str, found: DateValue, words: DateWords) -> DateBound:
 
     A range says itself where it starts and ends: "from 1990 to 1995" is exact.
     """
-    article = ARTICLE.search(low, max(0, found.start - 12), found.start)
+    article = WRITTEN.article.search(low, max(0, found.start - 12), found.start)
     said: DateBound | None = None
     for place in (found.start, article.start()) if article else (found.start,):
         led = words.before.before(low, len(low[:place].rstrip(" \u00a0")))

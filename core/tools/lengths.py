@@ -79,7 +79,6 @@ def asked_lengths(question: str) -> tuple[Length, ...]:
 
 
 def _agree(found: Sequence[Length]) -> bool:
-    """Return False where two lengths of one unit are for two texts or cannot both be kept."""
     for unit in {length.unit for length in found}:
         same = [length for length in found if length.unit == unit]
         kinds = {(length.least is None, length.most is None) for length in same}
@@ -147,7 +146,6 @@ def _lengths_in(clause: str, language: str, *, is_first: bool) -> Iterator[Lengt
 
 
 def _figures(clause: str, language: str) -> list[Quantity]:
-    """The clause's quantities, with "a single sentence" and 两三百 as such."""
     found = find_quantities(clause, language)
     for match in ASKED.one.finditer(clause) if language != "zh" else ():
         found.append(Quantity(*match.span(), match.group(), 1, 1, ""))
@@ -162,7 +160,6 @@ def _figures(clause: str, language: str) -> list[Quantity]:
 
 
 def _head(clause: str, quantity: Quantity, language: str) -> str:
-    """What stands before a quantity and the words of its bound."""
     low, start = lower(plain(clause)), quantity.start
     for _ in range(2):
         found = vocabulary(language).bounds_before.before(low, skip_blank_back(low, start))

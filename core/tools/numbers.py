@@ -1,8 +1,7 @@
 """Bare numbers in a text: in digits, in words, and in Chinese, Japanese or Korean numerals.
 
-Which of "," and "." marks decimals is the language's (CLDR). "1,234" is 1234 in English and 1.234
-in German; a group that cannot be thousands is decimal in any language ("1,5", "0.500"), and where
-both marks occur the last one is the decimal mark. Units and bounds are for `quantities`.
+Which of "," and "." marks decimals is the language's (CLDR); a group that cannot be thousands is
+decimal in any language ("1,5", "0.500"), and where both marks occur the last is the decimal mark.
 """
 
 from __future__ import annotations
@@ -13,42 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.documents.segmentation import FUNCTION_WORDS
-from core.tools.vocabulary import WORD, Vocabulary, is_unspaced, number_words
+from core.tools.vocabulary import WORD, PatternTable, Vocabulary, is_unspaced, number_words
 
+WRITTEN = PatternTable("numbers")
 LONGEST = 18  # digits
 DIGITS = re.compile(r"\d(?:[\d.,]*\d)?")
-BY_BLANK = re.compile(r"\d{1,3}(?P<gap>[' \u00a0])\d{3}(?:(?P=gap)\d{3}){0,4}(?!\d)(?:[.,]\d+)?")
-THOUSANDS = re.compile(r"[1-9]\d{0,2}(?P<mark>[.,' \u00a0])\d{3}(?:(?P=mark)\d{3})*")
 INDIAN = re.compile(r"[1-9]\d?(?:,\d\d)+,\d{3}")
 POWER = r"(?:\^[({]?(?P<caret>[+-]?\d{1,2})[)}]?|(?P<up>[⁻⁺]?[⁰¹²³⁴-⁹]{1,2}))"
-EXPONENT = re.compile(rf"[eE](?P<e>[+-]?\d{{1,2}})(?!\w)|[ \u00a0]?[×x·*][ \u00a0]?10{POWER}(?!\w)")
 TEN_TO = re.compile(rf"10{POWER}(?!\w)")
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-ORDINAL = re.compile(
-    r"(?:st|nd|rd|th|(?:er|ère|ere|e|ème|eme|re|nde|de|ste|an|-й|-я|-е|-го)(?=[ ,.;)]|$)"
-    r"|[ºª](?!\s?[CF])|\.[ºª])(?!\w)"
-)
-FRACTION = re.compile(r"(?P<top>\d{1,2})/(?P<bottom>\d{1,3})(?![\d/])")
 VULGAR = tuple("½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
-MINUS = re.compile(
-    r"(?:(?<!\d )(?<!\w)(?:minus|menos|moins|miinus|мінус|минус|eksi|meno) "
-    r"|零下|氷点下|マイナス|负|負|영하 ?|(?:^|(?<=[ (\u00a0[$€£:，、（]))[-–])$"
-)
-MONEY_LETTERS = re.compile(r"(?<![^\W_])(?:Rs|RS|[A-Z]{3}|R|kr|DM|Rp|[A-Z]{1,2}\$)$")
-# Figures that are codes, addresses, times or places in a list, and no numbers.
-CODES = re.compile(
-    r"(?:https?://|www\.)\S+|[\w.]{1,64}@[\w.]+|\[\d{1,3}(?:[-–, ]+\d{1,3})*\]"
-    r"|\b(?:ISBN|ISSN|DOI|doi|PMID|arXiv|[Tt]el|RFC|ISO|CAS)\b[\s.:#]*\d[\d.\-/xX ]*"
-    r"|(?<!\w)\+\d[\d \u00a0()-]{6,}\d|\(\d{3}\)[ -]?\d{3}-\d{4}"
-    r"|(?<![\d/])\d++(?:(?:[-–]\d++){2,}+|(?:\.\d++){2,}+(?:[a-z]\d{0,3})?(?=\W|$)"
-    r"|(?<![,.]):\d++(?::\d++)*+(?:[.,]\d++)?|/\d++/\d++)"
-)
-LIST_PLACE = re.compile(r"(?m)(?:^[ \t]*|  +)\d{1,3}[.)](?=\s|\*|$)")
 ROUND = (1e15, 1e12, 1e9, 1e6, 1e3)
-FRACTION_WORD = re.compile(
-    r"(?P<about>~)?(?P<low>\d+(?:\.\d+)?)(?:/(?P<bottom>\d+))?(?:\.\.(?P<high>\d+))?(?P<kind>[%x?]?)"
-)
-OF = re.compile(r" (?:of|de|di|von|van|del|della|dei|da|do|dos|das|des)$")
 
 
 @dataclass(frozen=True)
@@ -77,8 +51,8 @@ class Number:
 def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[Number]:
     """All numbers in order, none overlapping; `plain` and `low` are the text made plain."""
     taken: set[int] = set()
-    for match in (*CODES.finditer(plain), *LIST_PLACE.finditer(text)):
-        if not THOUSANDS.fullmatch(match.group()):
+    for match in (*WRITTEN.codes.finditer(plain), *WRITTEN.list_place.finditer(text)):
+        if not WRITTEN.thousands.fullmatch(match.group()):
             taken.update(range(*match.span()))
     chosen: list[Number] = []
     readers = (
@@ -100,7 +74,7 @@ def _digits(text: str, words: Vocabulary) -> Iterator[Number]:
         position = end
         if _is_identifier(text, start, end):
             continue
-        fraction = FRACTION.match(text, start)
+        fraction = WRITTEN.fraction.match(text, start)
         if fraction or text[start - 1 : start] == "/":
             if fraction and 0 < int(fraction["top"]) < int(fraction["bottom"]):
                 position, bottom = fraction.end(), int(fraction["bottom"])
@@ -108,7 +82,7 @@ def _digits(text: str, words: Vocabulary) -> Iterator[Number]:
                 yield Number(start, position, value, value, 0.5 / bottom, needs="of or unit")
             if fraction or text[:start][-2:-1].isdigit():
                 continue
-        blanks = BY_BLANK.match(text, start)
+        blanks = WRITTEN.by_blank.match(text, start)
         if blanks and _groups_by_blank(blanks, text, words):
             position = end = blanks.end()
         if (read := read_digits(text[start:end], words.decimal_mark)) is not None:
@@ -121,10 +95,10 @@ def read_digits(written: str, mark: str) -> tuple[float, int] | None:
     marks = [char for char in written if char in ".,"]
     last = max(written.rfind("."), written.rfind(","))
     is_mixed = len(set(marks)) == 2 or bool(marks and re.search("[' \u00a0]", written))
-    is_group = THOUSANDS.fullmatch(written) is not None and written[last] != mark
+    is_group = WRITTEN.thousands.fullmatch(written) is not None and written[last] != mark
     if is_mixed or (len(marks) == 1 and not is_group):
         whole, decimals = written[:last], written[last + 1 :]
-    if not (whole.isdigit() or THOUSANDS.fullmatch(whole) or INDIAN.fullmatch(whole)):
+    if not (whole.isdigit() or WRITTEN.thousands.fullmatch(whole) or INDIAN.fullmatch(whole)):
         return None
     digits = re.sub(r"\D", "", whole)
     return (float(f"{digits}.{decimals or 0}"), len(decimals)) if len(digits) <= LONGEST else None
@@ -140,7 +114,6 @@ def _groups_by_blank(match: re.Match[str], text: str, words: Vocabulary) -> bool
 
 
 def _number(text: str, start: int, end: int, read: tuple[float, int], words: Vocabulary) -> Number:
-    """The number with its sign, exponent, ordinal ending or trailing ½."""
     value, decimals = read
     step, other = 10.0**-decimals, 1.0
     if words.language != "en" and re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", text[start:end]):
@@ -148,17 +121,17 @@ def _number(text: str, start: int, end: int, read: tuple[float, int], words: Voc
     if power := TEN_TO.match(text, start):
         value = step = 10.0 ** _exponent(power)
         return Number(start, power.end(), value, value, step)
-    if power := EXPONENT.match(text, end):
+    if power := WRITTEN.exponent.match(text, end):
         scale = 10.0 ** _exponent(power)
         value, step, end = value * scale, step * scale, power.end()
     elif text[start - 1 : start] == "." and text[: start - 1][-1:] in ("", " ", "("):
         step = 10.0 ** (start - end)
         start, value = start - 1, value * step
-    elif (ordinal := ORDINAL.match(text, end)) and not decimals:
+    elif (ordinal := WRITTEN.ordinal.match(text, end)) and not decimals:
         return Number(start, ordinal.end(), value, value, ordinal=True)
     elif text[end : end + 1] in VULGAR and end < len(text):
         value, step, end = value + unicodedata.numeric(text[end]), 0.1, end + 1
-    elif (minus := MINUS.search(text, max(0, start - 8), start)) and not (
+    elif (minus := WRITTEN.minus.search(text, max(0, start - 8), start)) and not (
         words.bounds_before.before(text.lower(), start - 1)
     ):
         start, value = start - len(minus.group()), -value
@@ -173,12 +146,12 @@ def _is_identifier(text: str, start: int, end: int) -> bool:
     """Return True for digits that are part of a name or code: A4, COVID-19, 3D."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if before.isalpha() and not is_unspaced(before):
-        return not MONEY_LETTERS.search(text[max(0, start - 4) : start])
+        return not WRITTEN.money_letters.search(text[max(0, start - 4) : start])
     if before and before in "-_." and start > 1:
         led = text[start - 2]
         if (led.isalpha() and not is_unspaced(led)) or (before == "." and led.isdigit()):
             return True
-    if after.isalpha() and not is_unspaced(after) and not EXPONENT.match(text, end):
+    if after.isalpha() and not is_unspaced(after) and not WRITTEN.exponent.match(text, end):
         tail = re.match(r"([^\W\d_]+)(\d?)", text[end:])
         return tail is not None and bool(tail[2] or tail[1] in tuple("DGACEFXPQRZ"))
     return "_" in (before, after)
@@ -190,10 +163,10 @@ def _phrases(low: str, words: Vocabulary) -> Iterator[Number]:
         start, found = token.start(), words.phrases.at(low, token.start())
         if found is None or low[max(0, start - 1) : start] == "-":
             continue
-        match = FRACTION_WORD.fullmatch(found[1])
+        match = WRITTEN.fraction_word.fullmatch(found[1])
         if match is None:
             raise ValueError(f"expected a phrase's value like ~2, 1/3%, 2x, 10..20: {found[1]!r}")
-        kind, of = match["kind"], OF.search(low, start, found[0])
+        kind, of = match["kind"], WRITTEN.of.search(low, start, found[0])
         value = (100.0 if kind == "%" else 1.0) * float(match["low"]) / float(match["bottom"] or 1)
         yield Number(
             start, of.start() if of else found[0], value, float(match["high"] or value),
@@ -204,7 +177,6 @@ def _phrases(low: str, words: Vocabulary) -> Iterator[Number]:
 
 
 def _words(text: str, low: str, words: Vocabulary) -> Iterator[Number]:
-    """Numbers in words, of the language's cardinals, hundreds, thousands and millions."""
     if words.language in ("zh", "ja"):
         return
     reader = _WordReader(low, words)
@@ -362,16 +334,9 @@ MEASURES = re.compile(
     r"楼樓章节節期轮輪项項所间間支队隊组組级級场場句遍步口户戶代集卷首幅块塊朵滴杯瓶碗袋箱包封株尊"
     r"篇道顶頂冊匹杯軒足着羽回篇粒束]|つ|명|개|번|살|세(?![가-힣])|마리|권|대(?![가-힣])|곳)"
 )
-# Words that hold a numeral and count nothing.
-HAN_WORDS = re.compile(
-    r"一(?:些|般|起|直|定|样|樣|旦|切|致|共|向|同|边|邊|部分|方|面|体|時|时|概|生|带|帶|度|位于|番)"
-    r"|万一|萬一|千万(?:别|不|要|富翁)|百姓|万物|十分(?!钟|鐘|之|間)|三明治|四川|三亚|九江|五台|百科|"
-    r"百度|千古|百万富翁|八卦|六合|十足|十字|统一|唯一|之一|第一手|万岁|五花八门|四面八方|四周(?![年岁])"
-)
 
 
 def _han(text: str, words: Vocabulary) -> Iterator[Number]:
-    """Numbers with East Asian numerals: shares, tenths, times, ranks and counts."""
     if text.isascii():
         return
     for match in PART.finditer(text):
@@ -381,7 +346,7 @@ def _han(text: str, words: Vocabulary) -> Iterator[Number]:
             yield Number(*match.span(), *(100 * top / bottom,) * 2, step, share=True)
     for match in HALF.finditer(text):
         yield Number(*match.span(), 50.0, 50.0, 5.0, share=True, spelled=True)
-    barred = {place for m in HAN_WORDS.finditer(text) for place in range(*m.span())}
+    barred = {place for m in WRITTEN.han_words.finditer(text) for place in range(*m.span())}
     for pattern, factor in ((TENTHS, 10), (TIMES, 1)):
         for match in pattern.finditer(text):
             value, step = factor * value_of(match["n"]), factor * _last_digit(match["n"])

@@ -1,7 +1,5 @@
 """Quantities in a text: numbers with their units, currencies, per cent, scales and bounds.
 
-`find_quantities` reads 23 languages; `compare` says whether two quantities can both hold of one
-thing; `derivations` has the sums, differences, shares and changes that a text only implies.
 Units are brought to pint's base units, currencies are never converted. Years and days come out as
 numbers too: callers leave out what overlaps a date.
 """
@@ -22,6 +20,7 @@ from core.tools.vocabulary import (
     PER,
     Base,
     Bound,
+    PatternTable,
     currency_words,
     is_inside_word,
     is_unspaced,
@@ -35,6 +34,7 @@ from core.tools.vocabulary import (
     vocabulary,
 )
 
+WRITTEN = PatternTable("quantities")
 Match = Literal["same", "different", "incomparable"]
 LONGEST_TEXT = 20_000
 HUGE = 1e300
@@ -42,16 +42,10 @@ ABOUT = 0.1  # "about" reaches a tenth of the value as written
 OVERLAP = 0.5  # the part of the shorter of two ranges that must lie in the longer
 CLOSE = 1e-9
 MONEY_LETTERS = {"m": 1e6, "mm": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12, "tr": 1e12}
-LETTERS = re.compile(r"(?P<gap>[ \u00a0]?)(?P<word>[kKmMbBtT]{1,2}|tr)(?![\w/²³^])")
-ARTICLE = re.compile(r" (?:el|il|lo|la|le|les|os?|as?|das|die|der|den|het|de)$")
 AHEAD = re.compile(r"[ \u00a0-](?P<word>[^\W\d_]+)")
 OF_A = re.compile(r" of an? | an? ")
 OF = (" of ", " der ", " des ", " de ", " di ", " van ", " av ")
 COUNTED = re.compile(r"[ \u00a0][^\W\d_]+")
-DASH = re.compile(r"[ \u00a0]?[-–—~～〜][ \u00a0]?|至|到|から|부터[ ]?")
-PLUS_MINUS = re.compile(r"[ \u00a0]?(?:±|\+/-)[ \u00a0]?")
-COMPOUND = re.compile(r"[ \u00a0]?|,[ \u00a0]|[ \u00a0](?:and|und|et|y|e|en|och|i|и|a)[ \u00a0]|零")
-RATIO = re.compile(r" (?:in|out of|of every|in every) (?:every )?")
 RATIO_BASES = frozenset([*range(2, 11), 20, 25, 30, 50, 100, 1000, 10_000, 100_000, 1_000_000])
 UNIT_OF_TIME_OR_SIZE = frozenset(["second", "meter", "kilogram"])
 PERSONS = "人名位"
@@ -120,7 +114,9 @@ def _found_in(text: str, language: str) -> tuple[Quantity, ...]:
         last = found[-1] if found else None
         if last and (number.start < last.end or (number.share and last.number.ordinal)):
             continue  # "the second half" is no share
-        is_of_ratio = following and RATIO.fullmatch(reader.low[number.end : following.start])
+        is_of_ratio = following and WRITTEN.ratio.fullmatch(
+            reader.low[number.end : following.start]
+        )
         one = reader.quantity_at(replace(number, needs="") if is_of_ratio else number)
         if one and max(abs(one.low), abs(one.high)) < HUGE:
             if found and one.start < found[-1].end:  # the sign in "5$7" is the first one's
@@ -191,7 +187,7 @@ class _Reader:
         """Where the number's scale words or letters end, and their product."""
         if number.ordinal:
             return end, None
-        letters = None if number.spelled else LETTERS.match(self.text, end)
+        letters = None if number.spelled else WRITTEN.letters.match(self.text, end)
         if letters:
             word = letters["word"]
             tight = not letters["gap"]
@@ -212,7 +208,6 @@ class _Reader:
             end, scale = match[0], (scale or 1.0) * match[1]
 
     def _is_counted(self, position: int) -> bool:
-        """Return True where a plural follows: "5m users" are millions and no metres."""
         word = AHEAD.match(self.low, position)
         return bool(word and word["word"].endswith("s") and word["word"] not in FUNCTION_WORDS)
 
@@ -302,7 +297,7 @@ class _Reader:
     def _bound_before(self, start: int) -> tuple[int, Bound] | None:
         """The bound that ends before the number, an article perhaps between: "almeno il 40 %"."""
         place = skip_blank_back(self.low, start)
-        article = ARTICLE.search(self.low, max(0, place - 5), place)
+        article = WRITTEN.article.search(self.low, max(0, place - 5), place)
         places = (place, article.start()) if article else (place,)
         found = (self.words.bounds_before.before(self.low, at) for at in places)
         # A ">" that ends a tag or an arrow, or opens a quoted line, bounds nothing.
@@ -316,7 +311,6 @@ class _Reader:
         )
 
     def _bound(self, found: _Found) -> Bound:
-        """The bound that the words beside the quantity set."""
         if before := self._bound_before(found.start):
             return "exact" if found.number.ordinal and before[1] != "about" else before[1]
         low, bounds = self.low, self.words.bounds_after
@@ -349,7 +343,7 @@ def _joined(reader: _Reader, one: _Found, other: _Found) -> _Found | None:
 
 
 def _plus_minus(gap: str, one: _Found, other: _Found) -> _Found | None:
-    if not PLUS_MINUS.fullmatch(gap) or one.base.symbol not in ("", other.base.symbol):
+    if not WRITTEN.plus_minus.fullmatch(gap) or one.base.symbol not in ("", other.base.symbol):
         return None
     value, error = one.number.low, abs(other.number.low)
     number = replace(other.number, low=value - error, high=value + error)
@@ -364,7 +358,7 @@ def _compound(gap: str, one: _Found, other: _Found) -> _Found | None:
         return None
     is_smaller = other.base.factor < one.base.factor and other.low < one.base.factor
     is_whole = one.number.step >= 1 and one.number.low == one.number.high
-    if not (is_smaller and is_whole and COMPOUND.fullmatch(gap) and other.bound == "exact"):
+    if not (is_smaller and is_whole and WRITTEN.compound.fullmatch(gap) and other.bound == "exact"):
         return None
     if symbol != "second" and gap.strip() not in ("", ","):
         return None
@@ -379,7 +373,7 @@ def _ratio(gap: str, one: _Found, other: _Found) -> _Found | None:
     if one.base.symbol or other.base.symbol or one.scale or other.scale or not 0 < top < bottom:
         return None
     is_in = " in " in gap and (bottom not in RATIO_BASES or (top > 1 and bottom < 5))
-    if not RATIO.fullmatch(gap) or is_in:
+    if not WRITTEN.ratio.fullmatch(gap) or is_in:
         return None
     value = 100 * top / bottom
     number = replace(one.number, low=value, high=value, step=50 / bottom)
@@ -396,7 +390,7 @@ def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | No
     word = gap.strip()
     is_between = bool(leads & set(own.get("between", ())))
     is_to = word in own.get("to", ()) and word not in own.get("and", ("and",))
-    is_dash = DASH.fullmatch(gap) is not None
+    is_dash = WRITTEN.dash.fullmatch(gap) is not None
     is_range = is_dash or is_between or (is_to and not leads & set(own.get("from", ())))
     if word in ("or", "ou", "oder", "o", "eller", "of", "tai", "nebo", "или", "lub", "veya"):
         is_range = 0 < other.number.low - one.number.low <= 1 and one.number.step >= 1
@@ -424,7 +418,6 @@ def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | No
 
 
 def _finished(found: _Found, text: str) -> Quantity:
-    """The quantity as callers see it; `text` is the original."""
     low, high = sorted((found.low, found.high))
     factor, number, scale = abs(found.base.factor), found.number, found.scale or 1.0
     size = min(abs(number.low), abs(number.high))

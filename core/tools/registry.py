@@ -1,8 +1,7 @@
 """What a tool is, the registry of all tools, how one is called, and `python -m core tools`.
 
 A tool is a typed function with a description that a language model can read: a `Tool` in a file
-beside this one, whose name stands in `MODULES`. Source: HaluAgent 2.2, 3.4; A.1 and A.2 (table 5:
-names with their usage instructions).
+beside this one, whose name stands in `MODULES`. Source: HaluAgent 2.2, 3.4, A.1, A.2 (table 5).
 """
 
 from __future__ import annotations
@@ -197,26 +196,22 @@ def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
 
 def _as_json(value: Any) -> str:
     """A JSON object, with its texts cut where it would be too long to keep."""
-    text = msgspec.json.encode(value).decode()
-    if len(text) <= MOST_SHOWN:
-        return text
     cut = {
         key: f"{part[:1000]}…" if isinstance(part, str) and len(part) > 1000 else part
         for key, part in value.items()
     }
-    text = msgspec.json.encode(cut).decode()
-    return text if len(text) <= MOST_SHOWN else '{"cut":true}'
+    texts = (msgspec.json.encode(one).decode() for one in (value, cut))
+    return next((text for text in texts if len(text) <= MOST_SHOWN), '{"cut":true}')
 
 
 def describe_tools(tools: Iterable[Tool[Any]]) -> str:
     """All these tools, one paragraph each, in their order."""
-    return "\n\n".join(_describe(tool) for tool in tools)
-
-
-def _describe(tool: Tool[Any]) -> str:
-    words = f"{tool.description}\n{cleandoc(tool.takes.__doc__ or '')}"
-    lines = (line.rstrip() for line in words.splitlines())
-    return "\n  ".join([signature(tool), *filter(None, lines)])
+    described = []
+    for tool in tools:
+        words = f"{tool.description}\n{cleandoc(tool.takes.__doc__ or '')}"
+        lines = (line.rstrip() for line in words.splitlines())
+        described.append("\n  ".join([signature(tool), *filter(None, lines)]))
+    return "\n\n".join(described)
 
 
 def signature(tool: Tool[Any]) -> str:
@@ -296,11 +291,12 @@ def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> in
         if given.input is not None:
             raise InputError("Expected a tool's name before --input, found none; give one.")
         tools = list(toolbox().values())
-        out(
-            _json([_as_object(tool, bench) for tool in tools])
-            if given.json
-            else "".join(f"{_in_a_list(tool, bench)}\n" for tool in tools)
-        )
+        if given.json:
+            out(_json([_as_object(tool, bench) for tool in tools]))
+        for tool in tools if not given.json else ():
+            off = f"\n  Off here: {why}" if (why := tool.why_off(bench)) else ""
+            words = textwrap.indent(textwrap.fill(tool.description, WIDTH - 2), "  ")
+            out(f"{signature(tool)}\n{words}{off}\n\n")
         return 0
     tool = tool_named(given.tool)
     if given.input is None:
@@ -319,15 +315,7 @@ def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> in
     return 0
 
 
-def _in_a_list(tool: Tool[Any], bench: Bench) -> str:
-    why = tool.why_off(bench)
-    off = f"\n  Off here: {why}" if why else ""
-    words = textwrap.fill(tool.description, WIDTH, initial_indent="  ", subsequent_indent="  ")
-    return f"{signature(tool)}\n{words}{off}\n"
-
-
 def _as_object(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
-    """One tool: how it is called, what for, and two examples."""
     examples = [
         {
             "question": one.question, "response": one.response,
@@ -352,7 +340,6 @@ def _with_examples(tool: Tool[Any], bench: Bench) -> str:
 
 
 def _read_json(given: str) -> str:
-    """The input's JSON, from the argument or from standard input."""
     if given != "-":
         return given
     if sys.stdin is None:
@@ -369,7 +356,6 @@ def _read_json(given: str) -> str:
 
 
 def _use_as_object(used: ToolUse) -> dict[str, Any]:
-    """What came of a use, its input and output as objects."""
     return {
         "tool": used.tool, "outcome": used.outcome, "label": used.label, "p_hallucinated": used.p,
         "words": used.words, "start": used.start, "end": used.end, "instead": used.instead,

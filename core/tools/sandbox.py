@@ -95,22 +95,15 @@ def _run(code: str, stop: Stop) -> Ran:
                 env={"PATH": "/usr/bin:/bin"},
             )
             try:
-                is_late = not _ended(process, began, stop)
+                while process.poll() is None and time.monotonic() - began <= WALL_SECONDS:
+                    stop.check()
+                    time.sleep(STEP)
+                is_late = process.poll() is None
             finally:
                 process.kill()  # with it goes all that it started
                 process.wait()
         ending: Ending = "overdue" if is_late else _ending(process.returncode)
         return Ran(ending, _tail(out), _tail(err))
-
-
-def _ended(process: subprocess.Popen[bytes], began: float, stop: Stop) -> bool:
-    """Wait until it ends; False where it ran out of time."""
-    while process.poll() is None:
-        stop.check()
-        if time.monotonic() - began > WALL_SECONDS:
-            return False
-        time.sleep(STEP)
-    return True
 
 
 def _ending(code: int) -> Ending:
@@ -141,13 +134,8 @@ def _command(snippet: Path) -> Sequence[str]:
         *("--ro-bind", str(snippet), "/in.py", "--chdir", "/box"),
         # What holds the mounts is a file system in memory too, and has no limit of its own.
         *"--remount-ro /dev --remount-ro /".split(),
-        *(
-            "prlimit",
-            f"--as={MEMORY_BYTES}",
-            f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 1}",
-            # Memory is bounded for each process, so there is one: no forks, no threads.
-            "--nproc=1",
-        ),
-        *("--fsize=1048576", "--nofile=64", "--core=0"),
+        *("prlimit", f"--as={MEMORY_BYTES}", f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 1}"),
+        # Memory is bounded for each process, so there is one: no forks, no threads.
+        *("--nproc=1", "--fsize=1048576", "--nofile=64", "--core=0"),
         *(PYTHON, "-I", "-X", "utf8", "/in.py"),
     )

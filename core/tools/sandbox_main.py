@@ -1,8 +1,7 @@
 """Runs an answer's code and its checks where nobody can be asked: the program in the sandbox.
 
-Nothing of ours imports this module: its text is sent into the sandbox. It stands alone there, so it
-imports nothing of ours either and keeps to what older Pythons know. What it found goes out on a
-channel of its own behind a secret word, whatever becomes of the code's output.
+Its text is sent into the sandbox, so it imports nothing of ours and keeps to what older Pythons
+know. What it found goes out behind a secret word, whatever becomes of the code's output.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Tools that read words: `split_text`, `match`, `translate` and `get_answer`.
 
 Comparing is done by a language model where there is one, else by the built-in readers, which say
-nothing of relevance; translating only by a model. Source: HaluAgent 2.2, 2.3, A.2 (semantic
-checker; system tools; the paper's 1 and 0 are our labels).
+nothing of relevance; translating only by a model. Source: HaluAgent 2.2, 2.3, A.2.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from core.documents.segmentation import fold, sentences
 from core.runtime.errors import InputError
 from core.schema.records import Case, Label, Passage, Statement
 from core.tools.registry import Answer, Asker, Bench, Tool, read_examples
+from core.tools.vocabulary import read_words
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
@@ -53,7 +53,10 @@ def _split(given: SplitText, bench: Bench) -> Answer:
     before = ""
     for item in sentences(given.text, given.language):
         text = given.text[item.start : item.end]
-        refers_to = before if _points_back(text) else ""
+        opened = text.lstrip("\"'“‘«「（([*_ ")
+        first = fold(next(iter(opened.split()), "")).split("'")[0].strip(",.:;")
+        points_back = first in PRONOUNS or opened.startswith(CHINESE_PRONOUNS)
+        refers_to = before if points_back else ""
         rows.append({"start": item.start, "end": item.end, "text": text, "refers_to": refers_to})
         before = text
     if not rows:
@@ -62,21 +65,9 @@ def _split(given: SplitText, bench: Bench) -> Answer:
     return Answer("unclear", f"The text has {count}.", {"sentences": rows})
 
 
-def _points_back(text: str) -> bool:
-    """Return True for a sentence that opens with a pronoun, whose meaning stands before it."""
-    stripped = text.lstrip("\"'“‘«「（([*_ ")
-    first = next(iter(stripped.split()), "")
-    is_pronoun = fold(first).split("'")[0].strip(",.:;") in PRONOUNS
-    return is_pronoun or stripped.startswith(CHINESE_PRONOUNS)
-
-
 SPLIT_TEXT = Tool(
     name="split_text",
-    description=(
-        "Cuts a text into its sentences and says where each stands. Use it once, at the "
-        "beginning, for a response of more than one sentence; then check them one by one. "
-        "A sentence that opens with a pronoun comes with the sentence that it refers to."
-    ),
+    description=read_words("descriptions")["split_text"],
     takes=SplitText,
     work=_split,
     examples=read_examples("split_text", SplitText),
@@ -209,7 +200,6 @@ def _match_by_readers(given: Match, evidence: Sequence[Passage], match: Matcher)
 
 
 def _named(answer: Answer, finding: Finding, read: Sequence[Passage]) -> Answer:
-    """A reader's answer under the tool's own names."""
     gave = {**answer.gave, "finding": finding, "by": "built-in readers", "sources": _sources(read)}
     is_own = finding == "self_contradictory"
     category = "" if is_own else answer.category
@@ -222,7 +212,6 @@ def _sources(passages: Sequence[Passage]) -> list[dict[str, str]]:
 
 
 def _statement_beside_rest(statement: Statement | None, case: Case) -> Match | None:
-    """Every statement, beside the rest of its response."""
     if statement is None:
         return None
     rest = f"{case.response[: statement.start].strip()} {case.response[statement.end :].strip()}"
@@ -231,13 +220,7 @@ def _statement_beside_rest(statement: Statement | None, case: Case) -> Match | N
 
 MATCH = Tool(
     name="match",
-    description=(
-        "Compares one statement with evidence that was found, with the other statements of the "
-        "same response, and with the question. Use it after a search, and wherever a statement "
-        "may contradict its own response or not answer the question. Comes back with a label: "
-        "hallucinated where it is contradicted, unsupported, irrelevant or contradicts itself, "
-        "supported where the evidence says the same, unclear where nothing decides it."
-    ),
+    description=read_words("descriptions")["match"],
     takes=Match,
     work=_match,
     examples=read_examples("match", Match),
@@ -312,12 +295,7 @@ def _translate(given: Translate, bench: Bench) -> Answer:
 
 TRANSLATE = Tool(
     name="translate",
-    description=(
-        "Checks whether a claimed translation says what the text says: a language model puts it "
-        "back without seeing the text, and then compares all three. Use it where a response "
-        "translates something, or says what foreign words mean. Comes back with a label and the "
-        "words that are wrong. Takes a language model."
-    ),
+    description=read_words("descriptions")["translate"],
     takes=Translate,
     work=_translate,
     examples=read_examples("translate", Translate),
@@ -375,10 +353,7 @@ def _answer_words(total: int, wrong: Sequence[Checked], left_open: Sequence[Chec
 
 GET_ANSWER = Tool(
     name="get_answer",
-    description=(
-        "Ends the audit: puts the answer together from all statements with their labels and "
-        "evidence, and lists those that are wrong and why. Call it once, after reflection."
-    ),
+    description=read_words("descriptions")["get_answer"],
     takes=GetAnswer,
     work=_compose,
     examples=read_examples("get_answer", GetAnswer),

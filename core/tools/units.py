@@ -20,8 +20,9 @@ from core.schema.records import Case, Statement
 from core.tools.arithmetic import Stated, agrees, show
 from core.tools.quantities import Quantity, compare
 from core.tools.registry import Answer, Bench, Tool, read_examples
-from core.tools.vocabulary import lower, plain, unit_at, unit_base
+from core.tools.vocabulary import PatternTable, lower, plain, read_words, unit_at, unit_base
 
+WRITTEN = PatternTable("units")
 Operation = Literal["sum", "difference", "ratio", "share", "change", "total"]
 MOST_FIGURES = 40
 FEWEST_OF_TOTAL = 3
@@ -66,20 +67,21 @@ def derived_values(stated: Quantity, evidence: Sequence[Quantity]) -> list[Deriv
     ):
         return []
     alike = [q for q in single if q.unit == stated.unit]
-    found = [one for pair in combinations(alike, 2) for one in _of_two(*pair)]
+    found = []
+    for one, other in combinations(alike, 2):
+        larger, smaller = (one, other) if one.low >= other.low else (other, one)
+        found.append(Derivation("sum", (one, other), one.low + other.low))
+        found.append(Derivation("difference", (larger, smaller), larger.low - smaller.low))
     if stated.unit in ("percent", "times", "percentage_point"):
         # Shares and changes are of figures of any one unit.
         pairs = [p for p in combinations(single, 2) if p[0].unit == p[1].unit != stated.unit]
         found += [one for pair in pairs for one in _ratios(stated.unit, *pair)]
-    if len(alike) >= FEWEST_OF_TOTAL:
-        found += list(_totals(alike))
+    if len(alike) >= FEWEST_OF_TOTAL:  # all but the largest, too, which may be their stated total
+        largest = max(alike, key=lambda q: abs(q.low))
+        for parts in (tuple(alike), tuple(q for q in alike if q is not largest)):
+            if len(parts) >= FEWEST_OF_TOTAL:
+                found.append(Derivation("total", parts, sum(part.low for part in parts)))
     return [one for one in found if _gives(one, stated)]
-
-
-def _of_two(one: Quantity, other: Quantity) -> Iterator[Derivation]:
-    yield Derivation("sum", (one, other), one.low + other.low)
-    larger, smaller = (one, other) if one.low >= other.low else (other, one)
-    yield Derivation("difference", (larger, smaller), larger.low - smaller.low)
 
 
 def _ratios(unit: str, one: Quantity, other: Quantity) -> Iterator[Derivation]:
@@ -96,16 +98,7 @@ def _ratios(unit: str, one: Quantity, other: Quantity) -> Iterator[Derivation]:
             yield Derivation("change", (first, second), 100 * (top - base) / abs(base))
 
 
-def _totals(alike: Sequence[Quantity]) -> Iterator[Derivation]:
-    """All of a list added up, and all but the largest, which may be their stated total."""
-    largest = max(alike, key=lambda q: abs(q.low))
-    for parts in (tuple(alike), tuple(q for q in alike if q is not largest)):
-        if len(parts) >= FEWEST_OF_TOTAL:
-            yield Derivation("total", parts, sum(part.low for part in parts))
-
-
 def _gives(derived: Derivation, stated: Quantity) -> bool:
-    """Return True where the derived value agrees with the stated one, its sign aside."""
     value = abs(derived.value) if derived.operation == "change" else derived.value
     # Shares and changes are told in round figures; sums carry the rounding of their parts.
     step = stated.step if derived.operation in ("share", "change", "ratio") else 0.0
@@ -126,10 +119,6 @@ NEAR = Fraction(1, 20)
 NUMBER = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
 AMOUNT = re.compile(NUMBER)
 IN_A_DATE = re.compile(r"[年月]\s?\Z")  # 2018年5月1日: the 1日 is no amount of time
-LINK = re.compile(
-    r"\s*(?:\(|=|≈|is|are|equals?|corresponds to|或|是|等于|合|约合|约为|约|（)\s*"
-    rf"(?:about |approximately |roughly |around |or |约|大约)?(?P<n>{NUMBER})"
-)
 
 
 @dataclass(frozen=True)
@@ -191,7 +180,7 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
         if IN_A_DATE.search(even[max(0, match.start() - 2) : match.start()]):
             continue
         first = unit_at(even, low, match.end(), language)
-        link = LINK.match(even, first[0]) if first else None
+        link = WRITTEN.link.match(even, first[0]) if first else None
         second = unit_at(even, low, link.end(), language) if link else None
         if not (first and link and second) or first[1] == second[1]:
             continue
@@ -200,16 +189,12 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
             there = _converted(one.value, first[1], second[1])
             back = _converted(other.value, second[1], first[1])
             is_near = abs(there - other.value) <= NEAR * abs(there)
-            found.append(
-                StatedConversion(
-                    even[match.start() : first[0]],
-                    even[link.start("n") : second[0]],
-                    agrees(there, other) or (is_near and agrees(back, one)),
-                    f"{show(there)}{even[link.end() : second[0]]}",
-                    link.start("n"),
-                    second[0],
-                )
-            )
+            holds = agrees(there, other) or (is_near and agrees(back, one))
+            place, instead = (link.start("n"), second[0]), even[link.end() : second[0]]
+            found.append(StatedConversion(
+                even[match.start() : first[0]], even[slice(*place)], holds,
+                f"{show(there)}{instead}", *place,
+            ))  # fmt: skip
     return found
 
 
@@ -275,12 +260,7 @@ def reads(statement: Statement | None, case: Case) -> Conversion | None:
 
 TOOL = Tool(
     name="units",
-    description=(
-        "Converts units of length, area, volume, mass, time, speed, temperature and more. Use it "
-        "for a statement that gives one amount in two units, as in 26.2 miles (42.2 km): give the "
-        "statement as text. Or give a value, its unit and the unit wanted. Comes back: what the "
-        "amount is in the other unit, and whether the statement has it right."
-    ),
+    description=read_words("descriptions")["units"],
     takes=Conversion,
     work=work,
     examples=read_examples("units", Conversion),

@@ -1,17 +1,18 @@
 """The words of a language that make numbers, units, currencies, bounds and dates.
 
-Number words come from CLDR's spell-out rules (unicode-rbnf), units, currencies, scales, months and
-decimal marks from CLDR's locales (Babel); what CLDR lacks lies beside this file as JSON, one file a
-language. A text is made plain one code point at a time, so offsets in it stay those of the text.
+They come from CLDR (unicode-rbnf, Babel); what it lacks lies in `words`, a JSON file a language. A
+text is made plain one code point at a time, so that offsets in it stay those of the text.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
+import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -29,12 +30,7 @@ Bound = Literal["exact", "about", "at_least", "at_most", "more_than", "less_than
 DateBound = Literal["exact", "about", "before", "after", "since", "until"]
 
 FOLDER = Path(__file__).parent / "words"
-SAME: dict[str, str] = {
-    "−": "-", "‐": "-", "‑": "-", "﹣": "-", "٪": "%", "٫": ".", "٬": ",", "’": "'", "‘": "'",
-    "′": "'", "″": '"', "\u202f": "\u00a0", "\u2009": "\u00a0", "\u2007": "\u00a0", "μ": "µ",
-    "\u2008": "\u00a0", "˚": "°", "∕": "/", "⁄": "/", "\u3000": " ", "\t": " ", "\n": " ",
-    "\r": " ",
-}  # fmt: skip
+TABLES = tomllib.loads((FOLDER / "patterns.toml").read_text(encoding="utf-8"))
 KEPT = "，：；！？（）～＂＇"  # marks of their own, or with a meaning that the ASCII sign lacks
 UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}]")
 SPACE_GROUPS = frozenset("fr sv fi cs ru uk pl nb no sk bg hu et lv lt es de it pt ca eu".split())
@@ -50,8 +46,8 @@ class _Plain(dict[int, str]):
     def __missing__(self, code: int) -> str:
         char = chr(code)
         digit = unicodedata.decimal(char, None)
-        if char in SAME:
-            self[code] = SAME[char]
+        if char in read_words("signs"):
+            self[code] = read_words("signs")[char]
         elif digit is not None:
             self[code] = str(digit)
         else:
@@ -83,12 +79,8 @@ def is_unspaced(char: str) -> bool:
 
 def is_inside_word(text: str, position: int) -> bool:
     """Return True where the position lies inside a word of a script that parts words by blanks."""
-    if not 0 < position < len(text):
-        return False
-    before, after = text[position - 1], text[position]
-    if not (_continues(before) and _continues(after)):
-        return False
-    return not is_unspaced(before) and not is_unspaced(after)
+    sides = text[position - 1 : position + 1] if position > 0 else ""
+    return len(sides) == 2 and all(_continues(c) and not is_unspaced(c) for c in sides)
 
 
 def _continues(char: str) -> bool:
@@ -105,19 +97,22 @@ def skip_blank_back(text: str, position: int) -> int:
     return position - 1 if position and text[position - 1] in " \u00a0" else position
 
 
+def _lengths(keys: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    """For each first or last part of the keys their lengths, longest first."""
+    found: dict[str, set[int]] = {}
+    for part, size in keys:
+        found.setdefault(part, set()).add(size)
+    return {part: tuple(sorted(sizes, reverse=True)) for part, sizes in found.items()}
+
+
 class Phrases(Generic[V]):
     """Words and phrases with a value each, looked up at a place in plain lower-case text."""
 
     def __init__(self, values: Mapping[str, V]) -> None:
         self.values = {key: value for key, value in values.items() if key}
-        self._first, self._last = self._lengths(0), self._lengths(-1)
-
-    def _lengths(self, place: int) -> dict[str, tuple[int, ...]]:
-        """For each first (0) or last (-1) letter the keys' lengths, longest first."""
-        found: dict[str, set[int]] = {}
-        for key in self.values:
-            found.setdefault(key[place], set()).add(len(key))
-        return {letter: tuple(sorted(sizes, reverse=True)) for letter, sizes in found.items()}
+        self._first, self._last = (
+            _lengths((key[place], len(key)) for key in self.values) for place in (0, -1)
+        )
 
     def at(self, text: str, position: int) -> tuple[int, V] | None:
         """The end and value of the longest phrase that starts here and ends with its word."""
@@ -245,6 +240,26 @@ class Patterns:
         return list_pattern(self._name, key)
 
 
+class PatternTable:
+    """A table of `patterns.toml`, each pattern by its name as an attribute.
+
+    `compiled` is `regex.compile` where patterns need its classes of characters.
+    """
+
+    def __init__(self, table: str, compiled: Callable[[str], Any] = re.compile) -> None:
+        self._compiled = compiled
+        self._known: dict[str, str] = {}
+        for name, written in TABLES[table].items():
+            self._known[name] = re.sub(
+                r"\{([a-z_]+)\}", lambda part: self._known[part[1]], "".join(written)
+            )
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        pattern: re.Pattern[str] = self._compiled(self._known[name])
+        self.__dict__[name] = pattern
+        return pattern
+
+
 def either(words: Iterable[str]) -> str:
     """A pattern for any of the words, the longest first."""
     ordered = sorted({plain(word) for word in words}, key=len, reverse=True)
@@ -265,10 +280,8 @@ def _bounds(own: Mapping[str, Any], suffix: str) -> Phrases[Bound]:
 def locale_of(language: str) -> Locale:
     """CLDR's locale for a tag, without its region where that is unknown; else English."""
     for tag in (language.replace("-", "_"), language.replace("_", "-").split("-")[0]):
-        try:
+        with contextlib.suppress(UnknownLocaleError, ValueError, TypeError):
             return Locale.parse(tag)
-        except (UnknownLocaleError, ValueError, TypeError):
-            continue
     return Locale("en")
 
 
@@ -276,14 +289,14 @@ def _scales(locale: Locale) -> dict[str, float]:
     """Words such as "million" with their value, from CLDR's compact number patterns."""
     found: dict[str, float] = {}
     for length in SCALE_FORMS:
-        for forms in locale.compact_decimal_formats.get(length, {}).values():
-            for power, pattern in forms.items():
-                written = str(pattern.pattern)
-                word = lower(written.replace("0", "").replace("'", "").replace("\u00a0", " "))
-                word, zeros = word.strip(), written.count("0")
-                # Short Latin forms ("kM", "mi", "Mr") are units and words as well.
-                if zeros and len(word) > 1 and (length == "long" or not word.isascii()):
-                    found[word] = int(power) / 10 ** (zeros - 1)
+        every = locale.compact_decimal_formats.get(length, {}).values()
+        for power, pattern in (item for forms in every for item in forms.items()):
+            written = str(pattern.pattern)
+            word = lower(re.sub("[0']", "", written).replace("\u00a0", " ")).strip()
+            zeros = written.count("0")
+            # Short Latin forms ("kM", "mi", "Mr") are units and words as well.
+            if zeros and len(word) > 1 and (length == "long" or not word.isascii()):
+                found[word] = int(power) / 10 ** (zeros - 1)
     return found
 
 
@@ -365,10 +378,7 @@ def number_words(language: str) -> NumberWords:
             if words and (number < 1000 or len(words) == 1):
                 (ordinals if is_ordinal else cardinals).setdefault(words, number)
     spoken = _split(str(engine.format_number(2.5).text)) if engine else ()
-    longest: dict[str, set[int]] = {}
-    for words in (*cardinals, *ordinals):
-        longest.setdefault(words[0], set()).add(len(words))
-    sizes = {word: tuple(sorted(found, reverse=True)) for word, found in longest.items()}
+    sizes = _lengths((words[0], len(words)) for words in (*cardinals, *ordinals))
     return NumberWords(cardinals, ordinals, spoken[1] if len(spoken) == 3 else "", sizes)
 
 
@@ -426,9 +436,9 @@ def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str
     `text` is plain, `low` the same in lower case. One blank or hyphen may stand between.
     """
     gap = text[position : position + 1]
-    if gap in ("'", '"') and gap:
+    if gap in ("'", '"'):
         return _feet_or_inches(text, position)
-    start = position + (gap in (" ", "\u00a0", "-") and bool(gap))
+    start = position + (gap in (" ", "\u00a0", "-"))
     found = unit_word(text, low, start, language)
     if found is None or not _is_unit(text, low, start, found[0], tight=start == position):
         return None
@@ -523,6 +533,11 @@ def date_words(language: str) -> DateWords:
     # "BC" stands behind its year in most languages, before it in some.
     beside = rf"(?:{bce}){BLANK}?$" if own.get("bce_first") else rf"{BLANK}?(?:{bce})(?!\w)"
     is_declined = own.get("month_stems", False)
+    stems = tuple(  # full names without their ending
+        (re.sub(r"(?:ta|a|ak)$", "", name), month)
+        for name, (month, is_full) in months.items()
+        if is_full and len(name) > 4
+    )
     before, after = (
         Phrases({w: b for b in get_args(DateBound) for w in own.get(f"date_{b}{suffix}", ())})
         for suffix in ("", "_after")
@@ -531,7 +546,7 @@ def date_words(language: str) -> DateWords:
         values=values,
         ordinals=number_words(values.locale.language).ordinals,
         months=Phrases({} if is_declined else months),
-        stems=tuple(_stems(months)) if is_declined else (),
+        stems=stems if is_declined else (),
         weekdays=Phrases(weekdays),
         decades=_pattern(own.get("decades", ()), DECADE),
         centuries=_pattern(own.get("centuries", ()), CENTURY),
@@ -561,13 +576,6 @@ def _months(language: str) -> dict[str, tuple[int, bool]]:
             if word and not any(c.isdigit() or c >= "\u3400" for c in word):
                 found[word] = found[word.rstrip(".॰")] = (month, form == "wide")
     return found
-
-
-def _stems(months: dict[str, tuple[int, bool]]) -> Iterator[tuple[str, int]]:
-    """Full names without their ending, for languages that decline them."""
-    for name, (month, is_full) in months.items():
-        if is_full and len(name) > 4:
-            yield re.sub(r"(?:ta|a|ak)$", "", name), month
 
 
 def _pattern(templates: Iterable[str], number: str) -> re.Pattern[str]:

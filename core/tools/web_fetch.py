@@ -1,15 +1,13 @@
 """The providers of web searches, and the one gate through which they are asked.
 
-The gate lets through public addresses, and the one origin that the operator named. A name is
-resolved once and every address that it has must pass; the connection then goes to an address that
-passed, so that a name cannot point elsewhere meanwhile. No redirect is followed, no proxy of the
-environment used, nothing unpacked, no cookie kept. The transport is used without httpx's client,
-which would log the address with the words searched for. Only a provider's own API is asked, never a
-page that it finds. To add one: a class like those here and a line in `web_search`.
+The gate lets through public addresses and the one origin that the operator named; the connection
+goes to an address that passed, so that a name cannot point elsewhere meanwhile. No redirect is
+followed, no proxy used, nothing unpacked, no cookie kept; httpx's client, which logs, is left out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import queue
 import re
@@ -18,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -72,13 +71,11 @@ class Gate:
         host, port, is_named = parts.hostname or "", parts.port or 0, origin in self.named
         if parts.scheme != "https" and not is_named:
             raise ConfigError(f"Expected https for {host}, found {parts.scheme}; nothing was sent.")
-        unknown = ModelError(f"{host} was not found: no address is known for that name.")
-        try:
+        found: list[str] = []
+        with contextlib.suppress(OSError, UnicodeError):
             found = list(self.resolve(host, port))
-        except (OSError, UnicodeError) as error:
-            raise unknown from error
         if not found:
-            raise unknown
+            raise ModelError(f"{host} was not found: no address is known for that name.")
         for address in found:
             if why := why_refused(address, is_named=is_named):
                 raise ConfigError(
@@ -118,17 +115,15 @@ def why_refused(text: str, *, is_named: bool = False) -> str:
         return "something that is no address"
     if str(address) in METADATA or address.is_link_local:
         return "an address at which machines keep their keys"
+    is_nobodys, is_inside = address.is_reserved, address.is_private or address.is_loopback
     if isinstance(address, ipaddress.IPv4Address):
-        is_nobodys, is_of_a_site = address.is_reserved or address in THIS_NETWORK, False
+        is_nobodys |= address in THIS_NETWORK
     else:  # no name has an address that stands for one of IPv4; `is_private` leaves old ones out
-        embeds = address in EMBEDDING or bool(address.sixtofour or address.teredo)
-        is_nobodys, is_of_a_site = address.is_reserved or embeds, address.is_site_local
-    is_nobodys = is_nobodys and not address.is_loopback
-    if address.is_multicast or address.is_unspecified or is_nobodys:
+        is_nobodys |= address in EMBEDDING or bool(address.sixtofour or address.teredo)
+        is_inside |= address.is_site_local
+    if address.is_multicast or address.is_unspecified or (is_nobodys and not address.is_loopback):
         return "an address that belongs to no one server"
-    is_inside = address.is_private or address.is_loopback or is_of_a_site
-    is_let_in = is_inside and is_named
-    is_let_in = is_let_in or (address.is_global and not is_inside)
+    is_let_in = is_named if is_inside else address.is_global
     return "" if is_let_in else "this computer or a private network"
 
 
@@ -168,10 +163,7 @@ class GuardedFetch:
     ) -> Answered:
         """The answer; the time allowed holds for all of it, looking up the name included."""
         given_up = threading.Event()
-
-        def work() -> Answered:
-            return self._get(url, params, headers, given_up)
-
+        work = partial(self._get, url, params, headers, given_up)
         return _in_time(work, stop, self.seconds, given_up)
 
     def _get(
@@ -228,7 +220,6 @@ def _request(url: httpx.URL, address: str, headers: Mapping[str, str]) -> httpx.
 
 
 def _failed(url: str, error: Exception) -> ModelError:
-    """What went wrong, without the address's parameters."""
     import httpx
 
     host = urlsplit(url).hostname
@@ -336,10 +327,7 @@ def _shown(results: Iterable[_Result], name: str) -> tuple[Found, ...]:
 def query_of(text: str) -> str:
     """The words that are sent: on one line, cut at a word where they are too many."""
     line = _on_one_line(text, LONGEST_QUERY + 1)
-    if len(line) <= LONGEST_QUERY:
-        return line
-    cut = line[:LONGEST_QUERY]
-    return cut.rsplit(" ", 1)[0] if " " in cut else cut
+    return line if len(line) <= LONGEST_QUERY else line[:LONGEST_QUERY].rsplit(" ", 1)[0]
 
 
 def _on_one_line(text: str, most: int) -> str:
@@ -427,9 +415,8 @@ class SearXng:
 
     def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
         """Snippets; silent engines are a failure where nobody found anything."""
-        params = {"q": query, "format": "json"} | (
-            {} if language == "und" else {"language": language}
-        )
+        params = {"q": query, "format": "json"}
+        params |= {} if language == "und" else {"language": language}
         answered = fetch(f"{self.address.rstrip('/')}/search", params, stop, {})
         reply = _read(answered, self.name, _SearXngReply, SEARXNG_REFUSALS)
         kept, silent = _shown(reply.results, self.name), len(reply.unresponsive_engines)
@@ -455,9 +442,9 @@ class Wikipedia:
         Its search wants every word. A statement with a wrong figure in it would find nothing, so
         then its words without figures are looked for, any of them.
         """
-        found = self._asked(query, language, fetch, stop)
-        loosened = loose(query)
-        return found or (self._asked(loosened, language, fetch, stop) if loosened else ())
+        queries = (query, loose(query))
+        found = (self._asked(words, language, fetch, stop) for words in queries if words)
+        return next(filter(None, found), ())
 
     def _asked(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
         primary, most = language.split("-")[0].lower(), str(MOST_RESULTS)

@@ -1,8 +1,7 @@
 """The tool `search`: the project's sources first, then the web, where a provider is chosen.
 
-The choice of a provider is kept with the home's settings, its key never is. What was found before
-is given again, and new searches are counted before they are sent and capped for each run. Source:
-HaluAgent 2.2 (`web_search`, the five best results).
+What was found before is given again, and new searches are counted before they are sent and capped
+for each run. Source: HaluAgent 2.2 (`web_search`, the five best results).
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from core.schema.records import Case, Passage, Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, KeptSearch, WebQuery
 from core.tools.registry import Answer, Bench, Found, Tool, read_examples
+from core.tools.vocabulary import read_words
 from core.tools.web_fetch import (
     MOST_RESULTS,
     Fetch,
@@ -72,10 +72,7 @@ class WebChoice:
 
 
 def web_choice(store: Store) -> WebChoice:
-    """What was chosen; nothing at first.
-
-    Raises ConfigError if what is stored is no such choice.
-    """
+    """What was chosen; nothing at first. Raises ConfigError if what is stored is no such choice."""
     stored = store.projects.note(NOTE)
     try:
         found = msgspec.json.decode(stored.encode(), type=WebChoice) if stored else WebChoice()
@@ -297,7 +294,11 @@ def _search(given: Search, bench: Bench) -> Answer:
         passages = bench.library(given.query, MOST_RESULTS)[:MOST_RESULTS]
     elif given.where == "library":
         raise InputError("There are no sources to search here; add a document to the check.")
-    if given.where == "library" or _speak(given.query, passages):
+    wanted = query_terms(given.query)
+    texts = (f"{p.heading} {p.before} {p.text} {p.after}" for p in passages)
+    there = {term for text in texts for term in terms(text)}
+    is_spoken_of = sum(term in there for term in wanted) >= SPOKEN_FROM * len(wanted)
+    if given.where == "library" or (passages and is_spoken_of):
         return _answer(given, passages, (), "")
     if bench.web is None:
         if given.where == "web":
@@ -310,15 +311,6 @@ def _search(given: Search, bench: Bench) -> Answer:
             raise
         return _answer(given, passages, (), f"The web could not be searched: {error}")
     return _answer(given, passages, found, "")
-
-
-def _speak(query: str, passages: Sequence[Passage]) -> bool:
-    """Return True where the passages hold enough of the query's words."""
-    wanted = query_terms(query)
-    texts = (f"{p.heading} {p.before} {p.text} {p.after}" for p in passages)
-    there = {term for text in texts for term in terms(text)}
-    held = sum(term in there for term in wanted)
-    return bool(passages) and held >= SPOKEN_FROM * len(wanted)
 
 
 def _answer(
@@ -363,13 +355,7 @@ def _reads(statement: Statement | None, case: Case) -> Search | None:
 
 TOOL = Tool(
     name="search",
-    description=(
-        "Looks for sources that speak of a statement: in the project's own documents, and on the "
-        "web where a provider is chosen and the documents hardly speak of it. Use it for "
-        "statements of fact. Comes back with at most five results of each, with title, address "
-        "and words; web results are the provider's snippets, the pages themselves are not read. "
-        "It gives no label: compare the statement with what was found by the tool match."
-    ),
+    description=read_words("descriptions")["search"],
     takes=Search,
     work=_search,
     examples=read_examples("search", Search),

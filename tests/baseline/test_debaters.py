@@ -1,20 +1,56 @@
-"""Three unlike debaters: they quote, differ, learn from each other, and keep it short."""
+"""Three unlike debaters: they quote, differ, learn and say what is new; summary and correction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.baseline.debaters import KINDS, BuiltInDebater
+from core.agents.reply_parser import stated_in
+from core.baseline.debaters import (
+    KINDS,
+    MOST_WORDS,
+    NOTHING_NEW,
+    BuiltInContextWriter,
+    BuiltInDebater,
+    answered,
+    has_come_to_an_end,
+    new_words,
+    nothing_new,
+    pointed_at,
+    round_summary,
+)
+from core.baseline.wording import (
+    WORDS_OF_STANCE,
+    TextEdit,
+    edits_of,
+    edits_of_spans,
+    fits,
+    with_edits,
+)
 from core.debate.protocols import protocol_of
+from core.debate.signals import signals_of
+from core.debate.votes import last_reason
 from core.llm.call import in_silence
 from core.runtime.concurrency import Stop
-from core.schema.records import Plan, Turn
-from core.schema.roles import DebateView
+from core.schema.progress import Progress
+from core.schema.records import Context, Judgement, Plan, Point, Quote, Span, Stance, Turn
+from core.schema.roles import CaseView, Debater, DebateView, JudgeView
+from core.schema.rosters import Manner
 from tests.debates import arguing, built_in, turns
 from tests.fakes import make_case, make_passage, make_view
-from tests.readers import CONTRADICTS, SUPPORTS, Odds, ScriptedReader, assessor_with
+from tests.readers import (
+    CONTRADICTS,
+    SUPPORTS,
+    UNKNOWN_SCRIPT,
+    Odds,
+    ScriptedReader,
+    assessor_with,
+    word_assessor,
+)
+from tests.tools.corpus import table
 
 BRIDGE = make_passage("The Halden Bridge is 412 m long and was opened in 1932.", number=1)
 FERRY = make_passage("A ferry to Moss leaves the quay twice a day.", number=2, source="b.txt")
@@ -88,8 +124,7 @@ def argued(kind: str, claim: str, odds: Odds) -> Turn:
 
 
 @pytest.mark.parametrize(
-    ("odds", "words"),
-    [(SUPPORTS, "says so."), (CONTRADICTS, "cannot be true together with it.")],
+    ("odds", "words"), [(SUPPORTS, "says so."), (CONTRADICTS, "cannot be true together with it.")]
 )
 def test_the_entailment_reader_says_what_the_passage_means(odds: Odds, words: str) -> None:
     assert words in argued("entailment", RIGHT, odds).text
@@ -112,3 +147,343 @@ def test_what_another_debater_quotes_is_read_too() -> None:
     assert overlap.argue(alone, in_silence, Stop()).stance != "supported"
     heard = replace(alone, turns=(first,), number=3)
     assert overlap.argue(heard, in_silence, Stop()).stance == "supported"
+
+
+def view_of(claim: str) -> CaseView:
+    return make_view(make_case(claim), [BRIDGE, FERRY])
+
+
+def asked(claim: str) -> DebateView:
+    """Ada's first turn, with everything at hand."""
+    view = view_of(claim)
+    return DebateView(
+        view, "Ada", frozenset(view.evidence.passages), (), 1, 1, claim, manner="answer"
+    )
+
+
+def said(debater: Debater, view: DebateView) -> Turn:
+    heard: list[str] = []
+    turn = debater.argue(view, heard.append, Stop())
+    assert "".join(heard) == turn.text
+    return turn
+
+
+def readers() -> list[Debater]:
+    return list(built_in().debaters.values())
+
+
+def debater(kind: str) -> Debater:
+    return BuiltInDebater(KINDS[kind], word_assessor())
+
+
+@pytest.mark.parametrize(("claim", "stance"), [(RIGHT, "supported"), (WRONG, "hallucinated")])
+def test_an_answer_states_its_verdict_confidence_and_doubt(claim: str, stance: Stance) -> None:
+    """ColMAD 2.3: what is stated in the text is what is recorded, read by the same parser."""
+    turns = [said(reader, asked(claim)) for reader in readers()]
+    assert turns[0].stance == stance
+    for turn in turns:
+        stated = stated_in(turn.text)
+        assert stated.stance == turn.stance
+        assert stated.confidence == turn.confidence
+        assert stated.doubt == turn.doubt != ""
+        assert turn.quotes
+
+
+@pytest.mark.parametrize("claim", [RIGHT, WRONG, "The Halden Bridge was opened in 1932 by monks."])
+def test_what_an_answer_cites_is_among_its_quotes(claim: str) -> None:
+    """Quotes are what code verifies and people open; a citation in the words alone is neither."""
+    for reader in readers():
+        turn = said(reader, asked(claim))
+        known = {quote.text for quote in turn.quotes}
+        assert all(
+            passage.text in known for passage in (BRIDGE, FERRY) if passage.text in turn.text
+        )
+
+
+def test_confidence_follows_what_is_measured() -> None:
+    """A statement of which half is carried is not called open as surely as one of nothing."""
+    rules = debater("rules")
+    known = said(rules, asked(RIGHT)).confidence
+    other = said(rules, asked("Ducks hibernate under polar ice."))
+    assert other.stance == "unclear"
+    assert known is not None
+    assert other.confidence is not None
+    assert known > 0.8
+
+
+def test_who_cannot_measure_states_no_confidence() -> None:
+    unknown = make_view(make_case(UNKNOWN_SCRIPT), [make_passage(UNKNOWN_SCRIPT)])
+    everything = frozenset(unknown.evidence.passages)
+    view = replace(asked(RIGHT), view=unknown, share=everything)
+    entailment = said(readers()[2], view)
+    assert "do not know the language" in entailment.text
+    assert (entailment.confidence, entailment.doubt) == (None, "")
+    assert "Confidence" not in entailment.text
+
+
+LONG = make_passage(
+    "The Vidar bridge, which the people of Oslen had asked for since the great flood, carries four "
+    "lanes of traffic and a path for those who walk.",
+    number=1,
+)
+OPENED = make_passage("It was opened by the mayor of Oslen in May 1931.", number=2)
+VIEW = make_view(
+    make_case("The Vidar bridge was opened in 1931 and carries no lanes."), [LONG, OPENED]
+)
+
+
+@pytest.fixture(scope="module")
+def progress() -> Progress:
+    plan = Plan("ceda", max_turns=9)
+    debate = arguing(protocol_of(plan).argue, VIEW, built_in(), plan=plan)
+    assert list(debate.events())
+    return debate.state.progress
+
+
+def by_debater(progress: Progress) -> dict[str, list[Turn]]:
+    """Each one's turns in order."""
+    found: dict[str, list[Turn]] = {}
+    for turn in sorted(progress.turns, key=lambda turn: turn.number):
+        found.setdefault(turn.debater, []).append(turn)
+    return found
+
+
+def test_nobody_says_the_whole_again(progress: Progress) -> None:
+    for said_by_one in by_debater(progress).values():
+        assert len(said_by_one) > 2, "a debate that goes on"
+        first, *later = (turn.text.splitlines()[0].partition(". ")[2] for turn in said_by_one)
+        assert not [text for text in later if first in text]
+
+
+def test_who_has_nothing_new_names_stance_and_what_it_quoted(progress: Progress) -> None:
+    for said_by_one in by_debater(progress).values():
+        last = said_by_one[-1]
+        assert f"{NOTHING_NEW}: " in last.text
+        assert f"hold to “{WORDS_OF_STANCE[last.stance]}”" in last.text
+        assert last.quotes, "what it rests on goes with it still"
+        assert any(quote.text[:30] in last.text for quote in last.quotes)
+
+
+def test_what_is_quoted_in_a_few_words_is_found_in_the_sources(progress: Progress) -> None:
+    assert not [one for one in signals_of(progress) if one.kind == "quote_not_found"]
+
+
+def own(number: int, text: str, stance: Stance = "supported", *quotes: str) -> Turn:
+    found = tuple(Quote(text, "verified") for text in quotes)
+    return Turn("Ada", "Reader", number, number, "agree", stance, text, found)
+
+
+def heard(*turns: Turn) -> DebateView:
+    return DebateView(VIEW, "Ada", frozenset(), turns, 9, 3, "It is so.", manner="debate")
+
+
+def test_what_was_said_is_left_out_and_what_is_new_is_said() -> None:
+    said = heard(own(1, "CORRECT. It stands there."))
+    assert new_words(["It stands there.", "So does that."], "supported", (), said) == [
+        "So does that."
+    ]
+    assert new_words(["It stands there."], "supported", (), heard()) == ["It stands there."]
+    other = replace(said.turns[0], debater="Ben")
+    assert new_words(["It stands there."], "supported", (), heard(other)) == ["It stands there."]
+
+
+def test_a_changed_mind_and_another_quote_are_something_new() -> None:
+    words, quote = ["It stands there."], Quote("four lanes", "verified")
+    ended = own(4, nothing_new("supported", (quote,)), "supported", "four lanes")
+    assert has_come_to_an_end((quote,), "supported", heard(ended))
+    assert new_words(words, "supported", (quote,), heard(ended)) == [
+        "I have nothing new: I quoted “four lanes” and hold to “correct”."
+    ]
+    assert new_words(words, "hallucinated", (quote,), heard(ended)) == words
+    fresh = (quote, Quote("a path", "verified"))
+    assert new_words(words, "supported", fresh, heard(ended)) == words
+
+
+def test_the_reason_for_an_answer_is_the_last_that_was_given_for_that_stance() -> None:
+    turns = [
+        own(1, "WRONG. It is not there.", "hallucinated"),
+        own(2, "CORRECT. It stands there."),
+        replace(own(3, "AGREE, CORRECT. It leaves nothing out."), about="Ben"),
+        replace(own(5, "A whole text."), manner="revise"),
+        replace(own(6, "CORRECT. Another's."), debater="Ben"),
+    ]
+    assert last_reason(turns, turns[3]) == turns[1]
+    assert last_reason(turns, turns[1]) == turns[1]
+    assert last_reason([turns[3]], turns[3]) == turns[3], "there is no other"
+
+
+REPORT = make_passage("The Halden Bridge is 412 m long.", number=1, source="report.pdf")
+MINUTES = make_passage("The Halden Bridge was closed in 1990.", number=2, source="minutes.txt")
+CLAIM = "The Halden Bridge was closed in 1985."
+REMARKS_VIEW = make_view(make_case(CLAIM), [REPORT, MINUTES])
+NOTHING = "What Mira says names nothing in the sources; I go by the evidence alone."
+
+
+def remarked(
+    *said: str, share: frozenset[str] | None = None, manner: Manner = "debate"
+) -> DebateView:
+    whole = frozenset({REPORT.id, MINUTES.id}) if share is None else share
+    remarks = tuple(("Mira", words) for words in said)
+    return DebateView(REMARKS_VIEW, "Ada", whole, (), 1, 1, CLAIM, manner=manner, remarks=remarks)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("Look at the minutes.", [MINUTES]),
+        ("Was it not 1990?", [MINUTES]),
+        ("It says “bridge is 412 m”.", [REPORT]),
+        ("You are all wrong.", []),
+        ("", []),
+    ],
+)
+def test_a_passage_is_named_by_its_source_its_words_or_its_values(
+    words: str, found: list[object]
+) -> None:
+    assert list(pointed_at(remarked(words))) == found
+
+
+@pytest.mark.parametrize("manner", ["debate", "answer"])
+def test_what_a_person_points_to_is_read_though_it_was_another_s_share(manner: Manner) -> None:
+    """The stance stays what the evidence gives; it is more evidence that is read."""
+    rules = built_in().debaters["Ada"]
+    alone = remarked(share=frozenset({REPORT.id}), manner=manner)
+    assert rules.argue(alone, in_silence, Stop()).stance == "unclear"
+    told = replace(alone, remarks=(("Mira", "See the minutes."),))
+    turn = rules.argue(told, in_silence, Stop())
+    assert turn.stance == "hallucinated"
+    assert "I have read what Mira points to: “The Halden Bridge was closed in 1990.”" in turn.text
+
+
+def test_words_that_name_nothing_change_nothing_and_are_answered_once() -> None:
+    for debater in built_in().debaters.values():
+        before = debater.argue(remarked(), in_silence, Stop())
+        turn = debater.argue(remarked("It is supported, believe me!"), in_silence, Stop())
+        assert (turn.stance, turn.quotes, turn.points) == (
+            before.stance,
+            before.quotes,
+            before.points,
+        )
+        assert NOTHING in turn.text
+        later: tuple[Turn, ...] = (turn,)
+        again = replace(remarked("It is supported, believe me!"), turns=later, number=3)
+        assert NOTHING not in debater.argue(again, in_silence, Stop()).text
+
+
+def test_nobody_answers_where_nobody_spoke() -> None:
+    assert answered(remarked()) == []
+
+
+QUOTE = Quote("It is 412 metres long.", "verified", source="report.pdf")
+
+
+def point(response: str, words: str, evidence: str, weight: float = 0.9, **more: object) -> Point:
+    start = response.index(words)
+    values: dict[str, object] = {"finding": "contradicted", "category": "number_or_date"} | more
+    return Point(
+        statement=0,
+        start=start,
+        end=start + len(words),
+        text=words,
+        evidence=evidence,
+        explanation="",
+        weight=weight,
+        **values,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(*table("text_edits: a value fits where it is of the same make"))
+def test_a_value_fits_where_it_is_of_the_same_make(words: str, value: str, does_fit: bool) -> None:
+    assert fits(words, value, "number_or_date") is does_fit
+    assert not fits(words, value, "contradicted")
+
+
+def test_values_are_put_in_at_their_offsets_and_nothing_else_changes() -> None:
+    text = "🌉 The bridge is 530 m long.\n otto built it in 1926 – 1926! جسر"
+    found = edits_of([point(text, "530 m", "412 m"), point(text, "1926", "1931")], text)
+    assert (
+        with_edits(text, found)
+        == "🌉 The bridge is 412 m long.\n otto built it in 1931 – 1926! جسر"
+    )
+
+
+def test_a_name_at_the_beginning_keeps_its_capital() -> None:
+    text = "Violins are made there."
+    found = edits_of([point(text, "Violins", "cellos", category="wrong_entity")], text)
+    assert with_edits(text, found) == "Cellos are made there."
+
+
+def test_of_two_in_one_place_the_surer_one_counts_and_equals_are_left_alone() -> None:
+    text = "It opened in 1926."
+    low, high = point(text, "1926", "1930", 0.6), point(text, "1926", "1931", 0.9)
+    assert with_edits(text, edits_of([low, high], text)) == "It opened in 1931."
+    other = point(text, "1926", "1932", 0.9)
+    assert with_edits(text, edits_of([high, other], text)) == text
+
+
+def test_words_that_do_not_stand_at_their_offsets_are_left_alone() -> None:
+    text = "It opened in 1926."
+    moved = point("At last it opened in 1926.", "1926", "1931")
+    missing = point(text, "1926", "1931", finding="missing")
+    assert edits_of([moved, missing], text) == []
+
+
+def test_marked_spans_say_what_should_stand_there() -> None:
+    text = "It opened in 1926."
+    span = Span(13, 17, "1926", 0.9, "number_or_date", "someone", instead="1931")
+    assert with_edits(text, edits_of_spans([span], text)) == "It opened in 1931."
+
+
+@given(
+    st.text(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=5)
+)
+def test_edits_with_the_same_words_changes_nothing(
+    text: str, places: list[tuple[int, int]]
+) -> None:
+    own = [TextEdit(a, b, text[a:b], 0.5) for a, b in places if a < b <= len(text)]
+    assert with_edits(text, own) == text
+
+
+def test_the_built_in_writer_corrects_what_the_built_in_debaters_contest() -> None:
+    text = "The Vidar bridge is 530 metres long and was opened in 1931."
+    fact = make_passage("The Vidar bridge is 412 metres long and was opened in 1931.", number=1)
+    view = make_view(make_case(text), [fact])
+    debater = built_in().debaters["Ada"]
+    seen = DebateView(view, "Ada", frozenset({fact.id}), (), 1, 1, text)
+    turn = debater.argue(seen, in_silence, Stop())
+    judgement = Judgement("Consensus", "hallucinated", "Wrong.")
+    heard = JudgeView(view, Context((), (fact.id,), ""), (turn,), False)
+    assert BuiltInContextWriter(word_assessor()).revise(heard, judgement, Stop()) == text.replace(
+        "530", "412"
+    )
+
+
+def quoting(debater: str, stance: str, *quotes: Quote) -> Turn:
+    return Turn(debater, debater, 1, 1, "agree", stance, "So.", quotes)  # type: ignore[arg-type]
+
+
+def test_the_summary_tell_what_was_quoted_by_whom_and_for_what() -> None:
+    forged = Quote("It is 530 metres long.", "not_found")
+    told = round_summary(
+        [
+            quoting("Ada", "hallucinated", QUOTE),
+            quoting("Ben", "supported", QUOTE, forged),
+        ],
+        "",
+    )
+    assert told == (
+        "“It is 412 metres long.” (report.pdf): quoted by Ada for “wrong”; Ben for “correct”."
+    )
+
+
+def test_the_summary_go_on_from_those_before_and_tell_nothing_twice() -> None:
+    first = round_summary([quoting("Ada", "hallucinated", QUOTE)], "")
+    again = round_summary([quoting("Ben", "hallucinated", QUOTE)], first)
+    assert again == f"{first}\nNothing new was quoted from the sources."
+    assert round_summary([quoting("Ben", "hallucinated", QUOTE)], again) == again
+
+
+@given(st.lists(st.integers(0, 30), max_size=30))
+def test_the_summary_keep_within_their_limit(numbers: list[int]) -> None:
+    turns = [quoting("Ada", "supported", Quote(f"fact {n} " * 9, "verified")) for n in numbers]
+    assert len(round_summary(turns, "").split()) <= MOST_WORDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.baseline.entailment import Reader
-from core.baseline.judge import BuiltInJudge
+from core.baseline.judge import BuiltInJudge, BuiltInMatcher, answer_of
 from core.runtime.concurrency import Stop
-from core.schema.records import Context, Judgement, Passage, ReaderView, Stance, Statement, Turn
+from core.runtime.errors import Stopped
+from core.schema.records import (
+    Context,
+    Judgement,
+    Label,
+    Passage,
+    ReaderView,
+    Stance,
+    Statement,
+    Turn,
+)
 from core.schema.roles import CaseView, Evidence, JudgeView
+from core.tools.registry import use
+from core.tools.text_tools import MATCH as TOOL
+from core.tools.text_tools import Match, passages_of
 from core.verdict.classifier import Classifier, Head, load_classifier
 from tests.fakes import FakeEmbedder, make_case, make_passage, make_view
 from tests.readers import (
@@ -24,9 +38,12 @@ from tests.readers import (
     UNKNOWN_SCRIPT,
     Odds,
     ScriptedReader,
+    WordReader,
     assessor_with,
     small_model,
 )
+from tests.tools.benches import bench
+from tests.tools.corpus import table
 
 LORRIES = make_passage("The bridge was closed to lorries after the flood.", number=1)
 TOLLS = make_passage("Drivers of cars pay a toll on the bridge.", number=2, source="tolls.txt")
@@ -143,8 +160,7 @@ def test_two_sources_that_plainly_disagree_leave_it_open_and_are_named() -> None
     assert all(p.source in found.cause_words for p in (LORRIES, TOLLS))
     one_source = [replace(p, source_id="one", source="one") for p in (LORRIES, TOLLS)]
     alone = decided(
-        make_view(view.case, one_source),
-        ScriptedReader({"lorries": SUPPORTS, "toll": CONTRADICTS}),
+        make_view(view.case, one_source), ScriptedReader({"lorries": SUPPORTS, "toll": CONTRADICTS})
     )
     assert alone.cause != "sources_disagree"
 
@@ -222,3 +238,74 @@ def test_the_seed_does_not_overrule_the_judge_where_it_is_sure() -> None:
     for odds, label in ((SUPPORTS, "supported"), (CONTRADICTS, "hallucinated")):
         found = judged("Lorries may use the bridge.", ScriptedReader({"lorries": odds}), LORRIES)
         assert classifier(None).verdict(found).label == label
+
+
+SOURCE = "The Orrin bridge was opened in 1931. It is 412 m long and carries a tramway."
+
+
+def judge(reader: Reader) -> BuiltInJudge:
+    return BuiltInJudge(assessor_with(reader))
+
+
+def matcher(stop: Stop | None = None, reader: Reader | None = None) -> BuiltInMatcher:
+    return BuiltInMatcher(judge(reader or WordReader()), "en", stop or Stop())
+
+
+@pytest.mark.parametrize(*table("matching: a statement is supported contradicted or left open"))
+def test_a_statement_is_supported_contradicted_or_left_open(
+    statement: str, label: Label, finding: str
+) -> None:
+    found = matcher()(statement, passages_of(SOURCE, "report"))
+    assert (found.label, found.gave["finding"]) == (label, finding)
+    assert (found.p is None) == (label == "unclear")
+    assert found.p is None or (found.p >= 0.5) == (label == "hallucinated")
+
+
+def test_the_wrong_words_are_marked_with_what_the_source_has() -> None:
+    statement = "The Orrin bridge was opened in 1926."
+    found = matcher()(statement, passages_of(SOURCE, "report"))
+    assert statement[found.start : found.end] == "1926"
+    assert (found.instead, found.category) == ("1931", "number_or_date")
+
+
+def test_no_passage_and_no_statement_are_nothing_to_say() -> None:
+    for found in (
+        matcher()("It is 412 m long.", ()),
+        matcher()("I do not know.", passages_of(SOURCE, "r")),
+    ):
+        assert (found.label, found.has_something, found.p) == ("unclear", False, None)
+
+
+def test_it_stops_when_asked() -> None:
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        matcher(stop)("It is 412 m long.", passages_of(SOURCE, "r"))
+
+
+@pytest.mark.parametrize(("odds", "is_caught"), [(CONTRADICTS, True), (NEUTRAL, False)])
+def test_a_response_that_contradicts_itself_is_told_as_such(
+    odds: tuple[float, float, float], is_caught: bool
+) -> None:
+    reader = matcher(reader=ScriptedReader({"carries a road": odds}))
+    asked = Match("The bridge carries no road.", before="The bridge carries a road.")
+    used = use(TOOL, asked, bench(match=reader))
+    assert (used.label == "hallucinated") == is_caught
+    if is_caught:
+        assert json.loads(used.gave)["finding"] == "self_contradictory"
+
+
+@pytest.mark.parametrize(
+    "statement", ["The Orrin bridge was opened in 1926.", "The Orrin bridge is 412 m long."]
+)
+def test_an_audits_comparison_is_the_tools_own(statement: str) -> None:
+    """A judge that reads a statement of a longer response says it in the tool's words too."""
+    before = "All that follows was told by the guide. "
+    case = make_case(before + statement)
+    own = Statement(1, len(before), len(case.response), statement, statement)
+    read = passages_of(SOURCE, "report")
+    view = CaseView(case, (own,), Evidence({p.id: p for p in read}, {}), {})
+    found = answer_of(judge(WordReader()).read_statement(view, own, Stop()), own)
+    alone = matcher()(statement, read)
+    assert (found.label, found.gave["finding"]) == (alone.label, alone.gave["finding"])
+    assert (found.start, found.end, found.instead) == (alone.start, alone.end, alone.instead)

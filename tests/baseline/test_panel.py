@@ -1,26 +1,69 @@
-"""The built-in readers in a panel: what each marks, votes on, and is silent about."""
+"""Readers in a panel, words that are marked without one, and words scored in any script."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import shutil
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from core.agents.rosters import SHIPPED, panel_reader, sheet_named
 from core.baseline import panel
+from core.baseline.assessment import category_of
+from core.baseline.evidence_model import Trees, load_trees
+from core.baseline.panel import (
+    READER,
+    WHOLE_UP_TO,
+    PointSpanExtractor,
+    ThresholdSpanAdjudicator,
+    evidence_texts,
+)
+from core.baseline.span_features import (
+    FOLDER,
+    TERMS,
+    Commonness,
+    grounds,
+    mean_around,
+    shifted,
+    word_features,
+    words_of,
+)
+from core.baseline.span_reader import (
+    DoubtScorer,
+    between,
+    load_span_reader,
+    read_sentences,
+    stretches,
+    word_scorer,
+)
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ConfigError
-from core.schema.records import Passage, Span
-from core.schema.roles import CaseView, Evidence, SpanPanelist
+from core.schema.records import (
+    Category,
+    Judgement,
+    Label,
+    Passage,
+    Point,
+    Span,
+    Statement,
+    WordScore,
+)
+from core.schema.roles import CaseView, Evidence, SpanPanelist, WordScorer
 from core.schema.rosters import PANEL_READERS
 from core.store import open_store
+from tests.agents.seats import judge_view
 from tests.fakes import case_of, make_case, make_passage, make_view
-from tests.readers import UNKNOWN_SCRIPT, word_assessor
+from tests.readers import DOUBTED, UNKNOWN_SCRIPT, ScriptedReader, WordReader, word_assessor
 from tests.test_with_models import Bench
+from tests.tools.corpus import table
 
 CLAIM = "The tower is 512 m tall."
 FACT = "The tower is 412 m tall."
@@ -155,3 +198,253 @@ def test_the_weights_that_ship_are_of_members_that_there_are(
     for extractor, adjudicator, weight in panel.shipped_rule().weights:
         assert {extractor, adjudicator} <= names
         assert weight > 0
+
+
+RESPONSE = "The hall opened in 1923. Henrik Dahl built it."
+SOURCE = "The hall opened in 1987. Ole Berg built it."
+CASE = make_case(RESPONSE)
+STATEMENTS = (
+    Statement(0, 0, 24, RESPONSE[:24], RESPONSE[:24]),
+    Statement(1, 25, 46, RESPONSE[25:], RESPONSE[25:]),
+)
+PLACES = [(0, 3), (4, 8), (9, 15), (16, 18), (19, 23), (25, 31), (32, 36), (37, 42), (43, 45)]
+YEAR = Point(0, "contradicted", 19, 23, "1923", "number_or_date", "1987", "", 0.9)
+
+
+def hall() -> CaseView:
+    seen = make_view(CASE, [make_passage(SOURCE)])
+    return replace(seen, statements=STATEMENTS, sources={"facts.txt": SOURCE})
+
+
+def judged(
+    *labels: Label, label: Label = "hallucinated", points: tuple[Point, ...] = ()
+) -> Judgement:
+    return Judgement("judge", label, "It is so.", statement_labels=labels, points=points)
+
+
+def marked(judgement: Judgement) -> list[Span]:
+    extractor = PointSpanExtractor(word_assessor())
+    return list(extractor.propose(judge_view(hall()), judgement, Stop()))
+
+
+def test_a_point_keeps_its_place_and_what_the_source_says_and_nothing_is_added_beside_it() -> None:
+    (span,) = marked(judged("hallucinated", "supported", points=(YEAR,)))
+    assert (span.text, span.instead, span.category, span.source) == (
+        "1923", "1987", "number_or_date", "judge",
+    )  # fmt: skip
+
+
+def test_wrong_statements_without_a_point_are_marked_by_the_word_scores() -> None:
+    spans = marked(judged("hallucinated", "hallucinated", points=(YEAR,)))
+    assert [(s.text, s.category, s.source) for s in spans] == [
+        ("1923", "number_or_date", "judge"),
+        ("Henrik Dahl", "wrong_entity", READER),
+    ]
+    assert all(RESPONSE[s.start : s.end] == s.text for s in spans)
+
+
+@pytest.mark.parametrize("other", ["supported", "unclear"])
+def test_no_word_of_another_statement_is_marked(other: Label) -> None:
+    assert [s.text for s in marked(judged(other, "hallucinated"))] == ["Henrik Dahl"]
+
+
+@pytest.mark.parametrize("label", ["supported", "unclear"])
+def test_nothing_is_marked_where_the_response_is_not_called_wrong(label: Label) -> None:
+    assert marked(judged("hallucinated", label=label, points=(YEAR,))) == []
+
+
+@pytest.mark.parametrize(*table("spans: the kind follows from the words"))
+def test_the_kind_follows_from_the_words(text: str, opens: bool, category: Category) -> None:
+    assert category_of(text, opens) == category
+
+
+@pytest.mark.parametrize("source", [READER, "judge"])
+@pytest.mark.parametrize(
+    ("label", "p", "is_kept"),
+    [("hallucinated", 0.5, True), ("hallucinated", 0.49, False), ("unclear", 0.99, False),
+     ("supported", 0.99, False)],
+)  # fmt: skip
+def test_words_are_kept_by_verdict_and_score(
+    label: Label, p: float, is_kept: bool, source: str
+) -> None:
+    span = Span(19, 23, "1923", p, "number_or_date", source)
+    agent = ThresholdSpanAdjudicator(word_assessor())
+    ruling = agent.adjudicate(judge_view(make_view(CASE, [])), span, label, Stop())
+    assert (ruling.kept, ruling.span) == (is_kept, span)
+
+
+def test_short_sources_are_evidence_as_a_whole_and_long_ones_by_what_was_retrieved() -> None:
+    passage = make_passage("It opened in 1987.", before="The hall is old.")
+    hall = make_view(CASE, [passage])
+    whole = replace(hall, sources={passage.source_id: "The hall is old. It opened in 1987. More."})
+    assert evidence_texts(whole) == ("The hall is old. It opened in 1987. More.",)
+    long = replace(hall, sources={passage.source_id: "x " * WHOLE_UP_TO})
+    assert evidence_texts(long) == ("The hall is old.", "It opened in 1987.")
+
+
+def test_the_extractor_scores_every_word_and_none_without_evidence() -> None:
+    extractor = PointSpanExtractor(word_assessor())
+    assert isinstance(extractor, WordScorer)
+    found = extractor.score_words(hall(), Stop())
+    assert [(s.start, s.end) for s in found] == PLACES
+    assert extractor.score_words(replace(hall(), sources={}), Stop()) == ()
+
+
+EVIDENCE = (
+    "The Harbour Museum opened in 1987 in Bergen. It was founded by Ingrid Solheim and shows "
+    "ships of the nineteenth century."
+)
+QUESTION = "Who founded the Harbour Museum and when did it open?"
+
+
+def scored(response: str, evidence: str, question: str, language: str) -> dict[str, float]:
+    scores = load_span_reader().read(response, question, (evidence,), language)
+    return {response[score.start : score.end]: score.p for score in scores}
+
+
+def test_a_wrong_name_and_year_score_above_what_the_evidence_has() -> None:
+    response = "The Harbour Museum was founded by Henrik Dahl and opened in 1923."
+    found = scored(response, EVIDENCE, QUESTION, "en")
+    wrong = min(found["Henrik"], found["Dahl"], found["1923"])
+    right = max(found["Harbour"], found["Museum"], found["founded"], found["opened"])
+    assert wrong > right + 0.2
+
+
+@pytest.mark.parametrize(*table("span_reader: any script is scored at its own code points"))
+def test_any_script_is_scored_at_its_own_code_points(
+    language: str, question: str, evidence: str, response: str, wrong: str, right: str
+) -> None:
+    scores = load_span_reader().read(response, question, (evidence,), language)
+
+    def mean(words: str) -> float:
+        start = response.index(words)
+        inside = [s.p for s in scores if start <= s.start and s.end <= start + len(words)]
+        return sum(inside) / len(inside)
+
+    assert mean(wrong) > mean(right) + 0.1
+
+
+def test_digits_of_another_script_are_the_same_number() -> None:
+    words = words_of("१९८७", "hi")
+    assert words[0].term == "1987"
+    names, columns = word_features("१९८७", words, grounds("", ["in 1987"], "hi", Commonness({})))
+    assert columns[0][names.index("in_evidence")] == 1.0
+    assert columns[0][names.index("off_by")] == 0.0
+
+
+def test_no_evidence_gives_no_score() -> None:
+    assert load_span_reader().read("It opened in 1987.", "", (), "en") == ()
+    assert load_span_reader().read("", "", (EVIDENCE,), "en") == ()
+    assert load_span_reader().read("… !", "", (EVIDENCE,), "en") == ()
+
+
+def test_every_word_has_one_score_in_order_and_features_are_finite() -> None:
+    response = "A 😀 b\n\nZürich’s (3,5) km — don't; 東京 and ١٢٣."
+    words = words_of(response, "en")
+    assert [response[w.start : w.end] for w in words] == [w.text for w in words]
+    assert all(a.end <= b.start for a, b in itertools.pairwise(words))
+    _, columns = word_features(response, words, grounds("", [EVIDENCE], "en"))
+    assert columns.shape[0] == len(words)
+    assert np.isfinite(columns).all()
+    scores = load_span_reader().read(response, "", (EVIDENCE,), "xx")
+    assert [(s.start, s.end) for s in scores] == [
+        (w.start, w.end) for w in words_of(response, "xx")
+    ]
+    assert all(0 < s.p < 1 for s in scores)
+
+
+def test_stretches_join_neighbours_but_not_over_the_end_of_a_line() -> None:
+    response = "one two, three\nfour five"
+    scores = [
+        WordScore(0, 3, 0.2), WordScore(4, 7, 0.6), WordScore(9, 14, 0.8), WordScore(15, 19, 0.9),
+        WordScore(20, 24, 0.1),
+    ]  # fmt: skip
+    found = stretches(scores, response, 0.5)
+    assert [response[s.start : s.end] for s in found] == ["two, three", "four"]
+    assert found[0].p == 0.7
+
+
+def test_what_stands_between_two_words_has_the_lower_score() -> None:
+    whole = between([WordScore(0, 3, 0.2), WordScore(4, 7, 0.6), WordScore(7, 8, 0.1)])
+    assert whole == (
+        WordScore(0, 3, 0.2), WordScore(3, 4, 0.2), WordScore(4, 7, 0.6), WordScore(7, 8, 0.1),
+    )  # fmt: skip
+
+
+def test_neighbours_and_means_stop_at_the_ends() -> None:
+    values = np.array([1.0, 2.0, 6.0])
+    assert shifted(values, 1).tolist() == [2.0, 6.0, -1.0]
+    assert shifted(values, -2).tolist() == [-1.0, -1.0, 1.0]
+    assert shifted(values, 3).tolist() == [-1.0, -1.0, -1.0]
+    assert mean_around(values, 1).tolist() == [1.5, 3.0, 4.0]
+
+
+def test_other_weights_than_the_cards_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "weights"
+    shutil.copytree(FOLDER, folder)
+    (folder / "trees.npz").write_bytes((FOLDER / "trees.npz").read_bytes() + b" ")
+    with pytest.raises(ConfigError, match="sha256"):
+        load_span_reader(folder)
+    (folder / "card.json").unlink()
+    with pytest.raises(ConfigError, match="card"):
+        load_span_reader(tmp_path / "weights" / "." / "")
+
+
+@pytest.mark.parametrize("harm", ["no checksum", "other words"])
+def test_a_card_that_does_not_fit_its_files_is_refused(tmp_path: Path, harm: str) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "weights")
+    if harm == "other words":
+        (folder / TERMS).write_text("{}")
+    else:
+        card = json.loads((folder / "card.json").read_text())
+        del card["sha256"]
+        (folder / "card.json").write_text(json.dumps(card))
+    with pytest.raises(ConfigError, match="Expected the span reader's card"):
+        load_span_reader(folder)
+
+
+def test_trees_come_back_as_they_were_saved(tmp_path: Path) -> None:
+    trees = Trees(
+        np.array([1, 0, 0], np.int32), np.array([0.5, np.inf, np.inf]),
+        np.array([1, 1, 2], np.int32), np.array([2, 1, 2], np.int32),
+        np.array([0.0, 0.25, 0.75]), np.array([0], np.int32), 1, 0.1,
+    )  # fmt: skip
+    again = load_trees(tmp_path / "t.npz", trees.save(tmp_path / "t.npz"))
+    rows = np.array([[9.0, 0.5], [9.0, 0.6]], np.float32)
+    assert again.predict(rows).tolist() == pytest.approx([0.35, 0.85])
+
+
+def test_the_card_tells_what_was_trained_on_and_how_well_it_does_on_rows_unseen() -> None:
+    card = json.loads((FOLDER / "card.json").read_text(encoding="utf-8"))
+    measured = card["measured"]
+    for kind in ("five_folds", "each_language_left_out"):
+        assert measured[kind]["iou"] >= 0.55
+        assert measured[kind]["correlation"] >= 0.55
+        ours, all_marked = (measured[which]["iou_by_language"] for which in (kind, "mark_all"))
+        assert all(ours[language] > all_marked[language] for language in all_marked)
+    assert len(measured["five_folds"]["iou_by_language"]) == 14
+    assert all(one["licence"] and one["files"] for one in card["trained_on"])
+    assert not any(path.startswith("/") for one in card["trained_on"] for path in one["files"])
+
+
+def test_one_word_again_and_again_takes_no_quadratic_time() -> None:
+    began = time.process_time()
+    load_span_reader().read("ha " * 3000, "", ("ha " * 3000,), "en")
+    assert time.process_time() - began < 10
+
+
+def test_the_readers_doubts_lie_in_the_response_whatever_the_question_before_it() -> None:
+    response = "It opened in 1923. Henrik Dahl built it."
+    reader = ScriptedReader(doubted=["1923", "Dahl", "museum"])
+    read = read_sentences(response, "When did the museum open?", (EVIDENCE,), "en", reader)
+    found = [doubt for sentence in read for doubt in sentence.doubts]
+    assert [response[d.start : d.end] for d in found if d.p == DOUBTED] == ["1923", "Dahl"]
+
+
+def test_a_reader_that_was_made_to_mark_words_scores_them_itself() -> None:
+    reader = WordReader()
+    scorer = word_scorer(reader)
+    assert isinstance(scorer, DoubtScorer)
+    scores = scorer.read("It opened in 1923.", "", (EVIDENCE,), "en")
+    assert [s.p >= scorer.threshold for s in scores] == [False, False, False, True]
+    assert scorer.read("It opened in 1923.", "", (" ",), "en") == ()

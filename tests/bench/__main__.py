@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from core.baseline.shipped_reader import ENGLISH_DIR
+from core.baseline.entailment import ENGLISH_DIR
 from core.pipeline.jobs import warm_up
 from core.pipeline.streaming_input import Request, check_once
 from core.runtime.config import E5_DIR, ENCODER_DIR

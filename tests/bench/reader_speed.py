@@ -9,13 +9,13 @@ import random
 import time
 
 from core.baseline.entailment import (
+    ENGLISH_DIR,
     MOST_WORKERS,
     MultilingualReader,
     OnnxReader,
     Pair,
     PairwiseReader,
 )
-from core.baseline.shipped_reader import ENGLISH_DIR
 
 LENGTH = 128
 MARKS = 3

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from core.agents.rosters import roster_named
-from core.baseline.encoder import load_multilingual_encoder
+from core.baseline.export import load_multilingual_encoder
 from core.learning.bench import Bench, Material, opened_bench
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff

@@ -7,11 +7,13 @@ rule of its own. `python -m tests.tools.corpus` prints the rows that are missed.
 from __future__ import annotations
 
 import csv
+import json
 import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from core.tools.date_values import DateValue
 from core.tools.dates import find_dates
@@ -34,6 +36,12 @@ def rows(name: str) -> list[Row]:
     """The rows of a corpus."""
     with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def table(name: str) -> tuple[str, list[Any]]:
+    """The names and rows of a test's table of examples, for `pytest.mark.parametrize`."""
+    told = json.loads((FOLDER / "tables.json").read_text(encoding="utf-8"))[name]
+    return ",".join(told["names"]), told["rows"]
 
 
 def same_quantities(row: Row) -> bool:

@@ -8,6 +8,7 @@ people disagree about; `grey_rows` are those inside it.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,109 +18,17 @@ from datetime import date, timedelta
 from core.runtime.concurrency import Stop
 from core.schema.records import Case, Label, Statement
 from core.tools.registry import Bench, tool_named, use
+from tests.tools.corpus import FOLDER
 
 LANGUAGES = ("en", "zh", "de", "fr", "es")
 SEED = 20_240_229
 TIMES = 48  # rows of each language and kind of tool
-WORDS = {
-    "en": "river stone lantern quiet morning garden bridge copper window harvest seldom bright",
-    "de": "Fluss Stein Laterne leise Morgen Garten Kupfer Fenster Ernte selten hell Wolke",
-    "fr": "rivière pierre lanterne calme matin jardin pont cuivre moisson rarement clair nuage",
-    "es": "piedra farol tranquilo mañana jardín puente cobre ventana cosecha claro nube camino",
-    "zh": "河石灯静晨园桥铜窗收少亮云路山木鸟雨",
-}
-LENGTHS = {
-    "en": {
-        "point": ("Describe the garden in {} words.", "Write {} words about bridges."),
-        "least": ("Explain rain in at least {} words.",),
-        "most": ("Answer in no more than {} words: what is copper?",),
-        "about": ("Write a story of about {} words.",),
-    },
-    "de": {
-        "point": ("Beschreibe den Garten in {} Wörtern.", "Schreibe {} Wörter über Brücken."),
-        "least": ("Erkläre den Regen in mindestens {} Wörtern.",),
-        "most": ("Antworte mit höchstens {} Wörtern.",),
-        "about": ("Schreibe eine Geschichte mit etwa {} Wörtern.",),
-    },
-    "fr": {
-        "point": ("Décris le jardin en {} mots.", "Écris {} mots sur les ponts."),
-        "least": ("Explique la pluie en au moins {} mots.",),
-        "most": ("Réponds en {} mots maximum.",),
-        "about": ("Rédige un texte d'environ {} mots.",),
-    },
-    "es": {
-        "point": ("Describe el jardín en {} palabras.", "Escribe {} palabras sobre puentes."),
-        "least": ("Explica la lluvia en al menos {} palabras.",),
-        "most": ("Responde en {} palabras como máximo.",),
-        "about": ("Redacta un texto de unas {} palabras.",),
-    },
-    "zh": {
-        "point": ("请用{}字描述花园。", "用{}个字介绍桥。"),
-        "least": ("请写一篇不少于{}字的短文。",),
-        "most": ("请用不超过{}字说明雨。",),
-        "about": ("写一段{}字左右的介绍。",),
-    },
-}
-MONTHS = {
-    "en": "January February March April May June July August September October November December",
-    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
-    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre"
-    " diciembre",
-}
-WEEKDAYS = {
-    "en": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
-    "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
-    "fr": "lundi mardi mercredi jeudi vendredi samedi dimanche",
-    "es": "lunes martes miércoles jueves viernes sábado domingo",
-    "zh": "星期一 星期二 星期三 星期四 星期五 星期六 星期日",
-}
-DAY = {"en": "{d} {m} {y}", "de": "{d}. {m} {y}", "fr": "{d} {m} {y}", "es": "{d} de {m} de {y}"}
-# kind -> language -> (question, answer); a statement has no question.
-DATES = {
-    "days": {
-        "en": ("How many days are there from {a} to {b}?", "There are {x} days."),
-        "de": ("Wie viele Tage liegen zwischen dem {a} und dem {b}?", "Es sind {x} Tage."),
-        "fr": ("Combien de jours y a-t-il entre le {a} et le {b} ?", "Il y a {x} jours."),
-        "es": ("¿Cuántos días hay entre el {a} y el {b}?", "Hay {x} días."),
-        "zh": ("从{a}到{b}共有多少天？", "共有{x}天。"),
-    },
-    "weekday": {
-        "en": ("What day of the week was {a}?", "It was a {x}."),
-        "de": ("Welcher Wochentag war der {a}?", "Es war ein {x}."),
-        "fr": ("Quel jour de la semaine était le {a} ?", "C'était un {x}."),
-        "es": ("¿Qué día de la semana fue el {a}?", "Fue {x}."),
-        "zh": ("{a}是星期几？", "是{x}。"),
-    },
-    "later": {
-        "en": ("What date is {n} days after {a}?", "It is {x}."),
-        "de": ("Welches Datum ist {n} Tage nach dem {a}?", "Es ist der {x}."),
-        "fr": ("Quelle est la date {n} jours après le {a} ?", "C'est le {x}."),
-        "es": ("¿Qué fecha es {n} días después del {a}?", "Es el {x}."),
-        "zh": ("{a}之后{n}天是哪一天？", "是{x}。"),
-    },
-    "age": {
-        "en": ("How old was Mira, born on {a}, on {b}?", "She was {x} years old."),
-        "de": ("Wie alt war Mira, geboren am {a}, am {b}?", "Sie war {x} Jahre alt."),
-        "fr": ("Mira est née le {a}. Quel âge avait-elle le {b} ?", "Elle avait {x} ans."),
-        "es": ("Mira nació el {a}. ¿Qué edad tenía el {b}?", "Tenía {x} años."),
-        "zh": ("李雷生于{a}，{b}他多少岁？", "{x}岁。"),
-    },
-    "said days": {
-        "en": ("", "From {a} to {b} are {x} days."),
-        "de": ("", "Vom {a} bis zum {b} sind es {x} Tage."),
-        "fr": ("", "Du {a} au {b}, il y a {x} jours."),
-        "es": ("", "Del {a} al {b} hay {x} días."),
-        "zh": ("", "从{a}到{b}共有{x}天。"),
-    },
-    "said weekday": {
-        "en": ("", "{a} was a {x}."),
-        "de": ("", "Der {a} war ein {x}."),
-        "fr": ("", "Le {a} était un {x}."),
-        "es": ("", "El {a} fue {x}."),
-        "zh": ("", "{a}是{x}。"),
-    },
-}
+# Words, months and weekdays of each language; how lengths are asked for; of each kind of question
+# about dates the question and the answer, of a statement no question.
+TEXTS = json.loads((FOLDER / "generated.json").read_text(encoding="utf-8"))
+WORDS, LENGTHS, MONTHS, WEEKDAYS, DAY, DATES = (
+    TEXTS[name] for name in ("words", "lengths", "months", "weekdays", "day", "dates")
+)
 
 
 @dataclass(frozen=True)
@@ -225,7 +134,8 @@ def _date_row(chance: random.Random, kind: str, language: str, *, is_right: bool
 
 
 def _weekday(day: date, language: str) -> str:
-    return WEEKDAYS[language].split()[(day.toordinal() - 1) % 7]
+    names: list[str] = WEEKDAYS[language].split()
+    return names[(day.toordinal() - 1) % 7]
 
 
 def _age(born: date, day: date) -> int:
@@ -238,7 +148,7 @@ def _day(day: date, language: str) -> str:
         return f"{day.year}年{day.month}月{day.day}日"
     month = MONTHS[language].split()[day.month - 1]
     number = "1er" if language == "fr" and day.day == 1 else str(day.day)
-    return DAY[language].format(d=number, m=month, y=day.year)
+    return str(DAY[language]).format(d=number, m=month, y=day.year)
 
 
 def told(row: Row) -> Label:

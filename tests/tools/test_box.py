@@ -13,6 +13,7 @@ from core.schema.events import ToolUse
 from core.schema.records import Case, Statement
 from core.tools.registry import Bench, read_input, tool_named, use
 from tests.needs import need
+from tests.tools.corpus import table
 
 
 def used(name: str, **given: Any) -> ToolUse:
@@ -47,19 +48,7 @@ def test_a_length_that_a_model_gives_is_counted() -> None:
     assert used("conditions", text=text, least=6, most=9).label == "supported"
 
 
-@pytest.mark.parametrize(
-    ("given", "kind", "label"),
-    [
-        ({"format": "json"}, "format", "hallucinated"),
-        ({"format": "bullets", "items": 2}, "format", "hallucinated"),
-        ({"must_have": ["tide"]}, "wording", "supported"),
-        ({"must_lack": ["tide"]}, "wording", "hallucinated"),
-        ({"answer_in": "en"}, "language", "supported"),
-        ({"answer_in": "fr"}, "language", "hallucinated"),
-        ({"question": "Describe it in French."}, "", "unclear"),
-        ({"question": "What are tides? Answer in French."}, "language", "hallucinated"),
-    ],
-)
+@pytest.mark.parametrize(*table("box: conditions of other kinds"))
 def test_conditions_of_other_kinds(given: dict[str, Any], kind: str, label: str) -> None:
     text = "Boats come and go with every tide, and the lamps are lit at night."
     told = used("conditions", text=text, **given)
@@ -102,24 +91,7 @@ def test_what_cannot_be_worked_on_fails_with_a_sentence(
     assert said in told.words
 
 
-@pytest.mark.parametrize(
-    ("text", "given", "label", "worked_out", "wrong"),
-    [
-        ("104 days", {"second": "2014-05-21"}, "supported", "104 days", ""),
-        ("It lasted 114 days.", {"second": "2014-05-21"}, "hallucinated", "104 days", "114 days"),
-        ("15 weeks", {"second": "2014-05-21", "unit": "week"}, "supported", "14 weeks", ""),
-        ("It was a Friday.", {}, "hallucinated", "Thursday", "Friday"),
-        ("Thursday", {}, "supported", "Thursday", ""),
-        ("16 February 2014", {"later": 10}, "supported", "2014-02-16", ""),
-        (
-            "He was 7 years old.",
-            {"second": "2020-02-05", "is_birth": True},
-            "hallucinated",
-            "5 years",
-            "7 years old",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("box: dates that a model gives are worked out"))
 def test_dates_that_a_model_gives_are_worked_out(
     text: str, given: dict[str, Any], label: str, worked_out: str, wrong: str
 ) -> None:

@@ -18,7 +18,7 @@ from core.schema.events import ToolUse
 from core.schema.records import Case, Statement
 from core.tools.calculator import check_sums, equations_in
 from core.tools.registry import Bench, read_input, tool_named, use
-from tests.tools.corpus import rows
+from tests.tools.corpus import rows, table
 from tests.tools.test_arithmetic import PIECES, SECONDS, sums
 
 BENCH = Bench(Stop())
@@ -78,30 +78,21 @@ def test_right_sums_say_what_was_not_checked() -> None:
     assert "not checked" in told.words
 
 
-def test_a_text_without_a_sum_is_nothing_to_look_at() -> None:
-    told = used("The lighthouse was built in 1841 by 12 men.")
-    assert (told.outcome, told.label, told.p) == ("nothing", "unclear", None)
-
-
-def test_a_sum_too_large_to_be_worked_out_is_open_and_says_so() -> None:
-    told = used("Then 9**9**9 = 387.")
-    assert (told.outcome, told.label, told.p) == ("found", "unclear", None)
-    assert "too large" in told.words
-
-
 @pytest.mark.parametrize(
-    ("text", "formula", "label", "wrong", "instead"),
+    ("text", "outcome", "said"),
     [
-        ("Together they are 1143860.", "2287720 / 2", "supported", "", ""),
-        ("Together they are 1143861.", "2287720 / 2", "hallucinated", "1143861", "1143860"),
-        ("Of 120 people 25 % are 31.", "120 * 25%", "hallucinated", "31", "30"),
-        ("It took about 6.4 m.", "2 * π", "hallucinated", "6.4", "6.283185307"),
-        ("It took 6.28 m.", "2 * π", "supported", "", ""),
-        ("Between 3 and 7 came.", "2 + 2", "unclear", "", ""),
-        ("They came.", "2 + 2", "unclear", "", ""),
-        ("Lots.", "2 + 2 = 5", "hallucinated", "", "4"),
+        ("The lighthouse was built in 1841 by 12 men.", "nothing", ""),
+        ("Then 9**9**9 = 387.", "found", "too large"),
+        ("3 + 5 = 8. " * 2000, "failed", "at most 20,000 characters"),
     ],
 )
+def test_what_cannot_be_worked_out_is_open(text: str, outcome: str, said: str) -> None:
+    told = used(text)
+    assert (told.outcome, told.label, told.p) == (outcome, "unclear", None)
+    assert said in told.words
+
+
+@pytest.mark.parametrize(*table("calculator: a formula is held against what the text states"))
 def test_a_formula_is_held_against_what_the_text_states(
     text: str, formula: str, label: str, wrong: str, instead: str
 ) -> None:
@@ -126,29 +117,7 @@ def test_what_is_no_formula_fails_and_is_no_label(formula: str, said: str) -> No
     assert said in told.words
 
 
-def test_a_text_that_is_too_long_fails_with_a_sentence() -> None:
-    told = used("3 + 5 = 8. " * 2000)
-    assert told.outcome == "failed"
-    assert "at most 20,000 characters" in told.words
-
-
-@pytest.mark.parametrize(
-    ("question", "response", "label", "wrong"),
-    [
-        ("计算：20.11*37-201.1*1.9+2011*0.82=", "答案是2011。", "supported", ""),
-        ("计算：20.11*37-201.1*1.9+2011*0.82=", "答案是2001。", "hallucinated", "2001"),
-        ("What is 12 * 12?", "It is 144.", "supported", ""),
-        ("What is 12 * 12?", "It is 124.", "hallucinated", "124"),
-        ("(1/2)+(1/3)=?", "5/6", "supported", ""),
-        ("(1/2)+(1/3)=?", "It is 5/7.", "hallucinated", "5/7"),
-        ("12-20=", "-8", "supported", ""),
-        ("1/2 * 50% = ?", "25%", "supported", ""),
-        ("Solve 2x + 3 = 27.", "x = 13", "hallucinated", "13"),
-        ("Solve 2x + 3 = 27.", "x = 12", "supported", ""),
-        ("438*40，积的末尾有多少个0？", "2个。", "unclear", ""),
-        ("Who won 3 - 2?", "Team 5.", "unclear", ""),
-    ],
-)
+@pytest.mark.parametrize(*table("calculator: what a question asks to work out is worked out"))
 def test_what_a_question_asks_to_work_out_is_worked_out(
     question: str, response: str, label: str, wrong: str
 ) -> None:
@@ -180,22 +149,7 @@ def test_whatever_is_given_is_answered_in_time(text: str, formula: str) -> None:
     assert time.perf_counter() - began < 3 * SECONDS
 
 
-AMOUNTS = [
-    "0",
-    "1",
-    "2.5",
-    "1/3",
-    "1e5",
-    "9999999999",
-    "三",
-    "half",
-    "½",
-    "50%",
-    "x",
-    "y",
-    "π",
-    "7 km",
-]
+AMOUNTS = "0|1|2.5|1/3|1e5|9999999999|三|half|½|50%|x|y|π|7 km".split("|")
 SIGNS = [" + ", " - ", "*", "/", "^", " × ", "加", " of ", "的", "**", " = ", " ≈ ", " is ", "\n"]
 FUNCTIONS = ["sqrt", "ln", "exp", "√", "sin", "abs", "-", "", "log"]
 mixed = st.recursive(
@@ -280,19 +234,6 @@ def test_a_value_rounded_or_cut_at_any_of_its_decimals_is_right(
     assert set(holding(f"{formula} = {written}")) == {True}
     off = f"{float(nearest + Fraction(3, 10**digits)):.{digits}f}"
     assert set(holding(f"{formula} = {off}")) == {False}
-
-
-@given(
-    st.lists(st.sampled_from([*PIECES, "\n", "3", "8", "is", "等于", ":", "and"]), max_size=80).map(
-        "".join
-    )
-)
-def test_no_text_hangs_or_breaks_the_reading(text: str) -> None:
-    began = time.perf_counter()
-    for one in equations_in(text):
-        assert 0 <= one.start <= one.end <= len(text)
-        assert 0 <= one.wrong_start <= one.wrong_end <= len(text)
-    assert time.perf_counter() - began < SECONDS
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Code that comes with checks, found in answers and run."""
+"""Code that comes with checks, found in answers and run; faults that are seen without a run."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 
@@ -10,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.runtime.concurrency import Stop
+from core.schema.records import Case
 from core.tools import sandbox
-from core.tools.code import CodeCheck, check_code, snippet_of
+from core.tools.code import CodeCheck, check_code, fault_in, snippet_of
+from core.tools.registry import Bench, tool_named, use
 from core.tools.sandbox import why_off
 from tests.needs import need
+from tests.tools.corpus import table
 
 ASKED = "Write a function that doubles.\n\n    >>> double(4)\n    8\n    >>> double(0)\n    0\n"
 
@@ -62,19 +66,7 @@ def test_what_fails_is_told() -> None:
     assert "double(4) gives 16" in check.words
 
 
-@pytest.mark.parametrize(
-    ("body", "check", "said"),
-    [
-        ("x", "double(3) == 6", "“assert double(3) == 6”."),
-        ("x", "double(3) == 6, 'three'", "“assert double(3) == 6, 'three'”."),
-        (
-            "7 * x",
-            "double(3) == 6, str(double(3))",
-            "“assert double(3) == 6, str(double(3))” (21).",
-        ),
-        ("1 / (x - 3)", "double(3) == 6", "“assert double(3) == 6” (ZeroDivisionError: .*)."),
-    ],
-)
+@pytest.mark.parametrize(*table("code: the assertion that fails is told"))
 def test_the_assertion_that_fails_is_told(body: str, check: str, said: str) -> None:
     found = run("", doubling(body) + f"\nassert double(2)\nassert {check}")
     assert found is not None
@@ -173,9 +165,7 @@ def test_a_run_that_comes_to_no_check_says_nothing_about_the_code(
     assert run(question, response) is None
 
 
-def test_waiting_says_nothing_but_computing_on_and_on_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_waiting_says_nothing_but_computing_on_and_on_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "WALL_SECONDS", 0.5)
     assert run("", f"import time\ntime.sleep(60)\n{TRUE}") is None
     monkeypatch.setattr(sandbox, "WALL_SECONDS", 60.0)  # a busy machine takes longer for a second
@@ -185,19 +175,7 @@ def test_waiting_says_nothing_but_computing_on_and_on_does(
     assert check.is_out_of_time
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        'def double(x):\n    """Doubles.\n    >>> double(4)\n    8\n    """\n',
-        "It doubles:\n```\n>>> double(4)\n8\n```\nWrite it.",
-        "It doubles:\n>>> double(4)\n8\nNumbers may be negative.",
-        "It doubles.\r\n>>> double(4)\r\n8\r\nWrite it.",
-        ">>> double('ab')\n\"abab\"\n",
-        ">>> double(0.1)\n0.20\n",
-        ">>> x = 4\n>>> y = double(x)\n>>> y\n8\n",
-        ">>> print(double(4))\n8\n",
-    ],
-)
+@pytest.mark.parametrize(*table("code: what stands behind an example is none of its result"))
 def test_what_stands_behind_an_example_is_none_of_its_result(question: str) -> None:
     right, wrong = (run(question, doubling(body)) for body in ("2 * x", "3 * x"))
     assert right is not None
@@ -206,17 +184,7 @@ def test_what_stands_behind_an_example_is_none_of_its_result(question: str) -> N
     assert not wrong.holds
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        "assert double(3) == 6",
-        "six = double(3)\nassert six == 6",
-        "if __name__ == '__main__':\n    assert double(3) == 6",
-        "for x in (1, 2):\n    assert double(x) == x + x",
-        "def check(f):\n    got = f(3)\n    assert got == 6\ncheck(double)",
-        "twice = double\nassert twice(3) == 6",
-    ],
-)
+@pytest.mark.parametrize(*table("code: what the code defines is followed to its checks"))
 def test_what_the_code_defines_is_followed_to_its_checks(check: str) -> None:
     for body, holds in (("2 * x", True), ("x ** 2", False), ("x + nothing", False)):
         found = run("", doubling(body, check))
@@ -224,18 +192,7 @@ def test_what_the_code_defines_is_followed_to_its_checks(check: str) -> None:
         assert found.holds is holds
 
 
-@pytest.mark.parametrize(
-    "around",
-    [
-        "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')",
-        "import io, sys\nsys.stderr = io.StringIO()",
-        "import sys\nsys.stdout = sys.stderr = None",
-        "import sys\nsys.stdout.close()\nsys.stderr.close()",
-        "import atexit\natexit.register(print, 'bye')",
-        "# -*- coding: gbk -*-\nprint('汉字')",
-        "import sys\nsys.exit = sys.excepthook = exit = None",
-    ],
-)
+@pytest.mark.parametrize(*table("code: what becomes of the output does not matter"))
 def test_what_becomes_of_the_output_does_not_matter(around: str) -> None:
     check = run("", f"{around}\n{TRUE}")
     assert check is not None
@@ -272,15 +229,8 @@ def test_no_text_breaks_the_look_for_code(question: str, response: str) -> None:
 
 
 PIECES = (
-    "def f(x):",
-    "    return x",
-    "assert f(1) == 1",
-    "```python",
-    "```",
-    ">>> f(1)",
-    "1",
-    "\t",
-)
+    "def f(x):", "    return x", "assert f(1) == 1", "```python", "```", ">>> f(1)", "1", "\t"
+)  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=20), max_size=12))
@@ -340,3 +290,73 @@ def test_a_report_that_the_answer_wrote_itself_is_none_where_it_is_not_of_our_sh
     said: str,
 ) -> None:
     assert run("Write some Python.", FORGES.format(said=said)) is None
+
+
+ASKED_IN_PYTHON = "Write a Python function that gives the area of a circle."
+RIGHT = "import math\n\ndef area(r):\n    return math.pi * r ** 2\n"
+
+
+def fenced(code: str) -> str:
+    return f"Here it is:\n```python\n{code}```\n"
+
+
+@pytest.mark.parametrize(*table("code_faults: what cannot work is told with its line"))
+def test_what_cannot_work_is_told_with_its_line(code: str, said: str, line: int) -> None:
+    for response in (fenced(code), code):
+        fault = fault_in(ASKED_IN_PYTHON, response)
+        assert fault is not None
+        assert said in fault.words
+        assert fault.line == line
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        RIGHT,
+        "from math import *\n\ndef area(r):\n    return pi * r ** 2\n",
+        "def area(r):\n    import math\n    return math.pi * r ** 2\n",
+        "def area(r: Number) -> Number:\n    return r\n",
+        "def area(r):\n    exec(r)\n    return s\n",
+        "def area(r):\n    return [x for x in r if (y := x)]\n",
+        "def area(r):\n    try:\n        return 1\n    except ValueError as e:\n        return e\n",
+        "def area(r):\n    ...  # your code\n    # ...\n    return circle\n",
+        "def area(r):\n    print r\n",
+        ">>> area(1)\n3.14\n",
+        "total = df.sum()\n",
+        "def area(r):\n    return f'{r!r:{'>'}10}'\n",
+        "def area[T](r: T) -> T:\n    return r\n",
+        "def area(<radius>):\n    return 1\n",
+        "",
+    ],
+)
+def test_what_may_work_is_left_alone(code: str) -> None:
+    assert fault_in(ASKED_IN_PYTHON, fenced(code)) is None
+
+
+def test_what_the_question_names_is_there() -> None:
+    code = "def area(r):\n    return pi_of(r) * r\n"
+    assert fault_in(f"{ASKED_IN_PYTHON} Use the function pi_of.", code) is None
+
+
+def test_broken_lines_are_no_fault_where_no_python_is_asked_for() -> None:
+    assert fault_in("What does this do?", fenced("def area(r:\n    return r\n")) is None
+    assert fault_in(ASKED_IN_PYTHON, "def is the word that begins a function.") is None
+    assert fault_in(ASKED_IN_PYTHON, "```js\nlet x = {\n```") is None
+
+
+def test_the_tool_tells_of_a_fault_without_a_run() -> None:
+    tool = tool_named("code")
+    need(not tool.why_off(Bench(Stop())), tool.why_off(Bench(Stop())))
+    assert tool.reads is not None
+    response = fenced("def area(r):\n    return math.pi * r ** 2\n")
+    told = use(tool, tool.reads(None, Case("c", "p", response, ASKED_IN_PYTHON)), Bench(Stop()))
+    assert (told.label, told.outcome) == ("hallucinated", "found")
+    assert json.loads(told.gave)["error_line"] == 2
+    assert tool.reads(None, Case("c", "p", fenced(RIGHT), ASKED_IN_PYTHON)) is None
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_looked_at(text: str) -> None:
+    for response in (text, fenced(text), f"def f():\n    return {text}"):
+        fault = fault_in(ASKED_IN_PYTHON, response)
+        assert fault is None or fault.line >= 1

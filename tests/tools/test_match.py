@@ -1,4 +1,4 @@
-"""The match tool: what a model or the readers say of a statement, as one answer."""
+"""Tools over texts: what match says of a statement, how a text is cut, and the whole answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from core.runtime.errors import ModelError
 from core.schema.records import Label, Passage, Statement
 from core.tools.registry import Answer, use
-from core.tools.text_tools import LABELS, Match, passages_of
+from core.tools.text_tools import (
+    GET_ANSWER,
+    LABELS,
+    SPLIT_TEXT,
+    Checked,
+    GetAnswer,
+    Match,
+    SplitText,
+    passages_of,
+)
 from core.tools.text_tools import MATCH as TOOL
 from tests.fakes import make_case
 from tests.tools.benches import ScriptedAsker, bench, library_of
@@ -94,38 +103,26 @@ def test_a_contradiction_within_the_response_comes_before_evidence() -> None:
     assert json.loads(used.gave)["finding"] == "self_contradictory"
 
 
-def test_a_doubtful_contradiction_within_the_response_is_none() -> None:
-    match = reader(Earlier="hallucinated")
-    given = Match(STATEMENT, before="Earlier it was perhaps 412 m.")
-    assert use(TOOL, given, bench(match=match)).label == "unclear"
-
-
-def test_that_a_response_repeats_itself_supports_nothing() -> None:
-    used = use(TOOL, Match(STATEMENT, before="Said again."), bench(match=reader(Said="supported")))
-    assert used.label == "unclear"
-
-
-def test_the_readers_say_that_they_do_not_judge_relevance() -> None:
-    used = use(TOOL, Match(STATEMENT, question="Who?"), bench(match=reader()))
-    assert (used.label, used.outcome) == ("unclear", "nothing")
-    assert "takes a language model" in used.words
-
-
-def test_nothing_beside_the_statement_is_nothing_to_compare() -> None:
-    used = use(TOOL, Match(STATEMENT), bench(match=reader()))
-    assert (used.outcome, used.label) == ("nothing", "unclear")
-
-
-def test_an_empty_statement_is_refused() -> None:
-    used = use(TOOL, Match(" ", "It is 412 m."), bench(match=reader()))
-    assert used.outcome == "failed"
-    assert "Expected a statement" in used.words
-
-
-def test_it_is_off_where_nobody_reads() -> None:
-    used = use(TOOL, Match(STATEMENT, "It is 412 m."), bench())
-    assert used.outcome == "off"
-    assert "language model" in used.words
+@pytest.mark.parametrize(
+    ("given", "reads", "outcome", "said"),
+    [
+        # A doubtful contradiction within the response; and that it repeats itself.
+        (Match(STATEMENT, before="Earlier it was perhaps 412 m."), "Earlier", "found", ""),
+        (Match(STATEMENT, before="Said again."), "Said", "found", ""),
+        (Match(STATEMENT, question="Who?"), "", "nothing", "takes a language model"),
+        (Match(STATEMENT), "", "nothing", "nothing to compare"),
+        (Match(" ", "It is 412 m."), "", "failed", "Expected a statement"),
+        (Match(STATEMENT, "It is 412 m."), None, "off", "language model"),
+    ],
+)
+def test_where_nothing_follows_there_is_no_label(
+    given: Match, reads: str | None, outcome: str, said: str
+) -> None:
+    labels: dict[str, Label] = {"Earlier": "hallucinated", "Said": "supported"}
+    match = reader(**{word: labels[word] for word in [reads] if word})
+    used = use(TOOL, given, bench() if reads is None else bench(match=match))
+    assert (used.outcome, used.label) == (outcome, "unclear")
+    assert said in used.words
 
 
 def test_the_chooser_hands_the_rest_of_the_response_over() -> None:
@@ -145,3 +142,94 @@ def test_passages_of_a_text_are_its_own_words(text: str) -> None:
     assert all(text[p.start : p.end] == p.text for p in found)
     assert all(a.end <= b.start for a, b in itertools.pairwise(found))
     assert len({p.id for p in found}) == len(found)
+
+
+SPLIT_LABELS: tuple[Label, ...] = ("supported", "hallucinated", "unclear")
+
+
+def split(text: str, language: str = "en") -> list[dict[str, Any]]:
+    used = use(SPLIT_TEXT, SplitText(text, language), bench())
+    assert used.label == "unclear"
+    found: list[dict[str, Any]] = json.loads(used.gave).get("sentences", [])
+    return found
+
+
+def test_sentences_come_with_what_their_pronouns_refer_to() -> None:
+    rows = split("The bridge opened in 1931. It’s 412 m long. The deck is red.")
+    assert [row["text"] for row in rows] == [
+        "The bridge opened in 1931.",
+        "It’s 412 m long.",
+        "The deck is red.",
+    ]
+    assert [row["refers_to"] for row in rows] == ["", "The bridge opened in 1931.", ""]
+
+
+def test_chinese_is_cut_and_referred_too() -> None:
+    rows = split("云溪桥建于1931年。它长412米。", "zh")
+    assert [row["refers_to"] for row in rows] == ["", "云溪桥建于1931年。"]
+
+
+@given(st.text(max_size=400), st.sampled_from(["en", "zh", "und", "ar"]))
+def test_every_sentence_stands_where_it_is_said_to(text: str, language: str) -> None:
+    end = 0
+    for row in split(text, language):
+        assert text[row["start"] : row["end"]] == row["text"]
+        assert end <= row["start"]
+        end = row["end"]
+
+
+def test_a_text_without_a_sentence_is_nothing_and_one_too_long_is_refused() -> None:
+    assert use(SPLIT_TEXT, SplitText(" … "), bench()).outcome == "nothing"
+    used = use(SPLIT_TEXT, SplitText("x" * 60_001), bench())
+    assert used.outcome == "failed"
+    assert "60,001" in used.words
+
+
+def answer(*checked: Checked) -> tuple[Label, dict[str, object], str]:
+    used = use(GET_ANSWER, GetAnswer(list(checked)), bench())
+    return used.label, json.loads(used.gave), used.words
+
+
+def test_the_wrong_statements_are_listed_with_why() -> None:
+    label, gave, words = answer(
+        Checked("It opened in 1931.", "supported", "A report."),
+        Checked("It is 512 m long.", "hallucinated", "The report says 412 m."),
+        Checked("It is loved.", "unclear", ""),
+    )
+    assert label == "hallucinated"
+    assert words == "1 of 3 statements is hallucinated. “It is 512 m long.”: The report says 412 m."
+    assert gave["counts"] == {"supported": 1, "hallucinated": 1, "unclear": 1}
+    assert gave["wrong"] == [
+        {
+            "statement": "It is 512 m long.",
+            "label": "hallucinated",
+            "evidence": "The report says 412 m.",
+        }
+    ]
+
+
+@given(st.lists(st.sampled_from(SPLIT_LABELS), min_size=1, max_size=8))
+def test_one_wrong_makes_all_wrong_and_all_must_hold(labels: list[Label]) -> None:
+    label, gave, _ = answer(*(Checked(f"S{n}.", one, "E.") for n, one in enumerate(labels)))
+    if "hallucinated" in labels:
+        assert label == "hallucinated"
+    else:
+        assert (label == "supported") == all(one == "supported" for one in labels)
+    counts = gave["counts"]
+    assert isinstance(counts, dict)
+    assert sum(counts.values()) == len(labels)
+
+
+@pytest.mark.parametrize("evidence", ["", "  "])
+def test_nothing_is_called_wrong_without_evidence(evidence: str) -> None:
+    used = use(GET_ANSWER, GetAnswer([Checked("S.", "hallucinated", evidence)]), bench())
+    assert (used.outcome, used.label) == ("failed", "unclear")
+
+
+def test_no_statement_is_no_answer() -> None:
+    assert use(GET_ANSWER, GetAnswer([]), bench()).outcome == "failed"
+
+
+def test_both_are_marked_as_the_audits_own() -> None:
+    assert SPLIT_TEXT.is_system
+    assert GET_ANSWER.is_system

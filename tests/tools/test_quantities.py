@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import pytest
 from babel.numbers import format_decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.runtime.concurrency import Stop
+from core.schema.events import ToolUse
+from core.schema.records import Case
+from core.tools import units
 from core.tools.quantities import Quantity, compare, find_quantities
-from core.tools.units import derived_values
+from core.tools.registry import Bench, read_input, use
+from core.tools.units import convert, derived_values
 from core.tools.vocabulary import file_of, lower, plain, vocabulary
-from tests.tools.corpus import missed, rows, same_quantities
+from tests.tools.corpus import Row, missed, rows, same_quantities, table
 
 FLOOR = 0.98  # 517 of 523 rows
 LANGUAGES = "en de fr es it pt nl sv fi cs ca eu pl tr ru ar fa hi zh ja ko".split()
@@ -54,17 +61,7 @@ def test_ambiguous_grouping_agrees_either_way() -> None:
     assert compare(spanish, only("38.000 habitantes", "es")) == "different"
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "match"),
-    [
-        ("638 people", "about 640 people", "same"),
-        ("131.5 m", "131.48 m", "same"),
-        ("1.2 million votes", "1,204,000 votes", "same"),
-        ("€5 per kg", "€5 per lb", "different"),
-        ("€5 per kg", "$5 per kg", "different"),
-        ("€5 per kg", "€5", "different"),
-    ],
-)
+@pytest.mark.parametrize(*table("quantities: the tolerance follows from the precision as written"))
 def test_the_tolerance_follows_from_the_precision_as_written(
     one: str, other: str, match: str
 ) -> None:
@@ -136,37 +133,13 @@ def test_positions_cover_number_and_unit_not_the_bound() -> None:
     assert (quantity.start, quantity.end, quantity.text) == (16, 30, "US$1.5 million")
 
 
-DERIVED = [
-    ("up by 22,000", "from 68,000 to 90,000", "90,000 − 68,000 = 22,000"),
-    ("46 less", "it fell from 140 to 94", "140 − 94 = 46"),
-    ("a third less", "it fell from 140 to 94", "140 → 94 is -32.9 %"),
-    ("12 %", "from 50 to 56", "50 → 56 is +12 %"),
-    ("40 %", "20 of the 50 boats", "20 / 50 = 40 %"),
-    ("doubled", "40 in May and 80 in June", "80 / 40 = 2"),
-    ("1,240 people", "A: 400 people, B: 500 people, C: 340 people", "400 + 500 + 340 = 1,240"),
-    ("22 million euros", "68 million euros, then 90 million euros",
-     "90 million euros − 68 million euros = 22,000,000 EUR"),
-    ("1.7 km", "500 m and 1.2 km", "500 m + 1.2 km = 1,700 meter"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("stated", "evidence", "words"), DERIVED)
+@pytest.mark.parametrize(*table("quantities: what two figures or a list of them give"))
 def test_what_two_figures_or_a_list_of_them_give(stated: str, evidence: str, words: str) -> None:
     found = derived_values(find_quantities(stated)[0], find_quantities(evidence))
     assert words in [one.words for one in found]
 
 
-@pytest.mark.parametrize(
-    ("stated", "evidence"),
-    [
-        ("23,000", "from 68,000 to 90,000"),
-        ("50 %", "it fell from 140 to 94"),
-        ("5 kg", "3 m and 2 m"),
-        ("90,000", "from 68,000 to 90,000"),
-        ("the second", "3 and 1"),
-        ("7", ""),
-    ],
-)
+@pytest.mark.parametrize(*table("quantities: what figures do not give"))
 def test_what_figures_do_not_give(stated: str, evidence: str) -> None:
     for quantity in find_quantities(stated):
         assert derived_values(quantity, find_quantities(evidence)) == []
@@ -180,3 +153,66 @@ def test_totals_and_differences_are_found_among_few_or_many(values: list[int]) -
         is_said = any(value == total for value in values[:40])
         found = derived_values(stated, evidence)
         assert bool(found) is not is_said or len(values) > 40
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def used(**given: object) -> ToolUse:
+    return use(units.TOOL, read_input(units.TOOL, json.dumps(given)), Bench(Stop()))
+
+
+def found(row: Row) -> bool:
+    """True where the conversion holds, is marked as wrong, or is none, as the row says."""
+    told = used(text=row["text"], language=row["language"])
+    if row["wrong"] in ("holds", "none"):
+        return told.label == {"holds": "supported", "none": "unclear"}[row["wrong"]]
+    number, unit = told.instead.split()
+    wanted, wanted_unit = row["instead"].split()
+    is_right = float(number) == pytest.approx(float(wanted), rel=1e-9) and unit == wanted_unit
+    return is_right and row["text"][told.start : told.end] == row["wrong"]
+
+
+def test_conversions_of_the_corpus() -> None:
+    corpus = rows("conversions")
+    missed = [row for row in corpus if not found(row)]
+    assert missed == []
+
+
+@pytest.mark.parametrize("text", ["It is 5 m long.", "5 m (5 kg)", ""])
+def test_a_text_without_a_conversion_is_nothing_to_look_at(text: str) -> None:
+    assert used(text=text).outcome == "nothing"
+    assert units.reads(None, Case("c", "p", text, language="en")) is None
+
+
+def test_an_amount_is_converted() -> None:
+    told = used(value=100, unit="km/h", to="mph")
+    assert (told.outcome, told.label) == ("found", "unclear")
+    assert json.loads(told.gave)["value"].startswith("62.137119")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"value": 1, "unit": "km/h", "to": "kg"}, "two units of one kind"),
+        ({"value": 1, "unit": "m**9999999", "to": "kg"}, "Expected a unit such as"),
+        ({"value": 1, "unit": "__import__", "to": "kg"}, "Expected a unit such as"),
+        ({"value": 1e300, "unit": "km", "to": "m"}, "at most 1e+15"),
+        ({"text": "5 km (3 miles) " * 2000}, "at most 20,000"),
+    ],
+)
+def test_what_cannot_be_converted_fails_with_a_sentence(
+    given: dict[str, object], said: str
+) -> None:
+    told = used(**given)
+    assert (told.outcome, told.label) == ("failed", "unclear")
+    assert said in told.words
+
+
+@given(
+    st.floats(-1e9, 1e9).filter(lambda value: abs(value) > 1e-6 or value == 0),
+    st.sampled_from([("metres", "feet"), ("°C", "°F"), ("kg", "pounds"), ("km/h", "mph")]),
+)
+def test_there_and_back_is_where_one_began(value: float, pair: tuple[str, str]) -> None:
+    there = float(convert(value, *pair))
+    assert float(convert(there, *reversed(pair))) == pytest.approx(value, rel=1e-9, abs=1e-6)

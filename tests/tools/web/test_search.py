@@ -1,24 +1,30 @@
-"""Searches of one run: kept, counted before they are sent, capped, and said to be from when."""
+"""Searches of one run: kept, counted, capped; the tool asks the sources first, then the web."""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.llm.keys import SEARCH_KEY, Keys
 from core.runtime.concurrency import Stop
 from core.runtime.errors import BudgetReached, ConfigError, InputError, KeyMissing, ModelError
+from core.schema.events import ToolUse
+from core.schema.records import Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, WebQuery
-from core.tools.registry import Found
+from core.tools.registry import Bench, Found, read_input, use
 from core.tools.web_fetch import Answered, Fetch
 from core.tools.web_search import (
     NOTE,
+    TOOL,
     Account,
+    Search,
     WebChoice,
     WebSearch,
     gate_for,
@@ -28,6 +34,9 @@ from core.tools.web_search import (
     web_choice,
     web_search,
 )
+from tests.fakes import make_case
+from tests.tools.benches import bench, library_of
+from tests.tools.corpus import table
 from tests.tools.web.server import as_json, serving
 
 FOUND = Found("Orrin bridge", "https://a.org/orrin", "It is 412 m long.", "Ours")
@@ -268,3 +277,126 @@ def test_a_search_is_written_down_in_the_home(home: Path) -> None:
         assert len(server.got) == 1
     with open_store(home) as store:
         assert store.web_searches.sent("run") == 1
+
+
+SPEAKS = library_of("The Orrin bridge is 412 m long.", "It carries a tramway.")
+SILENT = library_of("Beat two eggs with the sugar.")
+PAGE = Found("Orrin", "https://a.org/orrin", "The bridge spans 412 m.", "Wikipedia")
+QUERY = "The Orrin bridge is 512 m long."
+
+
+class Web:
+    """A web that finds what it is given, and keeps what it was asked."""
+
+    def __init__(self, *found: Found, problem: ModelError | None = None) -> None:
+        self.found, self.problem = found, problem
+        self.asked: list[str] = []
+
+    def __call__(self, query: str, most: int) -> Sequence[Found]:
+        self.asked.append(query)
+        if self.problem:
+            raise self.problem
+        return self.found
+
+
+def gave(used: ToolUse) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(used.gave)
+    return found
+
+
+def test_sources_that_speak_of_it_answer_alone() -> None:
+    """Nothing leaves this computer for what the project's own documents say."""
+    web = Web(PAGE)
+    used = use(TOOL, Search(QUERY), bench(library=SPEAKS, web=web))
+    assert web.asked == []
+    assert (used.label, used.p, used.outcome) == ("unclear", None, "found")
+    assert gave(used)["by"] == "the project's sources"
+    assert [s["title"] for s in gave(used)["sources"]] == ["s0.txt", "s1.txt"]
+
+
+def test_the_web_is_asked_where_the_sources_hardly_speak() -> None:
+    web = Web(PAGE)
+    used = use(TOOL, Search(QUERY), bench(library=SILENT, web=web))
+    assert web.asked == [QUERY]
+    assert gave(used)["by"] == "the project's sources and Wikipedia"
+    assert gave(used)["sources"][-1] == {
+        "by": "Wikipedia",
+        "title": "Orrin",
+        "address": "https://a.org/orrin",
+        "text": "The bridge spans 412 m.",
+    }
+
+
+def test_without_a_provider_it_says_that_the_web_was_not_searched() -> None:
+    used = use(TOOL, Search(QUERY), bench(library=SILENT))
+    assert "no provider is chosen" in used.words
+    assert used.outcome == "found"
+
+
+def test_where_it_looks_can_be_said() -> None:
+    web = Web(PAGE)
+    only_web = use(TOOL, Search(QUERY, "web"), bench(library=SPEAKS, web=web))
+    assert [s["by"] for s in gave(only_web)["sources"]] == ["Wikipedia"]
+    only_here = use(TOOL, Search(QUERY, "library"), bench(library=SILENT, web=web))
+    assert [s["by"] for s in gave(only_here)["sources"]] == ["the project's sources"]
+    assert len(web.asked) == 1
+
+
+def test_kept_results_say_from_when_they_are() -> None:
+    kept = replace(PAGE, seen_at=1_700_000_000.0)
+    used = use(TOOL, Search(QUERY), bench(web=Web(kept)))
+    assert "Wikipedia (as found on 2023-11-14)" in used.words
+    assert gave(used)["sources"][0]["seen"] == "2023-11-14"
+
+
+def test_a_web_that_fails_takes_nothing_from_the_sources() -> None:
+    web = Web(problem=ModelError("The 2 web searches that Settings allow a run are used up."))
+    used = use(TOOL, Search(QUERY), bench(library=SILENT, web=web))
+    assert used.outcome == "found"
+    assert "The web could not be searched: The 2 web searches" in used.words
+
+
+@pytest.mark.parametrize("library", [None, library_of()])
+def test_a_web_that_fails_alone_is_a_failure(library: Any) -> None:
+    used = use(TOOL, Search(QUERY), bench(library=library, web=Web(problem=ModelError("Away."))))
+    assert (used.outcome, used.label, used.words) == ("failed", "unclear", "Away.")
+
+
+def test_no_more_than_five_of_each() -> None:
+    many = library_of(*(f"Orrin bridge is 512 m long, {n}." for n in range(9)))
+    assert len(gave(use(TOOL, Search(QUERY), bench(library=many)))["sources"]) == 5
+    web = Web(*[PAGE] * 9)
+    assert len(gave(use(TOOL, Search(QUERY), bench(web=web)))["sources"]) == 5
+
+
+@pytest.mark.parametrize("where", ["web", "library"])
+def test_a_place_that_is_not_there_is_said(where: str) -> None:
+    given = read_input(TOOL, json.dumps({"query": QUERY, "where": where}))
+    there = bench(library=SPEAKS) if where == "web" else bench(web=Web(PAGE))
+    used = use(TOOL, given, there)
+    assert used.outcome == "failed"
+    assert "no provider is chosen" in used.words or "no sources" in used.words
+
+
+@pytest.mark.parametrize(
+    ("query", "at", "outcome", "said"),
+    [
+        (QUERY, bench(library=library_of(), web=Web()), "nothing", "Nothing was found."),
+        (QUERY, bench(), "off", "no provider"),
+        ("  ", bench(library=SPEAKS), "failed", "Expected words"),
+    ],
+)
+def test_where_nothing_can_be_found_there_is_no_label(
+    query: str, at: Bench, outcome: str, said: str
+) -> None:
+    used = use(TOOL, Search(query), at)
+    assert (used.outcome, used.label) == (outcome, "unclear")
+    assert said in used.words
+
+
+@pytest.mark.parametrize(*table("search_tool: a short answer is looked for with its question"))
+def test_a_short_answer_is_looked_for_with_its_question(text: str, query: str) -> None:
+    case = make_case(text, question="Who built it?")
+    assert TOOL.reads is not None
+    assert TOOL.reads(Statement(0, 0, len(text), text, text), case) == Search(query)
+    assert TOOL.reads(None, case) is None
