@@ -53,12 +53,7 @@ class LlmSegmenter(LlmAgent):
         covers are added as they are: a slip of the model must not take one out of the check.
         """
         asking = self._asking(
-            "segment",
-            case,
-            stop,
-            role="segmenter",
-            slot="segment",
-            schema=SEGMENTATION.schema,
+            "segment", case, stop, role="segmenter", slot="segment", schema=SEGMENTATION.schema
         )
         fields = {
             "response": asking.fenced("response", case.response),
@@ -136,12 +131,7 @@ class LlmReflector(LlmAgent):
         if not held:
             return ()
         asking = self._asking(
-            "reflect",
-            view.case,
-            stop,
-            role="reflector",
-            slot="reflect",
-            schema=REFLECTION.schema,
+            "reflect", view.case, stop, role="reflector", slot="reflect", schema=REFLECTION.schema
         )
         texts = {s.index: s.text for s in view.statements}
         lines = [

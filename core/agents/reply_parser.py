@@ -271,8 +271,7 @@ def stated_in(text: str) -> Stated:
     if match is None or _is_prose(match):
         found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
         raise ReplyError(
-            f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.",
-            reply=text,
+            f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.", reply=text
         )
     stance = next(stance for stance in STANCES if match[stance])
     return Stated(stance, confidence_in(plain), doubt_in(plain))

@@ -113,12 +113,7 @@ def _ceda(name: str, words: str, first: str, second: str) -> RosterSheet:
 
 
 def _ollama(model: str) -> Seat:
-    return Seat(
-        model,
-        OLLAMA_BASE,
-        window=OLLAMA_WINDOW,
-        seconds=OLLAMA_SECONDS,
-    )
+    return Seat(model, OLLAMA_BASE, window=OLLAMA_WINDOW, seconds=OLLAMA_SECONDS)
 
 
 def _all_ollama() -> RosterSheet:

@@ -331,11 +331,7 @@ class _Spans:
 
 
 def _row(
-    cells: list[LexborNode],
-    texts: list[str],
-    number: int,
-    spans: _Spans,
-    is_header: bool,
+    cells: list[LexborNode], texts: list[str], number: int, spans: _Spans, is_header: bool
 ) -> list[str]:
     """One row of the grid, with what spans into it from above and across it."""
     row: list[str] = []
