@@ -130,7 +130,6 @@ class LlmAgent:
 
     @property
     def _ruling(self) -> tuple[str, ...]:
-        """The names of the prompts that it is asked by."""
         return self.prompts
 
     def _prompts_words(self, *names: str) -> str:
@@ -177,8 +176,7 @@ class PromptCall:
     ) -> tuple[Message, ...]:
         """The filled prompt, nothing of it cut; pictures go with its last message.
 
-        Raises:
-            ModelError: it does not fit the model's window.
+        Raises ModelError: it does not fit the model's window.
         """
         *before, last = self._filled(fields)
         messages = (*before, replace(last, pictures=pictures))
@@ -190,10 +188,8 @@ class PromptCall:
     ) -> tuple[PromptCall, tuple[Message, ...], int]:
         """As many leading parts as the model's window takes, fenced in the field `key`.
 
-        (The asking, which says what was cut; the messages; how many parts are in them.)
-
-        Raises:
-            ModelError: even without any of them the question does not fit.
+        (The asking, which says what was cut; the messages; how many parts are in them.) Raises
+        ModelError: even without any of them the question does not fit.
         """
         room = self._room_beside(self._filled({**fields, key: self.fenced(key, "")}))
         kept = fitting(parts, int(room * (1 - SPARE_SHARE)))
@@ -213,8 +209,7 @@ class PromptCall:
     def room(self, fields: Mapping[str, str]) -> int:
         """Tokens that the model's window has left beside the prompt filled so, and the answer.
 
-        Raises:
-            ModelError: they are less than none.
+        Raises ModelError: they are less than none.
         """
         return self._room_beside(self._filled(fields))
 
@@ -303,10 +298,9 @@ class SeatAsker:
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
         """The reply to the prompt of that name; every field is fenced, an empty one too.
 
-        Raises:
-            ModelError: the service failed, or the question does not fit the model's window.
-            ReplyError: two replies could not be read.
-            ConfigError: there is no such prompt, or its fields are others.
+        Raises ModelError: the service failed, or the question does not fit the model's window;
+        ReplyError: two replies could not be read; ConfigError: there is no such prompt, or its
+        fields are others.
         """
         form = _shape_of(shape)
         book = self.work.book
@@ -329,13 +323,11 @@ def _shape_of(kind: type[Given]) -> Shape[Given]:
 
 
 def _slot(prompt: str, fields: Mapping[str, str]) -> str:
-    """The same for the same question, in whatever order a resumed run comes to it."""
     body = msgspec.json.encode(sorted(fields.items()))
     return f"{prompt} {hashlib.sha256(body).hexdigest()[:12]}"
 
 
 def _kind(name: str) -> str:
-    """A field's name as a fence says it."""
     return name.replace("_", " ")
 
 

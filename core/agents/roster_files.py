@@ -61,7 +61,6 @@ def looks_like_a_key(text: str) -> bool:
 
 
 def _is_random(word: str) -> bool:
-    """Mixed cases and digits, or letters and digits that change places again and again."""
     kinds = (str.isdigit, str.isupper, str.islower)
     changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(word))
     return all(any(kind(char) for char in word) for kind in kinds) or changes >= 6
@@ -70,8 +69,7 @@ def _is_random(word: str) -> bool:
 def check_sheet(sheet: RosterSheet) -> None:
     """Refuse a sheet that cannot be kept or run as it is.
 
-    Raises:
-        InputError: it names the field, what was expected and what was found; never a key.
+    Raises InputError: it names the field, what was expected and what was found; never a key.
     """
     _check_text("name", sheet.name, LONGEST["name"])
     if not sheet.name or sheet.name != sheet.name.strip():
@@ -145,7 +143,6 @@ def _check_seat(role: str, seat: Seat) -> None:
 
 
 def _readers(role: str) -> tuple[str, ...]:
-    """The built-in readers that may sit there."""
     if role.startswith(PANEL):
         return PANEL_READERS
     return READERS if role.startswith("debater ") else ()
@@ -174,8 +171,7 @@ def _numbers(role: str, seat: Seat) -> None:
 def check_address(where: str, address: str) -> None:
     """Refuse what is no http address, or one that carries a user, a password or a query.
 
-    Raises:
-        InputError: it is such a one; it begins with `where`.
+    Raises InputError: it is such a one; it begins with `where`.
     """
     expected = f"{where}: expected an address like http://127.0.0.1:8000/v1"
     if looks_like_a_key(address):
@@ -229,8 +225,6 @@ class Probe:
 
 @dataclass(frozen=True)
 class _Group:
-    """Roles that one call answers for."""
-
     kind: Kind
     seat: Seat
     roles: tuple[str, ...]
@@ -238,8 +232,6 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Bench:
-    """What all tests of one click share."""
-
     keys: Keys
     home: Path
     account: Account
@@ -248,7 +240,6 @@ class _Bench:
     stop: Stop
 
     def desk(self) -> LedgerDesk:
-        """A desk for one group alone, so that its calls are known from the others'."""
         model = LiteLlm(self.keys, PATIENCE)
         return LedgerDesk(model, self.home, self.account, self.caps, self.clock)
 
@@ -265,10 +256,7 @@ def probe(
     """One result for every role that a model plays, in order of arrival.
 
     `account.run_id` must be new for each test: it goes into the prompts, so that no earlier reply
-    answers for a model that is away.
-
-    Raises:
-        Stopped: `stop` was set; what was under way is closed.
+    answers for a model that is away. Raises Stopped: `stop` was set; what was under way is closed.
     """
     with open_store(home) as store:
         caps = Caps.of(store.projects.settings())
@@ -279,7 +267,6 @@ def probe(
 
 
 def _groups(sheet: RosterSheet) -> list[_Group]:
-    """Seats that share model, address, key and temperature are one; seeing is a test of its own."""
     found: dict[tuple[object, ...], _Group] = {}
     for role, seat in sheet.seats():
         if seat.is_built_in:
@@ -312,7 +299,6 @@ def _results(bench: _Bench, group: _Group) -> Callable[[], Iterator[Probe]]:
 
 
 def _tested(bench: _Bench, group: _Group, desk: LedgerDesk) -> str:
-    """What came back, in words."""
     asked = _asked(bench, group, FEW_TOKENS)
     if group.kind == "embeds":
         found = desk.embed(group.seat, [asked.call.messages[0].text], bench.stop)
@@ -406,8 +392,7 @@ class ReadRoster:
 def roster_file(sheet: RosterSheet, prompts: str = "") -> bytes:
     """The sheet as a file's bytes; `prompts` is the digest of the prompts in force.
 
-    Raises:
-        InputError: the sheet breaks a rule; what could not be read back is not written.
+    Raises InputError: the sheet breaks a rule; what could not be read back is not written.
     """
     check_sheet(sheet)
     body: dict[str, Any] = {MARK: VERSION, "name": sheet.name, "words": sheet.words}
@@ -423,8 +408,7 @@ def roster_file(sheet: RosterSheet, prompts: str = "") -> bytes:
 def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
     """The roster in a file; `prompts` is the digest of the prompts in force here.
 
-    Raises:
-        InputError: it is no roster file, or one that breaks a rule; the message names the field.
+    Raises InputError: it is no roster file, or one that breaks a rule; the message names the field.
     """
     body = _object("file", _parsed(data), (*TOP, *PANEL_FIELDS), needed=NEEDED)
     if body[MARK] != VERSION or isinstance(body[MARK], bool):
@@ -512,7 +496,6 @@ def _debaters(value: object) -> tuple[DebaterSeat, ...]:
 
 
 def _panel(body: Mapping[str, object]) -> dict[str, Any]:
-    """The panel's seats and what they see; nothing where the file has no panel."""
     seats, sees = body.get("span_panel", []), body.get("panel_sees_evidence", True)
     if not isinstance(seats, list):
         raise wrong("span_panel", "a list", _kind(seats))
@@ -577,7 +560,6 @@ def _kind(value: object) -> str:
 
 
 def _shown(name: str) -> str:
-    """A field's name as a message may show it."""
     if looks_like_a_key(name):
         return "…"
     return "".join(char if char.isprintable() else "?" for char in name)[:40]

@@ -245,8 +245,7 @@ def sheets_of(store: Store) -> tuple[RosterSheet, ...]:
 def sheet_named(name: str, store: Store) -> RosterSheet:
     """The sheet of that name: a shipped one, else the newest that was kept under it.
 
-    Raises:
-        InputError: there is none; the message lists those there are.
+    Raises InputError: there is none; the message lists those there are.
     """
     sheet = SHIPPED.get(name) or store.rosters.get(name)
     if sheet is None:
@@ -258,8 +257,7 @@ def sheet_named(name: str, store: Store) -> RosterSheet:
 def require_filled_in(sheet: RosterSheet) -> None:
     """Refuse a sheet in which a model's name is still to be filled in.
 
-    Raises:
-        InputError: it is; the message says where.
+    Raises InputError: it is; the message says where.
     """
     for role, seat in sheet.seats():
         if seat.model == TO_FILL_IN:
@@ -274,8 +272,7 @@ def roster_named(
 ) -> Roster:
     """The built-in roster, which needs no desk and no key; it reads as the assessor does.
 
-    Raises:
-        InputError: another one is asked for.
+    Raises InputError: another one is asked for.
     """
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
@@ -308,10 +305,8 @@ def roster_named(
 def seated(sheet: RosterSheet, work: AgentContext) -> Roster:
     """An agent in every seat of the sheet; the built-in ones stand in for unusable replies.
 
-    The retriever's seat is not an agent's: whoever starts the run makes its embedder.
-
-    Raises:
-        InputError: a model's name is still to be filled in.
+    The retriever's seat is not an agent's: whoever starts the run makes its embedder. Raises
+    InputError: a model's name is still to be filled in.
     """
     require_filled_in(sheet)
     spare = roster_named(BUILT_IN, work.learned.threshold, work.assessor)
@@ -336,7 +331,6 @@ def seated(sheet: RosterSheet, work: AgentContext) -> Roster:
 
 
 def _panel(sheet: RosterSheet, work: AgentContext) -> tuple[SpanPanelist, ...]:
-    """Readers and models that mark words by rotation; none where the sheet has no panel."""
     from core.agents.llm_panel import LlmPanelist
 
     return tuple(
@@ -388,7 +382,6 @@ def _debaters(sheet: RosterSheet, work: AgentContext) -> dict[str, Debater]:
 
 
 def _built_in(kind: str, assessor: Assessor | None) -> Debater:
-    """The built-in debater of that kind."""
     from core.baseline.debaters import KINDS, BuiltInDebater
     from core.baseline.entailment import shared_assessor
 
@@ -404,10 +397,8 @@ def chosen_roster(
     """The sheet of that roster, or of `model` for every speaking role; nothing is stored.
 
     A roster that ends in .json or has a slash is a file, else a name. `prompts` is the digest of
-    the prompts in force: a notice says when a file was written for others.
-
-    Raises:
-        InputError: there is no such roster, or its sheet or file breaks a rule.
+    the prompts in force: a notice says when a file was written for others. Raises InputError: there
+    is no such roster, or its sheet or file breaks a rule.
     """
     found = _of_model(model, api_base) if model else _named(home, roster, prompts)
     require_filled_in(found.sheet)
@@ -444,7 +435,6 @@ def _named(home: Path, roster: str, prompts: str) -> ReadRoster:
 
 
 def _under_own_name(found: ReadRoster) -> ReadRoster:
-    """A file that calls itself as one of ours would pass for it on every page."""
     name = found.sheet.name
     if name not in SHIPPED or found.sheet == SHIPPED[name]:
         return found
