@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from PIL import Image
 
-from core.agents.agent_runner import LlmAgent, PromptCall, case_fields, one_line
+from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall, case_fields, one_line
 from core.agents.llm_judge import MARK, contested_in, marked_in, place_lines
 from core.agents.reply_parser import (
     confidence_in,
@@ -67,7 +67,7 @@ from core.schema.records import (
     Turn,
 )
 from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Speak
-from core.schema.rosters import ANSWERING, NAMING, turn_tokens
+from core.schema.rosters import ANSWERING, NAMING, Seat, turn_tokens
 
 LONGEST_SIDE = 1568  # what Claude takes without scaling down itself; others take less or as much
 MOST_BYTES = 3_500_000  # providers refuse images of 5 MB, which base64 makes of these
@@ -211,9 +211,9 @@ PLACES_SHARE = 8  # so much of a window is for contested places
 class LlmDebater(LlmAgent):
     """Debater with a language model; it sees its own share of the evidence alone."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        return self._work.manners
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.manners
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn; what it quotes is verified by whoever runs the debate.
@@ -357,9 +357,9 @@ SHAPE = Shape(_Sorted)
 class LlmContextWriter(LlmSummariser, LlmReviser):
     """Context writer with a language model; its seat also writes what a debate comes to."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        return self._work.writing
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.writing
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
         """Each debater's share, the judge's whole, facts and conflicts; no call over nothing."""

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import LlmAgent, PromptCall, case_fields
+from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall, case_fields
 from core.agents.reply_parser import WORDS_LINE, parted
 from core.agents.transcript import (
     conflict_lines,
@@ -37,7 +37,7 @@ from core.runtime.concurrency import Stop
 from core.runtime.errors import ModelError
 from core.schema.records import Case, Category, Cause, Judgement, Label, Point, Statement
 from core.schema.roles import JudgeView
-from core.schema.rosters import judge_prompt
+from core.schema.rosters import Seat, judge_prompt
 
 ARROW = re.compile(r"\s*(?:-+>|=+>|→|⇒|➔)\s*")
 # Quoted words end at their own mark: the response's may hold an arrow themselves.
@@ -239,9 +239,9 @@ SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (sel
 class LlmJudge(LlmRanker):
     """Judge with a language model, which ranks revisions too."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        return self._work.judging
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.judging
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding; unclear without a call where there is nothing that could carry one.

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
-from core.agents.agent_runner import SPARE_SHARE, PromptCall, one_line
+from core.agents.agent_runner import SPARE_SHARE, PromptCall, one_line, too_small
 from core.agents.reply_parser import whole_sentences, without_marks
 from core.baseline.wording import SIDES, cited, counted, place_of
 from core.llm.call import Message
@@ -388,7 +388,7 @@ def fitted_debate(
     first, least = sum(costs[:1]) + 1, told.talk.least
     if first + least > room:
         used = window_of(asking.seat) - asking.seat.max_tokens - room
-        raise asking.too_small(used + first + least)
+        raise ModelError(too_small(asking.role, asking.seat, used + first + least))
     share = max(room // 2, room - sum(costs) - 1, least)
     shown = told.talk.within(min(share, room - first))
     if cut := shown.cut(window_of(asking.seat)):
