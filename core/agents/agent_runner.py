@@ -166,6 +166,10 @@ class PromptCall:
         """The text as material: fenced, and unable to end its fence."""
         return self.work.fence.around(kind, text)
 
+    def fields(self, **texts: str) -> dict[str, str]:
+        """The texts by the names of their fields, each in a fence that says that name."""
+        return {name: self.fenced(name.replace("_", " "), text) for name, text in texts.items()}
+
     def whole(
         self, fields: Mapping[str, str], pictures: tuple[Picture, ...] = ()
     ) -> tuple[Message, ...]:
@@ -253,12 +257,12 @@ def too_small(role: str, seat: Seat, needed: int) -> str:
 
 def case_fields(asking: PromptCall, case: Case) -> dict[str, str]:
     """The claim, its question, and the person's role and instruction (CEDA A.3.1)."""
-    return {
-        "role": asking.fenced("role", case.role or Project.role),
-        "instruction": asking.fenced("instruction", case.instruction or Project.instruction),
-        "claim": asking.fenced("claim", case.response),
-        "question": asking.fenced("question", case.question),
-    }
+    return asking.fields(
+        role=case.role or Project.role,
+        instruction=case.instruction or Project.instruction,
+        claim=case.response,
+        question=case.question,
+    )
 
 
 def one_line(text: str, limit: int = 60) -> str:
@@ -299,9 +303,7 @@ class SeatAsker:
         digest = hashlib.sha256(msgspec.json.encode(sorted(fields.items()))).hexdigest()
         slot = f"{prompt} {digest[:12]}"
         asking = PromptCall(self.seat, self.work, self.role, slot, chosen, self.stop, form.schema)
-        fenced = {
-            name: asking.fenced(name.replace("_", " "), text) for name, text in fields.items()
-        }
+        fenced = asking.fields(**fields)
         return ask_structured(asking.say, asking.whole(fenced), form, asking.mend)
 
 
