@@ -1,11 +1,7 @@
 """Runs one role on a language model: fences, fills, fits and asks, and tries its spare model.
 
-An unusable reply costs only its role: the run says so and goes on with what is there; only the
-judge's leaves the verdict unclear. A service that failed ends the run, which can be resumed
-(`core/pipeline/review.py`). Untrusted text enters a prompt only through `PromptCall.fenced`. All
-calls go over the run's desk: they are reserved under its caps and counted. Slots name them and stay
-the same on Resume, so that what was paid for is found again in the ledger. Tools ask by `SeatAsker`
-(HaluAgent 2.2: the semantic checker asks a model).
+An unusable reply costs only its role; only the judge's leaves the verdict unclear. A service that
+failed ends the run, which can be resumed: slots name calls and stay the same.
 """
 
 from __future__ import annotations

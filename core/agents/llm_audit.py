@@ -1,12 +1,6 @@
-"""Picks tools by a language model: a thought, then a call of a tool or a conclusion (ReAct).
+"""Statements cut, tools picked (ReAct) and statements reconsidered by a language model.
 
-Source: HaluAgent 2.3, 2.4.1, figures 4 and 7 (instructions, tools with their usage examples). The
-thought and the action are one structured reply; the tool's input is checked against its schema
-before it is called, and a wrong one is shown to the model once.
-
-Looks over all checked statements by a language model. Source: HaluAgent 2.3 (reflection).
-
-Cuts a response into statements that stand alone, by a language model.
+Source: HaluAgent 2.3, 2.4.1, figures 4 and 7. A tool's input is checked before it is called.
 """
 
 from __future__ import annotations

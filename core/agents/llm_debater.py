@@ -1,11 +1,7 @@
-"""A debater, a writer of round summaries, agent C and agent B, each by a language model.
+"""A debater, a writer of summaries and corrected texts, agent C and agent B, by a language model.
 
-The debater takes one short turn of plain text; each manner has a prompt of its name, and what it
-may show of the debate so far is one fenced text (CEDA A.3.3; core/schema/roles.py explains the
-other manners). The writer puts a round in brief and the response as it should read (SC-MAKS 3.4,
-3.2: the output O*). Agent C states facts, conflicts, and a share of the evidence for each debater;
-the judge gets every passage whatever the model says (CEDA 3.3). Agent B writes itself a prompt for
-the image, then reads it (CEDA A.3.2).
+Source: CEDA A.3.3 (turns), 3.3 (C: shares, facts, conflicts; the judge gets all), A.3.2 (B writes
+itself a prompt for the image); SC-MAKS 3.4, 3.2 (a round in brief; the output O*).
 """
 
 from __future__ import annotations

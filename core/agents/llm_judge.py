@@ -1,14 +1,7 @@
-"""The judge by a language model: prose whose last line is the verdict (CEDA A.3.4).
+"""The judge by a language model: the paper's 1 and 0 become labels here (CEDA A.3.4).
 
-This is the boundary at which the paper's numbers become labels: 1 is correct, 0 is wrong.
-
-Picks the best of several revisions of a response by a language model. Source: SC-MAKS 2.1.4 and
-table 2 (MAMM-REFINE: reranking).
-
-Hears which words of the response a debater contests, and a text that it gives mended. A contested
-place is a line of its own, “Words: “1926” -> “1931””, in English or Chinese; what is behind the
-arrow should stand there instead. A mended text stands between <<<TEXT and TEXT>>>, so that
-nothing that is said about it becomes part of it. Source: SC-MAKS 2.1.4 (MAMM-REFINE).
+Also picks the best of several revisions, and hears which words of the response a debater contests
+in lines such as “Words: “1926” -> “1931”” (SC-MAKS 2.1.4, table 2: MAMM-REFINE).
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""A language model as a member of a panel: it marks words by itself and votes on the others'.
+"""Wrong words marked and voted on by language models (MSA 3.1, 3.3, appendix A).
 
-It is shown question and response, as the paper has it, and the evidence too where the roster says
-so; never the debate nor who marked a span. Source: MSA 3.1, 3.3, appendix A.
-
-Spans by a language model: one marks the words that do not hold, another votes on each. Source:
-MSA (extraction and adjudication). What a model quotes must stand in the response; what stands
-nowhere is dropped, counted and said, never put somewhere.
+A panel never sees the debate or who marked a span. What a model quotes must stand in the response;
+what stands nowhere is dropped, counted and said.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""Hears a debater's turn: reply, stance and quotes in plain text, in English and Chinese.
+"""Hears what a debater says in plain text, in English and Chinese; nothing is guessed from prose.
 
-CEDA's turns begin with AGREE or DENY about the last message (A.3.3); ours say next whether the
-claim is CORRECT, WRONG or OPEN, because whoever agrees with a refutation does not agree with the
-claim. Where that second word is missing, the stance follows from the last message's.
-
-Hears what a debater states outright: its verdict first, then its confidence and its doubt. Turns
-in every manner but CEDA's own begin with CORRECT, WRONG or OPEN and may end with lines of their
-own, “Confidence: 80” and “Doubt: …” (ColMAD 2.3, ii and iii), in English or Chinese.
-
-Recognises a refusal that poses as an answer, in English and Chinese. Only short replies that open
-with it and then go on to nothing else count: “I can't tell who this is, but the photograph shows
-…” is an answer.
+CEDA's turns begin with AGREE or DENY about the last message (A.3.3), then CORRECT, WRONG or OPEN;
+all others with the latter, and may end with “Confidence: 80” and “Doubt: …” (ColMAD 2.3).
 """
 
 from __future__ import annotations

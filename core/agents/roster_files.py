@@ -1,8 +1,4 @@
-"""Rosters as files: readable JSON with a version, read strictly, within bounds, with no key in it.
-
-Also tests the language models of a roster with one tiny call each; these calls go over the ledger
-like any other.
-"""
+"""Rosters as files, read strictly and with no key in them, and one tiny call to test each model."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Rosters by name, shipped and kept ones, and living agents in the seats of a sheet.
+"""Rosters by name, those that are shipped, and living agents in the seats of a sheet.
 
-The rosters that are shipped: the paper's, its table 6 pairs, Ollama, any address, mixed ones.
 Source: CEDA 4.1 (who plays), 5.2 (temperatures), table 6 (pairs of debaters); MSA 3.2.
-
-The roster that a command asks for: one model, a roster's name, or a roster's file.
 """
 
 from __future__ import annotations

@@ -1,17 +1,7 @@
-"""The debate in a prompt: laid out for whoever is asked, and cut to what its window takes of it.
+"""Debate and evidence in a prompt: numbered, marked by our code, cut to what a window takes.
 
-Turns are lines, each quotation followed by what our code found of it. Whatever was said is made
-harmless first, so that nobody but us can write a mark. Where debate and evidence do not fit
-together, each has half of the room, and what the one leaves is the other's.
-
-The evidence as a model gets to see it: numbered and named; marks of quotations in it. A passage
-has the same number in every prompt of a run. Numbers and marks are ours; whatever was written by
-others stands inside a fence.
-
-As much of what was said in a debate as a number of tokens takes, laid out line by line. The
-oldest turns are left out first, and a line says how many. A summary, what people said and of each
-debater the last turn (of critics the last critique, too) stay; where even these are too long, the
-words of each are shortened to the same length. Source: SC-MAKS 3.4 (prompts in their limit).
+What others wrote is made harmless first, so that nobody but us can write a mark. The oldest turns
+go first; summary, remarks and each debater's last turn stay, shortened evenly (SC-MAKS 3.4).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Bars and axes from where numbers and names stand; pure geometry, in the picture's pixels.
 
-A column of bars has its value above and its name below, centred on each other. An axis is a
-column or row of numbers whose places and values lie on one straight line.
+A bar has its value above and its name below; an axis' numbers and places lie on one line.
 """
 
 from __future__ import annotations

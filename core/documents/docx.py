@@ -1,10 +1,7 @@
-"""Word documents: paragraphs and tables in order, then notes.
+"""Word documents: paragraphs and tables in order, then notes; tracked changes count as accepted.
 
-The XML is walked here and not by python-docx, whose paragraphs leave out what stands in tracked
-insertions, content controls and text boxes: words that everybody sees who opens the document.
-Tracked changes are read as accepted; hidden text is not read, nor are headers, footers and tables
-of contents. Names are compared without their namespace, so that both the transitional and the
-strict dialect are read.
+The XML is walked here: python-docx leaves out what stands in tracked insertions, content controls
+and text boxes. Names are compared without namespace, for the transitional and strict dialects.
 """
 
 from __future__ import annotations

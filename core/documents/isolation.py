@@ -1,11 +1,7 @@
 """Reads untrusted files in a child process that time, memory and Stop can end.
 
-A reader's library may hang, crash or eat memory on a damaged or hostile file; then only the
-child goes, and the person gets a sentence. The child sees neither keys nor other files' bytes:
-its environment is empty but for what dynamic loaders need.
-
-On the child's stdin comes one line of JSON, then the file's bytes; then stdin stays open, and its
-end means that the parent is gone. On stdout go lines of JSON: progress, and one answer.
+The child sees no keys. Its stdin gets a line of JSON, then the file's bytes, then stays open: its
+end means that the parent is gone. Its stdout gives lines of JSON: progress, and one answer.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -94,8 +90,12 @@ def read_source(
 
 def run_alone(task: Task, stop: Stop, on_progress: Report) -> Answer:
     """The task's answer, from one of the few children that may work at the same time."""
-    with _slot(stop):
+    while not _slots.acquire(timeout=0.1):
+        stop.check()
+    try:
         return task.run(stop, on_progress)
+    finally:
+        _slots.release()
 
 
 def worker_command() -> list[str]:
@@ -201,17 +201,6 @@ class Task:
             "or too large for the memory allowed. Open it in the program it comes from, save it "
             "again and add it once more."
         )
-
-
-@contextlib.contextmanager
-def _slot(stop: Stop) -> Iterator[None]:
-    """One of the few children that may read at the same time; Stop ends the waiting."""
-    while not _slots.acquire(timeout=0.1):
-        stop.check()
-    try:
-        yield
-    finally:
-        _slots.release()
 
 
 def main() -> None:

@@ -1,8 +1,6 @@
 """From pieces of text with places to blocks, in the order in which a person reads them.
 
-Columns of running text are read one after the other; rows of things side by side are tables;
-lines that were only broken for lack of room become paragraphs. Pictures (after OCR) and the pages
-of PDFs are laid out alike. Pure functions.
+Columns come one after the other; rows of things are tables; broken lines become paragraphs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What kind of file bytes are (by their content, then their name), and the reader for each kind.
-
-Readers are imported only when they are needed. Plain text is read here: it is kept exactly as it
-is but for a leading BOM.
-"""
+"""What kind of file bytes are, by content, then name, and the reader of each kind."""
 
 from __future__ import annotations
 
@@ -28,22 +24,17 @@ DECLARED = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""
 DECLARATION_WITHIN = 4096
 # What the HTML standard says these labels mean.
 MEANT = {
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "x-sjis": "cp932",
-    "euc-kr": "cp949",
-    "ks_c_5601-1987": "cp949",
-    "iso-8859-9": "cp1254",
-    "big5": "big5hkscs",
-    "utf-16": "utf-8",
-    "utf-16le": "utf-8",
-    "utf-16be": "utf-8",
+    label: encoding
+    for encoding, labels in (
+        ("cp1252", "iso-8859-1 latin1 latin-1 us-ascii ascii"),
+        ("gb18030", "gb2312 gbk"),
+        ("cp932", "shift_jis x-sjis"),
+        ("cp949", "euc-kr ks_c_5601-1987"),
+        ("cp1254", "iso-8859-9"),
+        ("big5hkscs", "big5"),
+        ("utf-8", "utf-16 utf-16le utf-16be"),
+    )
+    for label in labels.split()
 }
 HASHES = regex.compile(r"(#{1,6})\s+\S")
 UNDERLINE = regex.compile(r"(?:={3,}|-{3,})")

@@ -1,8 +1,6 @@
 """Evidence where it stands: pages and images as pictures with boxes, quotes on a page, OCR boxes.
 
-What opens a file runs in a child process, by the same libraries that read it: `drawn`, `upright`
-and `boxes_on_page` are what `isolation` runs there for `page_picture`, `upright_picture` and
-`quote_boxes`.
+`isolation` runs `drawn`, `upright` and `boxes_on_page` in a child process, which opens the file.
 """
 
 from __future__ import annotations

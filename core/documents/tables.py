@@ -1,9 +1,7 @@
 """Tables as rows that stand alone: “Revenue (million EUR), 2024: 131.5; 2023: 120.2”.
 
-A retrieved row must say what its numbers are without the header above it. Every reader gives its
-tables as a grid of cells; here header rows, units and labels are found, and each row becomes a
-block whose pieces know their places. CSV and TSV files are read here too, and cells are kept from
-becoming formulas of a spreadsheet.
+Every reader gives a grid; header, units and labels are found here. Also reads CSV and TSV, and
+keeps cells from becoming formulas of a spreadsheet.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """A question to a language model and its answer as plain values, and replies of a certain form.
 
-Agents make calls and hand them to a `Desk`; the desk keeps the ledger and the caps and hands them
-to a `Model`. Neither knows which provider answers. Names are read as litellm does, without it. A
-reply that must have a form is read by its schema, then repaired (code fences, prose around, single
-quotes, trailing commas), then asked for once more in the same conversation, which shows the model
-what was wrong; then `ReplyError` carries the raw text. Nothing in a reply is ever executed.
+Names are read as litellm does, without it. A reply is read by its schema, then repaired, then asked
+for once more with what was wrong; then `ReplyError` carries it. Nothing in it is ever executed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The one boundary to litellm: any provider it knows, any OpenAI-compatible address.
 
-Calls are streamed on a loop of their own; errors become our tree, without a trace of litellm's,
-whose texts may repeat a key. Its clients stay where they were sent: they would follow a redirect
-anywhere, with the whole prompt, and leave out only a key that travels as `Authorization`:
-Anthropic's, Azure's and Gemini's travel under names of their own.
+Errors become our tree, without litellm's texts, which may repeat a key. Its clients follow no
+redirect: keys of Anthropic, Azure and Gemini would travel on in headers of their own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Sentence embeddings: the exported encoder through onnxruntime, and a provider's model.
+"""Sentence embeddings: the exported encoder (MiniLM) by onnxruntime, or a provider's model.
 
-The exported model (MiniLM, or what a version was fine-tuned from) lies in a folder with
-`encoder.onnx`, `tokenizer.json` and `encoder.json` (its card). MiniLM's vocabulary is English:
-where more than a fifth of a text's tokens are unknown, its embedding says nothing (`muted`).
-Documents are searched with the multilingual encoder of `core.baseline.encoder`, or with the
-provider's model that a roster seats as CEDA's agent A.
+MiniLM knows English: where a fifth of a text's tokens are unknown its embedding is `muted`.
 """
 
 from __future__ import annotations

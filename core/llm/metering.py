@@ -1,10 +1,7 @@
 """Reserve, send and settle model calls within the caps of run, day and person.
 
-`LedgerDesk` reserves each call in the ledger at its worst case before it is sent, and settles it
-after: at what was used, at nothing where nothing is owed (wrong key, refused connection), or at
-prompt and received tokens of unknown cost (a broken stream, Stop, an unusable reply). A process
-that dies settles nothing: its reservation counts in full until it is a day old, or until the
-resumed run asks the same again. `Books` writes what several threads want in one transaction.
+A reservation is the worst case; it is settled at what was used, or at nothing where nothing is
+owed. One of a process that died counts in full for a day, or until the run asks the same again.
 """
 
 from __future__ import annotations

@@ -1,15 +1,7 @@
 """The prompts in force, and the fence around every untrusted text on its way into one.
 
-One Markdown file per role and step under `prompts/<language>/`: a comment that names the paper's
-section, then a system and a user part with `string.Template` fields; they ship as files, are edited
-per project, and are filled with the facts of a case. Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent
-A.2.
-
-`Fence.around` is what every piece of a case, a source, a file's name or a model's reply goes
-through: it can neither end its fence nor pose as anyone else, and stays readable. `steering` names
-what openly addresses a model; it is a hint for people, never a filter. Patterns look at a skeleton
-of the text in small letters without accents; invisible characters and look-alikes are undone first.
-Offsets never refer to what `skeleton` and `visible` return.
+Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2. What passes `Fence.around` can neither end it nor
+pose as anyone else. Patterns look at a `skeleton` of the text, to which no offset ever refers.
 """
 
 from __future__ import annotations
