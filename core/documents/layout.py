@@ -66,25 +66,24 @@ def picture_blocks(picture: PictureText) -> Iterator[Content]:
 
 
 def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
+    """What stands above a chart, the chart, the rest, and the axes at the end."""
     chart, left = chart_in(column)
     upright = [item for item in left if not is_sideways(item)]
-    above = [item for item in upright if not chart.used or item.y <= chart.top]
     below = [item for item in upright if chart.used and item.y > chart.top]
+    above = [item for item in upright if not chart.used or item.y <= chart.top]
     before = list(_blocks(above, known))
+    title: tuple[Piece, ...] = ()
     if chart.used and before and before[-1].kind == "paragraph" and not is_ended(before[-1].text):
-        before[-1] = Content("caption", before[-1].pieces)
-        yield from before
-        yield from chart.rows(before[-1].pieces)
-    else:
-        yield from before
-        yield from chart.rows(())
+        title = before[-1].pieces
+        before[-1] = Content("caption", title)
+    yield from before
+    yield from chart.rows(title)
     is_unread = bool(chart.axes) and not chart.bars
     for block in _blocks(below, known):
         is_label = is_unread and block.kind == "paragraph" and not is_ended(block.text)
         yield Content("chart label", block.pieces) if is_label else block
-    labels = [[Piece(item.text, item)] for item in left if is_sideways(item)]
-    for parts in (*labels, *chart.axes):
-        yield Content("chart label", tuple(parts))
+    for parts in (*((Piece(i.text, i),) for i in left if is_sideways(i)), *chart.axes):
+        yield Content("chart label", parts)
 
 
 def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
@@ -108,14 +107,14 @@ def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content
 
 
 def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
+    """The rows with pieces of one cell made one that were seen beside each other."""
     whole: list[list[TextBox]] = []
     for row in rows:
         cells: list[TextBox] = []
         for item in row:
-            if cells and item.left - cells[-1].right < SAME_CELL * min(
-                item.height, cells[-1].height
-            ):
-                cells[-1] = _one(cells[-1], item)
+            last = cells[-1] if cells else item
+            if cells and item.left - last.right < SAME_CELL * min(item.height, last.height):
+                cells[-1] = _one(last, item)
             else:
                 cells.append(item)
         whole.append(cells)
@@ -123,10 +122,9 @@ def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
 
 
 def _one(first: TextBox, second: TextBox) -> TextBox:
+    """Two pieces as one, over the rectangle around both."""
     by = joined_lines(first.text, second.text, frozenset())[1]
-    return around(
-        (first, second), f"{first.text}{by or ' '}{second.text}" if by else first.text + second.text
-    )
+    return around((first, second), f"{first.text}{by}{second.text}")
 
 
 def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
@@ -134,15 +132,14 @@ def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
 
     It must lie clearly nearer to its row than the table's rows lie to each other.
     """
-    if len(grid) < 2:
+    cells = [n for n, cell in enumerate(grid[-1]) if _overlap(cell, item) > 0]
+    if len(grid) < 2 or len(cells) != 1:
         return False
     apart = median(b[0].y - a[0].y for a, b in pairwise(grid))
-    cells = [n for n, cell in enumerate(grid[-1]) if _overlap(cell, item) > 0]
-    if len(cells) != 1 or item.y - grid[-1][cells[0]].y > WRAPPED * apart:
+    above = grid[-1][cells[0]]
+    if item.y - above.y > WRAPPED * apart or item.top - above.bottom > WRAPPED * item.height:
         return False
-    if item.top - grid[-1][cells[0]].bottom > WRAPPED * item.height:
-        return False
-    grid[-1][cells[0]] = _one(grid[-1][cells[0]], item)
+    grid[-1][cells[0]] = _one(above, item)
     return True
 
 
@@ -355,20 +352,18 @@ def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[Conte
     grid, boxes = grid_in_columns(rows, columns) if len(columns) > 1 else ([], {})
     headers = header_rows(grid)
     if len(columns) < 2 or (not headers and any(_is_pair(row) for row in rows)):
-        return _pairs_and_rest(rows)
+        return list(_pairs_and_rest(rows))
     return table_contents(grid, headers, caption, boxes)
 
 
-def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> list[Content]:
-    blocks = []
+def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> Iterator[Content]:
+    """Pairs as rows; of the others each thing by itself."""
     for row in rows:
         if _is_pair(row):
             name = Piece(row[0].text.removesuffix(":"), row[0])
-            values = joined_pieces(row[1:], ", ")
-            blocks.append(Content("table row", (name, Piece(": "), *values)))
+            yield Content("table row", (name, Piece(": "), *joined_pieces(row[1:], ", ")))
         else:
-            blocks += [Content("paragraph", (Piece(item.text, item),)) for item in row]
-    return blocks
+            yield from (Content("paragraph", (Piece(item.text, item),)) for item in row)
 
 
 def _is_pair(row: Sequence[TextBox]) -> bool:

@@ -257,11 +257,11 @@ class _PageWriter:
             self._write()
 
     def _write(self) -> None:
-        first = self._open[0][1]
-        self._turn_to(self._open[0][0])
+        page, first = self._open[0]
+        self._close_pages(page.number - 1)
         self._draft.separate(first.kind)
-        self._begin()
         start = self._draft.length
+        self._start = start if self._start is None else self._start
         for number, (page, content) in enumerate(self._open, start=1):
             *pieces, last = content.pieces
             turned, following = self._open[number] if number < len(self._open) else (None, None)
@@ -271,29 +271,21 @@ class _PageWriter:
             for piece in (*pieces, last._replace(text=text)):
                 self._draft.add_piece(piece, page.number, page.box)
             if turned:
-                self._turn_to(turned)
+                self._close_pages(turned.number - 1)
                 self._draft.add(by)
-                self._begin()
+                self._start = self._draft.length if self._start is None else self._start
         self._draft.close_block(first, start)
         self._open = []
 
-    def _turn_to(self, page: PdfPage) -> None:
-        while self._page < page.number - 1:
-            self._close_page()
-
-    def _begin(self) -> None:
-        if self._start is None:
-            self._start = self._draft.length
-
-    def _close_page(self) -> None:
-        page = self._pages[self._page]
-        start = self._draft.length if self._start is None else self._start
-        self._draft.add_page(page.number, start, "ocr" if page.picture else "text")
-        self._page, self._start = self._page + 1, None
+    def _close_pages(self, end: int) -> None:
+        while self._page < end:
+            page = self._pages[self._page]
+            start = self._draft.length if self._start is None else self._start
+            self._draft.add_page(page.number, start, "ocr" if page.picture else "text")
+            self._page, self._start = self._page + 1, None
 
     def close(self) -> None:
-        while self._page < len(self._pages):
-            self._close_page()
+        self._close_pages(len(self._pages))
 
 
 def _goes_on(block: Content, following: Content) -> bool:

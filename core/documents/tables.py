@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from core.documents.draft import Content, Draft, Piece, ReadRequest, TextBox, around, content
 from core.documents.readers import decoded
@@ -394,37 +395,29 @@ def delimiter_of(text: str, name: str = "") -> str:
     if name.lower().endswith(".tsv"):
         return "\t"
     sample = "\n".join(text.splitlines()[:SNIFFED])
-    best, best_score = ",", 0.0
+    scores: dict[str, float] = dict.fromkeys(DELIMITERS, 0.0)
     for delimiter in DELIMITERS:
         widths = Counter(len(row) for row in _parsed(sample, delimiter)[0])
-        wide = {width: count for width, count in widths.items() if width > 1}
-        if not wide:
-            continue
-        width, count = max(wide.items(), key=lambda item: (item[1], item[0]))
-        share = count / sum(widths.values())
-        score = share + min(width, 20) / 1000
-        if share > 0.5 and score > best_score:
-            best, best_score = delimiter, score
-    return best
+        count, width = max(((n, w) for w, n in widths.items() if w > 1), default=(0, 0))
+        share = count / max(1, widths.total())
+        scores[delimiter] = share + min(width, 20) / 1000 if share > 0.5 else 0.0
+    return max(DELIMITERS, key=lambda delimiter: scores[delimiter])
 
 
 def _parsed(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
     """The non-empty rows, and False when a quotation mark was never closed."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    stream = io.StringIO(text, newline="")
+
+    def filled(newline: str | None, **options: Any) -> list[list[str]]:
+        reader = csv.reader(io.StringIO(text, newline=newline), delimiter=delimiter, **options)
+        return [row for row in reader if any(cell.strip() for cell in row)]
+
     try:
-        return _filled(csv.reader(stream, delimiter=delimiter, strict=True)), True
+        return filled("", strict=True), True
     except csv.Error as error:
-        is_whole = "unexpected end" not in str(error)
-    stream.seek(0)
-    if is_whole:
-        return _filled(csv.reader(stream, delimiter=delimiter)), True
-    lines = io.StringIO(text, newline=None)
-    return _filled(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)), False
-
-
-def _filled(reader: Iterable[list[str]]) -> list[list[str]]:
-    return [row for row in reader if any(cell.strip() for cell in row)]
+        if "unexpected end" not in str(error):
+            return filled(""), True
+    return filled(None, quoting=csv.QUOTE_NONE), False
 
 
 def _titles(grid: Grid) -> int:

@@ -70,8 +70,9 @@ class OnnxEncoder:
                 str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # the three loaders raise their own, undocumented kinds
+            found = (str(error) or type(error).__name__).splitlines()[0][:200]
             raise ConfigError(
-                f"Expected the exported encoder in {folder}, found: {_first_line(error)}. "
+                f"Expected the exported encoder in {folder}, found: {found}. "
                 "Run `make setup` to make it."
             ) from error
         self._tokenizer.enable_truncation(MAX_TOKENS)
@@ -87,29 +88,26 @@ class OnnxEncoder:
         for batch in _batches([len(item.ids) for item in encodings]):
             if stop is not None:
                 stop.check()
-            hidden, mask = self._run([encodings[i].ids for i in batch])
-            out[batch] = (hidden * mask[..., None]).sum(axis=1)
+            ids = [encodings[i].ids for i in batch]
+            tokens = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
+            mask = np.zeros_like(tokens)
+            for number, row in enumerate(ids):
+                tokens[number, : len(row)] = row
+                mask[number, : len(row)] = 1
+            (hidden,) = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})
+            out[batch] = (hidden * mask.astype(np.float32)[..., None]).sum(axis=1)
         return _unit(out)
 
     def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         """(n,) True where more than a fifth of the tokens are unknown."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return np.array([self._is_muted(item.ids) for item in encodings], dtype=bool)
-
-    def _is_muted(self, ids: Sequence[int]) -> bool:
-        unknown = sum(1 for token in ids if token == self._unknown)
-        return bool(unknown > MUTED_ABOVE * max(1, len(ids)))
-
-    def _run(self, ids: Sequence[Sequence[int]]) -> tuple[Matrix, Matrix]:
-        """Hidden states (n, longest, width) and mask (n, longest) of one padded batch."""
-        longest = max(len(row) for row in ids)
-        tokens = np.zeros((len(ids), longest), dtype=np.int64)
-        mask = np.zeros((len(ids), longest), dtype=np.int64)
-        for number, row in enumerate(ids):
-            tokens[number, : len(row)] = row
-            mask[number, : len(row)] = 1
-        (hidden,) = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})
-        return hidden, mask.astype(np.float32)
+        shares = [
+            item.ids.count(self._unknown) / max(1, len(item.ids))
+            if self._unknown is not None
+            else 0
+            for item in encodings
+        ]
+        return np.array(shares, dtype=float) > MUTED_ABOVE
 
 
 def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
@@ -126,10 +124,6 @@ def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
 def _unit(rows: Matrix) -> Matrix:
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     return np.asarray(rows / np.maximum(norms, 1e-12), dtype=np.float32)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 _LOADING = threading.Lock()

@@ -360,10 +360,10 @@ def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
         raise ConfigError(
             f"{where} has no place for {_named(unused)}. Put the field into its text, or take ours."
         )
-    messages = []
-    if "System" in parts:
-        messages.append(Message("system", Template(parts["System"]).substitute(fields)))
-    return (*messages, Message("user", Template(parts["User"]).substitute(fields)))
+    return tuple(
+        Message("system" if name == "System" else "user", Template(text).substitute(fields))
+        for name, text in parts.items()
+    )
 
 
 def check_edit(name: str, language: str, text: str) -> None:
@@ -395,43 +395,34 @@ def check_edit(name: str, language: str, text: str) -> None:
 
 @lru_cache(maxsize=128)  # a prompt is filled for every call of its role
 def _read(prompt: Prompt, error: type[ReviewError]) -> tuple[Mapping[str, str], frozenset[str]]:
-    parts = _parts(prompt, error)
-    return parts, frozenset(
-        name for text in parts.values() for name in _fields(prompt, text, error)
-    )
+    """The texts under `## System` and `## User`, and the names of the fields in them.
 
-
-def _parts(prompt: Prompt, error: type[ReviewError]) -> dict[str, str]:
-    """The texts under `## System` and `## User`; the comment before them is not sent."""
-    text = _COMMENT.sub("", prompt.text, count=1)
-    before, *rest = _PART.split(text)
+    The comment before them is not sent.
+    """
+    title = f"The prompt {_title(prompt)}"
+    before, *rest = _PART.split(_COMMENT.sub("", prompt.text, count=1))
     names = rest[::2]
     expected = ["User"] if prompt.name in WITHOUT_SYSTEM else ["System", "User"]
     if names != expected:
         raise error(
-            f"The prompt {_title(prompt)} must have the lines "
-            f"{' and '.join(f'“## {name}”' for name in expected)}, once each and in this order; "
-            f"found {', '.join(f'“## {name}”' for name in names) or 'none'}."
+            f"{title} must have the lines {' and '.join(f'“## {name}”' for name in expected)}, "
+            f"once each and in this order; found "
+            f"{', '.join(f'“## {name}”' for name in names) or 'none'}."
         )
     if before.strip():
         raise error(
-            f"The prompt {_title(prompt)} has text before its first heading, which nobody would "
-            f"see. Move it below “## {expected[0]}”."
+            f"{title} has text before its first heading, which nobody would see. Move it below "
+            f"“## {expected[0]}”."
         )
     parts = {name: body.strip() for name, body in zip(names, rest[1::2], strict=True)}
     if empty := [name for name, body in parts.items() if not body]:
-        raise error(f"The prompt {_title(prompt)} has nothing below “## {empty[0]}”; write it.")
-    return parts
-
-
-def _fields(prompt: Prompt, text: str, error: type[ReviewError]) -> list[str]:
-    template = Template(text)
-    if not template.is_valid():
+        raise error(f"{title} has nothing below “## {empty[0]}”; write it.")
+    templates = [Template(body) for body in parts.values()]
+    if not all(template.is_valid() for template in templates):
         raise error(
-            f"The prompt {_title(prompt)} has a dollar sign that begins no field. "
-            "Write $$ for the sign itself."
+            f"{title} has a dollar sign that begins no field. Write $$ for the sign itself."
         )
-    return template.get_identifiers()
+    return parts, frozenset(name for each in templates for name in each.get_identifiers())
 
 
 def _title(prompt: Prompt) -> str:

@@ -259,15 +259,10 @@ class Tap:
     @property
     def counts(self) -> tuple[int, int] | None:
         """Tokens read and written, as litellm sums them up; None where the provider named none."""
-        if not self.is_counted:
+        if self.usage is None:
             return None
         usage = self.told or self.usage
         return int(_of(usage, "prompt_tokens")), int(_of(usage, "completion_tokens"))
-
-    @property
-    def is_counted(self) -> bool:
-        """True when the provider itself said how many tokens there were."""
-        return self.usage is not None
 
     @property
     def has_said_all(self) -> bool:
