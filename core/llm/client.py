@@ -213,21 +213,12 @@ class _Answer:
     def _whole(
         self, text: str, finish: str | None, counts: tuple[int, int] | None, seconds: float
     ) -> Completion:
-        if counts is not None:
-            tokens_in, tokens_out = counts
-        else:
-            tokens_in = sum(estimated_tokens(message.text) for message in self.call.messages)
-            tokens_out = estimated_tokens(text)
+        asked = sum(estimated_tokens(message.text) for message in self.call.messages)
+        tokens = counts or (asked, estimated_tokens(text))
         price = price_of(self.call.seat)
-        return Completion(
-            text=text,
-            finish="length" if finish == "length" else "stop",
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            is_counted=counts is not None,
-            cost=price.of(tokens_in, tokens_out) if price else None,
-            seconds=seconds,
-        )
+        cost = price.of(*tokens) if price else None
+        end = "length" if finish == "length" else "stop"
+        return Completion(text, end, *tokens, counts is not None, cost, seconds)
 
 
 @dataclass(frozen=True)
@@ -239,6 +230,7 @@ class _Embedding:
     async def embedded(self, put: Put) -> Embedded | Fault:
         """The vectors; what fails is returned, never raised."""
         started = time.monotonic()
+        texts = self.request["input"]
         try:
             async with asyncio.timeout(self.seat.seconds):
                 reply = await _litellm().aembedding(**self.request)
@@ -248,15 +240,12 @@ class _Embedding:
             return Fault(self.faults.silent(self.seat.seconds))
         except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
             return self.faults.of(error, self.request, has_begun=False)
-        expected = len(self.request["input"])
-        if len(vectors) != expected or len({len(row) for row in vectors}) != 1:
-            found = f"expected {expected} vectors of one length, found {len(vectors)}"
+        if len(vectors) != len(texts) or len({len(row) for row in vectors}) != 1:
+            found = f"expected {len(texts)} vectors of one length, found {len(vectors)}"
             return Fault(ModelError(f"{self.faults.who} answered with the wrong vectors: {found}."))
-        return self._counted(vectors, reply.usage, time.monotonic() - started)
-
-    def _counted(self, vectors: tuple[Vector, ...], usage: Any, seconds: float) -> Embedded:
-        counted = int(getattr(usage, "prompt_tokens", 0) or 0)
-        tokens = counted or sum(estimated_tokens(text) for text in self.request["input"])
+        seconds = time.monotonic() - started
+        counted = int(getattr(reply.usage, "prompt_tokens", 0) or 0)
+        tokens = counted or sum(map(estimated_tokens, texts))
         price = price_of(self.seat)
         cost = price.of(tokens, 0) if price else None
         return Embedded(vectors, tokens, counted > 0, cost, seconds)
@@ -308,14 +297,8 @@ def _unheard(piece: str) -> None:
 
 
 OLLAMA = ("ollama", "ollama_chat")
-
-
 SECRETS = ("api_key", "aws_secret_access_key", "aws_session_token")
-
-
 SHORTEST_SECRET = 12
-
-
 SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where it was silent
 
 
@@ -398,16 +381,14 @@ def _is_closed(schema: object) -> bool:
     Only such a schema may be asked for strictly.
     """
     if isinstance(schema, list | tuple):
-        return all(_is_closed(part) for part in schema)
+        return all(map(_is_closed, schema))
     if not isinstance(schema, Mapping):
         return True
-    if schema.get("type") == "object":
-        fields = schema.get("properties", {})
-        if schema.get("additionalProperties") is not False:
-            return False
-        if set(schema.get("required", ())) != set(fields):
-            return False
-    return all(_is_closed(part) for part in schema.values())
+    is_open = schema.get("type") == "object" and (
+        schema.get("additionalProperties") is not False
+        or set(schema.get("required", ())) != set(schema.get("properties", {}))
+    )
+    return not is_open and all(map(_is_closed, schema.values()))
 
 
 def joined(pieces: Sequence[str]) -> str:

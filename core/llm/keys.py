@@ -29,6 +29,9 @@ from core.schema.rosters import Seat
 
 Place = Literal["typed", "secrets", "environment"]
 
+SECRETS = Path(".streamlit") / "secrets.toml"
+TABLE = "keys"  # in that file
+MOST_KEYS_BYTES = 1_000_000
 ADDRESS_KEY = "COUNTERPOINT_API_KEY"
 SEARCH_KEY = "GOOGLE_SEARCH_API_KEY"  # Google Programmable Search; sent to Google alone
 NO_KEY = "no-key"  # litellm looks into the environment when it is given none
@@ -256,15 +259,6 @@ def _secrets(path: Path) -> dict[str, str]:
     return {name: value for name, value in named.items() if isinstance(value, str)}
 
 
-SECRETS = Path(".streamlit") / "secrets.toml"
-
-
-TABLE = "keys"
-
-
-MOST_KEYS_BYTES = 1_000_000
-
-
 def _place(error: Exception) -> str:
     _, found, place = str(error).rpartition("(at ")
     return f" at {place.rstrip(')')}" if found and "line" in place else ""
@@ -275,17 +269,9 @@ OPENAI_HEADERS = {
     "OpenAI-Organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID"),
     "OpenAI-Project": ("OPENAI_PROJECT_ID",),
 }
-
-
 ANY_HEADERS = "OPENAI_CUSTOM_HEADERS"  # a line each
-
-
 WATSONX_SCHEMES = {"WATSONX_TOKEN": "Bearer", "WATSONX_ZENAPIKEY": "ZenApiKey"}
-
-
 TAKEN_OUT = (ANY_HEADERS, *sum(OPENAI_HEADERS.values(), ()), *WATSONX_SCHEMES)
-
-
 _kept: dict[str, str] = {}
 
 
