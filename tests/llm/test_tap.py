@@ -62,7 +62,7 @@ def test_what_comes_after_the_end_is_heard() -> None:
 
 def test_a_stream_that_breaks_after_its_end_has_said_all() -> None:
     tap, rest = heard(Stream(chunk({}, "length"), error=OSError("reset")), 1)
-    assert (rest, tap.finish, tap.is_counted) == ("", "length", False)
+    assert (rest, tap.finish, bool(tap.counts)) == ("", "length", False)
 
 
 def test_a_stream_that_does_not_end_after_its_end_has_said_all() -> None:
@@ -75,7 +75,7 @@ def test_a_stream_that_does_not_end_after_its_end_has_said_all() -> None:
             await asyncio.sleep(60)
 
     tap, rest = heard(Open(), 1, seconds=0.05)
-    assert (rest, tap.finish, tap.is_counted) == (" And more.", "stop", False)
+    assert (rest, tap.finish, bool(tap.counts)) == (" And more.", "stop", False)
 
 
 def test_an_answer_is_not_lost_with_its_count() -> None:
