@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, Literal
 
 from core.llm.call import Call, Completion, Message, Speak, provider_of, wire_name
 from core.llm.failures import Fault, Faults, Patience, first_answer
@@ -217,7 +217,7 @@ class _Answer:
         tokens = counts or (asked, estimated_tokens(text))
         price = price_of(self.call.seat)
         cost = price.of(*tokens) if price else None
-        end = "length" if finish == "length" else "stop"
+        end: Literal["length", "stop"] = "length" if finish == "length" else "stop"
         return Completion(text, end, *tokens, counts is not None, cost, seconds)
 
 
