@@ -1,23 +1,17 @@
-"""Picks tools by a language model: a thought, then a call of a tool or a conclusion (ReAct).
+"""Statements cut, tools picked (ReAct) and statements reconsidered by a language model.
 
-Source: HaluAgent 2.3, 2.4.1, figures 4 and 7 (instructions, tools with their usage examples). The
-thought and the action are one structured reply; the tool's input is checked against its schema
-before it is called, and a wrong one is shown to the model once.
-
-Looks over all checked statements by a language model. Source: HaluAgent 2.3 (reflection).
-
-Cuts a response into statements that stand alone, by a language model.
+Source: HaluAgent 2.3, 2.4.1, figures 4 and 7. A tool's input is checked before it is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 
-from core.agents.agent_runner import LlmAgent, PromptCall
+from core.agents.agent_runner import LlmAgent
 from core.documents.quotes import placed
 from core.documents.segmentation import sentences
 from core.llm.call import Shape, Unusable, ask_structured
@@ -26,7 +20,7 @@ from core.runtime.errors import InputError
 from core.schema.events import Reach, Reconsidered, Remembered, ToolUse
 from core.schema.records import Case, Label, Statement
 from core.schema.roles import AuditView, CaseView, Step
-from core.tools.registry import Tool, describe_tools, read_input, tool_named, toolbox
+from core.tools.registry import describe_tools, read_input, tool_named, toolbox
 
 
 class _Cut(msgspec.Struct, frozen=True):
@@ -53,18 +47,9 @@ class LlmSegmenter(LlmAgent):
         covers are added as they are: a slip of the model must not take one out of the check.
         """
         asking = self._asking(
-            "segment",
-            case,
-            stop,
-            role="segmenter",
-            slot="segment",
-            schema=SEGMENTATION.schema,
+            "segment", case, stop, role="segmenter", slot="segment", schema=SEGMENTATION.schema
         )
-        fields = {
-            "response": asking.fenced("response", case.response),
-            "question": asking.fenced("question", case.question),
-        }
-        messages = asking.whole(fields)
+        messages = asking.whole(asking.fields(response=case.response, question=case.question))
 
         def check(cuts: _Cuts) -> None:
             if cuts.statements and not _found(case.response, cuts):
@@ -73,7 +58,10 @@ class LlmSegmenter(LlmAgent):
         cuts = ask_structured(asking.say, messages, SEGMENTATION, asking.mend, check)
         found = _found(case.response, cuts)
         if len(found) < max(1, len(cuts.statements)):
-            found = [*found, *_uncovered(case, found)]
+            covered = [(start, end) for start, end, _ in found]
+            for s in sentences(case.response, case.language):
+                if not any(start < s.end and s.start < end for start, end in covered):
+                    found.append((s.start, s.end, case.response[s.start : s.end]))
         return tuple(
             Statement(index, start, end, case.response[start:end], rewrite)
             for index, (start, end, rewrite) in enumerate(sorted(found))
@@ -81,7 +69,6 @@ class LlmSegmenter(LlmAgent):
 
 
 def _found(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
-    """Places and rewrites of the quotes that stand in the response, each place once."""
     found: list[tuple[int, int, str]] = []
     for cut in cuts.statements:
         taken = [(start, end) for start, end, _ in found]
@@ -89,15 +76,6 @@ def _found(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
         if place and place not in taken:
             found.append((*place, cut.rewrite.strip() or response[place[0] : place[1]]))
     return found
-
-
-def _uncovered(case: Case, found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    whole = sentences(case.response, case.language)
-    return [
-        (s.start, s.end, case.response[s.start : s.end])
-        for s in whole
-        if not any(start < s.end and s.start < end for start, end, _ in found)
-    ]
 
 
 MOST_SHOWN = 400  # characters of a statement's evidence
@@ -128,20 +106,13 @@ class LlmReflector(LlmAgent):
     ) -> tuple[Reconsidered, ...]:
         """What has to change.
 
-        Raises:
-            ModelError: the service failed.
-            ReplyError: two replies could not be used.
+        Raises ModelError: the service failed; ReplyError: two replies could not be used.
         """
         held = {entry.statement: entry for entry in memory if entry.is_checkable}
         if not held:
             return ()
         asking = self._asking(
-            "reflect",
-            view.case,
-            stop,
-            role="reflector",
-            slot="reflect",
-            schema=REFLECTION.schema,
+            "reflect", view.case, stop, role="reflector", slot="reflect", schema=REFLECTION.schema
         )
         texts = {s.index: s.text for s in view.statements}
         lines = [
@@ -149,24 +120,10 @@ class LlmReflector(LlmAgent):
             f"\n   evidence: {entry.evidence[:MOST_SHOWN]}"
             for index, entry in sorted(held.items())
         ]
-        fields = {
-            "question": asking.fenced("question", view.case.question),
-            "statements": asking.fenced("statements", "\n".join(lines)),
-        }
+        fields = asking.fields(question=view.case.question, statements="\n".join(lines))
 
         def check(reply: _Changes) -> None:
-            known = {index + 1 for index in held}
-            for change in reply.changes:
-                unknown = {change.statement, *change.because_of} - known
-                if unknown:
-                    raise Unusable(f"There is no statement {min(unknown)}; use the numbers given.")
-                if not change.reason.strip():
-                    raise Unusable(f"The change of statement {change.statement} has no reason.")
-                if change.reach == "global":
-                    _require_spoiled(change)
-            changed = [change.statement for change in reply.changes]
-            if len(set(changed)) < len(changed):
-                raise Unusable("A statement is changed twice; give one change for each.")
+            _check_changes(reply.changes, {index + 1 for index in held})
 
         reply = ask_structured(asking.say, asking.whole(fields), REFLECTION, asking.mend, check)
         return tuple(
@@ -183,17 +140,25 @@ class LlmReflector(LlmAgent):
         )
 
 
-def _require_spoiled(change: _Change) -> None:
-    """What rests on wrong statements: on others, and never the better for it (HaluAgent 2.3).
+def _check_changes(changes: Sequence[_Change], known: set[int]) -> None:
+    """What a schema cannot say. A global change is of what rests on wrong statements.
 
-    Raises:
-        Unusable: with words for the model.
+    It rests on others, and is never the better for it (HaluAgent 2.3).
     """
-    number = change.statement
-    if not change.because_of or number in change.because_of:
-        raise Unusable(f"The global change of statement {number} names no other statement.")
-    if change.after == "supported":
-        raise Unusable(f"Statement {number} cannot become supported by resting on a wrong one.")
+    for change in changes:
+        number = change.statement
+        if unknown := {number, *change.because_of} - known:
+            raise Unusable(f"There is no statement {min(unknown)}; use the numbers given.")
+        if not change.reason.strip():
+            raise Unusable(f"The change of statement {number} has no reason.")
+        if change.reach != "global":
+            continue
+        if not change.because_of or number in change.because_of:
+            raise Unusable(f"The global change of statement {number} names no other statement.")
+        if change.after == "supported":
+            raise Unusable(f"Statement {number} cannot become supported by resting on a wrong one.")
+    if len({change.statement for change in changes}) < len(changes):
+        raise Unusable("A statement is changed twice; give one change for each.")
 
 
 SHOWN = 1_500  # characters of what one step brought
@@ -202,12 +167,6 @@ BESIDE = 3_000  # characters of the response on either side of a statement
 RESPONSE, QUESTION, STATEMENT = "<response>", "<question>", "<statement>"
 WHOLE = "The response as a whole: its length and form, its code, dates that the question asks for."
 NONE_YET = "Nothing yet."
-NOT_CHECKABLE = "not_checkable"
-LABELS: Mapping[str, Label] = {
-    "supported": "supported",
-    "hallucinated": "hallucinated",
-    "unclear": "unclear",
-}
 
 
 class _Reply(msgspec.Struct, frozen=True):
@@ -229,46 +188,56 @@ class LlmToolPicker(LlmAgent):
     def next_step(self, view: AuditView, stop: Stop) -> Step:
         """The next tool with its input, or the model's conclusion.
 
-        Raises:
-            ModelError: the service failed.
-            ReplyError: two replies could not be used.
+        Raises ModelError: the service failed; ReplyError: two replies could not be used.
         """
         case, statement = view.view.case, view.statement
         about = "whole" if statement is None else f"statement {statement.index}"
         slot = f"{about} step {len(view.used) + 1}"
         # The schema would have to allow any input; providers' strict schemas refuse that.
         asking = self._asking("pick_tool", case, stop, role="tool picker", slot=slot)
+        texts = {s.index: s.text for s in view.view.statements}
+        memory = [
+            f"{entry.statement + 1}. {texts[entry.statement]}\n   {entry.label}: {entry.evidence}"
+            for entry in view.memory
+            if entry.statement in texts
+        ]
+        steps = [
+            f"{number}. thought: {use.thought}\n   action: {use.tool}({use.given[:SHOWN]})\n"
+            f"   observation ({use.outcome}, label {use.label}): {use.words}\n   {use.gave[:SHOWN]}"
+            for number, use in enumerate(view.used, 1)
+        ]
         tools, examples = told_tools()
-        fields = {
-            "tools": tools,
-            "tool_examples": examples,
-            "question": asking.fenced("question", case.question),
-            "response": asking.fenced("response", _around(case, statement)),
-            "statement": asking.fenced("statement", statement.rewrite) if statement else WHOLE,
-            "steps": _steps(asking, view.used),
-            "memory": _memory(asking, view),
-        }
-        reply = ask_structured(asking.say, asking.whole(fields), PICK, asking.mend, _check)
-        if reply.tool:
-            stands_for = {RESPONSE: case.response, QUESTION: case.question}
-            stands_for |= {STATEMENT: statement.text} if statement else {}
-            given = {
-                name: stands_for.get(value, value) if isinstance(value, str) else value
-                for name, value in reply.input.items()
-            }
-            return Step(reply.thought, reply.tool, msgspec.json.encode(given).decode())
-        is_checkable = reply.label != NOT_CHECKABLE
-        label = LABELS.get(reply.label)
-        return Step(
-            reply.thought, label=label, evidence=reply.evidence.strip(), is_checkable=is_checkable
+        fields = {"tools": tools, "tool_examples": examples} | asking.fields(
+            question=case.question,
+            response=_around(case, statement),
+            statement=statement.rewrite if statement else "",
+            steps="\n".join(steps) or NONE_YET,
+            memory="\n".join(memory) or NONE_YET,
         )
+        fields |= {} if statement else {"statement": WHOLE}
+        reply = ask_structured(asking.say, asking.whole(fields), PICK, asking.mend, _check)
+        if not reply.tool:
+            is_checkable = reply.label != "not_checkable"
+            label = reply.label if reply.label != "" and reply.label != "not_checkable" else None
+            return Step(
+                reply.thought,
+                label=label,
+                evidence=reply.evidence.strip(),
+                is_checkable=is_checkable,
+            )
+        stands_for = {RESPONSE: case.response, QUESTION: case.question}
+        stands_for |= {STATEMENT: statement.text} if statement else {}
+        given = {
+            name: stands_for.get(value, value) if isinstance(value, str) else value
+            for name, value in reply.input.items()
+        }
+        return Step(reply.thought, reply.tool, msgspec.json.encode(given).decode())
 
 
 def _check(reply: _Reply) -> None:
     """What a schema cannot say: a known tool with an input that it takes, or a conclusion.
 
-    Raises:
-        Unusable: with words for the model.
+    Raises Unusable: with words for the model.
     """
     if not reply.tool:
         if not reply.label:
@@ -287,52 +256,23 @@ def _check(reply: _Reply) -> None:
 
 @lru_cache(maxsize=1)
 def told_tools() -> tuple[str, str]:
-    """The tools in words, and each of them at work."""
-    tools = [tool for tool in toolbox().values() if not tool.is_system]
-    return describe_tools(tools), _examples(tools)
+    """The tools in words, and each of them at work: its examples as steps of this very form."""
+    tools = [each for each in toolbox().values() if not each.is_system]
+    told = []
+    for tool in tools:
+        for example in tool.examples:
+            step = {"thought": example.thought, "tool": tool.name}
+            step |= {"input": msgspec.to_builtins(example.given), "label": "", "evidence": ""}
+            told.append(
+                f"Question: {example.question}\nResponse: {example.response}\n"
+                f"{msgspec.json.encode(step).decode()}\nIt comes back with: {example.label}\n"
+            )
+    return describe_tools(tools), "\n".join(told)
 
 
 def _around(case: Case, statement: Statement | None) -> str:
-    """The response, or of a long one what stands around the statement."""
     if statement is None or len(case.response) <= 2 * BESIDE:
         return case.response
     start, end = max(0, statement.start - BESIDE), statement.end + BESIDE
     before, after = "… " if start else "", " …" if end < len(case.response) else ""
     return f"{before}{case.response[start:end]}{after}"
-
-
-def _examples(tools: Iterable[Tool[Any]]) -> str:
-    """Both examples of every tool, as steps of this very form."""
-    return "\n".join(
-        f"Question: {example.question}\nResponse: {example.response}\n"
-        f"{_call(example.thought, tool.name, msgspec.to_builtins(example.given))}\n"
-        f"It comes back with: {example.label}\n"
-        for tool in tools
-        for example in tool.examples
-    )
-
-
-def _call(thought: str, tool: str, given: object) -> str:
-    body = {"thought": thought, "tool": tool, "input": given, "label": "", "evidence": ""}
-    return msgspec.json.encode(body).decode()
-
-
-def _steps(asking: PromptCall, used: Sequence[ToolUse]) -> str:
-    """Thought, action and observation of every step; what came back is untrusted."""
-    told = [
-        f"{number}. thought: {use.thought}\n   action: {use.tool}({use.given[:SHOWN]})\n"
-        f"   observation ({use.outcome}, label {use.label}): {use.words}\n   {use.gave[:SHOWN]}"
-        for number, use in enumerate(used, 1)
-    ]
-    return asking.fenced("steps", "\n".join(told) or NONE_YET)
-
-
-def _memory(asking: PromptCall, view: AuditView) -> str:
-    """What is held of others, in the order of the response."""
-    texts = {s.index: s.text for s in view.view.statements}
-    told = [_line(entry, texts) for entry in view.memory if entry.statement in texts]
-    return asking.fenced("memory", "\n".join(told) or NONE_YET)
-
-
-def _line(entry: Remembered, texts: Mapping[int, str]) -> str:
-    return f"{entry.statement + 1}. {texts[entry.statement]}\n   {entry.label}: {entry.evidence}"

@@ -1,11 +1,7 @@
-"""A debater, a writer of round summaries, agent C and agent B, each by a language model.
+"""A debater, a writer of summaries and corrected texts, agent C and agent B, by a language model.
 
-The debater takes one short turn of plain text; each manner has a prompt of its name, and what it
-may show of the debate so far is one fenced text (CEDA A.3.3; core/schema/roles.py explains the
-other manners). The writer puts a round in brief and the response as it should read (SC-MAKS 3.4,
-3.2: the output O*). Agent C states facts, conflicts, and a share of the evidence for each debater;
-the judge gets every passage whatever the model says (CEDA 3.3). Agent B writes itself a prompt for
-the image, then reads it (CEDA A.3.2).
+Source: CEDA A.3.3 (turns), 3.3 (C: shares, facts, conflicts; the judge gets all), A.3.2 (B writes
+itself a prompt for the image); SC-MAKS 3.4, 3.2 (a round in brief; the output O*).
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from typing import Any
 import msgspec
 from PIL import Image
 
-from core.agents.agent_runner import LlmAgent, PromptCall, case_fields, one_line
+from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall, case_fields, one_line
 from core.agents.llm_judge import MARK, contested_in, marked_in, place_lines
 from core.agents.reply_parser import (
     confidence_in,
@@ -35,7 +31,6 @@ from core.agents.reply_parser import (
     without_name,
 )
 from core.agents.transcript import (
-    Told,
     conflict_lines,
     fitted_debate,
     heard,
@@ -67,7 +62,7 @@ from core.schema.records import (
     Turn,
 )
 from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Speak
-from core.schema.rosters import ANSWERING, NAMING, turn_tokens
+from core.schema.rosters import ANSWERING, NAMING, Seat, turn_tokens
 
 LONGEST_SIDE = 1568  # what Claude takes without scaling down itself; others take less or as much
 MOST_BYTES = 3_500_000  # providers refuse images of 5 MB, which base64 makes of these
@@ -81,25 +76,19 @@ class LlmImageReader(LlmAgent):
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """One conclusive paragraph on what the image shows that matters to the claim.
 
-        Raises:
-            ModelRefused: the model declined, or says that it sees no image.
-            ReplyError: it said nothing.
+        Raises ModelRefused: the model declined, or says that it sees no image; ReplyError: it said
+        nothing.
         """
-        about = f"image {image.id[:8]}"
-        asking = self._asking(
-            "image_question", case, stop, role="image reader", slot=f"{about} question"
-        )
-        name = asking.fenced("image name", image.name)
+        role, about = "image reader", f"image {image.id[:8]}"
+        asking = self._asking("image_question", case, stop, role=role, slot=f"{about} question")
+        name = asking.fields(image_name=image.name)
         with ThreadPoolExecutor(max_workers=1) as pool:  # while the model thinks of its question
             ready = pool.submit(picture_of, file_bytes(self._work.home, image.id), image.name)
-            question = asking.say(asking.whole({**case_fields(asking, case), "image_name": name}))
+            question = asking.say(asking.whole(case_fields(asking, case) | name))
             picture = ready.result()
-        asking = self._asking(
-            "image_reading", case, stop, role="image reader", slot=f"{about} reading"
-        )
-        prompt = asking.fenced("image prompt", _usable(question))
-        messages = asking.whole({"image_prompt": prompt, "image_name": name}, (picture,))
-        seen = asking.say(messages)
+        asking = self._asking("image_reading", case, stop, role=role, slot=f"{about} reading")
+        prompt = asking.fields(image_prompt=_usable(question))
+        seen = asking.say(asking.whole(prompt | name, (picture,)))
         text = " ".join(_usable(seen).split())
         return whole_sentences(text, case.language) if seen.finish == "length" else text
 
@@ -113,12 +102,12 @@ def picture_of(data: bytes, name: str) -> Picture:
         is_photograph = stored.format == "JPEG"
     image, _ = open_picture(name, data, Settings().megapixels)
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    out = io.BytesIO()
     if not is_photograph:
-        out = io.BytesIO()
         image.save(out, "PNG")
         if out.tell() <= MOST_BYTES:
             return Picture("image/png", out.getvalue())
-    out = io.BytesIO()
+        out = io.BytesIO()
     image.save(out, "JPEG", quality=90)
     return Picture("image/jpeg", out.getvalue())
 
@@ -145,24 +134,20 @@ class LlmSummariser(LlmAgent):
     def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
         """The key points of these turns and of the summary `before` them.
 
-        Where they do not fit the model's window, the earliest are left out.
-
-        Raises:
-            ReplyError: it says nothing.
+        Where they do not fit the model's window, the earliest are left out. Raises ReplyError: it
+        says nothing.
         """
-        number = max((turn.round for turn in turns), default=0)
-        asking = self._asking(
-            "summary", view.case, stop, role="context writer", slot=f"summary {number}"
-        )
-        case = case_fields(asking, view.case)
-        heard = JudgeView(view, NO_CONTEXT, tuple(turns), False, summary=before)
-        fields = {"claim": case["claim"], "question": case["question"]}
-        asking, messages = fitted_debate(asking, transcript(asking, heard), fields)
+        case, number = view.case, max((turn.round for turn in turns), default=0)
+        slot = f"summary {number}"
+        asking = self._asking("summary", case, stop, role="context writer", slot=slot)
+        seen = JudgeView(view, NO_CONTEXT, tuple(turns), False, summary=before)
+        fields = asking.fields(claim=case.response, question=case.question)
+        asking, messages = fitted_debate(asking, transcript(asking, seen), fields)
         said = asking.say(messages)
         text = said.text.strip()
         if not text:
             raise ReplyError("Expected a summary, found nothing.", reply=said.text)
-        return whole_sentences(text, view.case.language) if said.finish == "length" else text
+        return whole_sentences(text, case.language) if said.finish == "length" else text
 
 
 class LlmReviser(LlmAgent):
@@ -171,18 +156,14 @@ class LlmReviser(LlmAgent):
     def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
         """The whole response with what is wrong put right.
 
-        Raises:
-            ReplyError: twice no text between the marks.
+        Raises ReplyError: twice no text between the marks.
         """
-        case, evidence = view.view.case, view.view.evidence
+        case = view.view.case
         asking = self._asking("corrected", case, stop, role="context writer", slot="corrected")
-        fields = {
-            "response": asking.fenced("text", case.response),
-            "question": asking.fenced("question", case.question),
-            "finding": asking.fenced("finding", judgement.prose or judgement.text),
-        }
-        told = transcript(asking, view)
-        lines = passage_lines(evidence)
+        finding = judgement.prose or judgement.text
+        fields = asking.fields(question=case.question, finding=finding)
+        fields["response"] = asking.fenced("text", case.response)
+        told, lines = transcript(asking, view), passage_lines(view.view.evidence)
         asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
 
         def read(said: Completion) -> str:
@@ -194,9 +175,8 @@ class LlmReviser(LlmAgent):
 def revised_in(said: Completion, response: str) -> str:
     """The text between the marks, as it stands there.
 
-    Raises:
-        Unusable: there is none, the reply was cut off within it, or there are several, as a draft
-            before the last one, and the `response` holds no such marks itself.
+    Raises Unusable: there is none, the reply was cut off within it, or there are several, as a
+    draft before the last one, and the `response` holds no such marks itself.
     """
     match = MARKED.search(said.text)
     if match is None or not match["text"].strip():
@@ -216,29 +196,30 @@ PLACES_SHARE = 8  # so much of a window is for contested places
 class LlmDebater(LlmAgent):
     """Debater with a language model; it sees its own share of the evidence alone."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        """Those of the manners that the run's protocol asks for."""
-        return self._work.manners
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.manners
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn; what it quotes is verified by whoever runs the debate.
 
-        Raises:
-            ReplyError: it does not begin as its manner asks.
+        Raises ReplyError: it does not begin as its manner asks.
         """
-        case, evidence = view.view.case, view.view.evidence
-        asking = self._asking(
-            view.manner, case, stop, role=f"debater {view.debater}", slot=f"turn {view.number}"
-        )
-        asking = _with_room(asking, view)
-        fields = _fields(asking, view)
-        lines = passage_lines(evidence, view.share)
-        told = _told(asking, view)
+        case, manner = view.view.case, view.manner
+        role, slot = f"debater {view.debater}", f"turn {view.number}"
+        asking = self._asking(manner, case, stop, role=role, slot=slot)
+        room = turn_tokens(manner, asking.seat.max_tokens, estimated_tokens(case.response))
+        asking = replace(asking, seat=replace(asking.seat, max_tokens=room))
+        fields, told = _fields(asking, view), None
+        if "heard" in FIELDS[manner]:
+            told = heard(asking, view)
+        elif "last_message" in FIELDS[manner]:
+            told = last_message(asking, view)
+        lines = passage_lines(view.view.evidence, view.share)
         asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
         said = asking.say(messages, speak=speak)
         text = without_name(said.text, view.debater)
-        if view.manner == "revise":
+        if manner == "revise":
             return self._revised(view, text)
         reply, stance = _position(view, text)
         is_cut = said.finish == "length"
@@ -251,7 +232,7 @@ class LlmDebater(LlmAgent):
             reply=reply,
             stance=stance,
             text=text,
-            quotes=quotes_in(reason_in(text) if view.manner in NAMING else text),
+            quotes=quotes_in(reason_in(text) if manner in NAMING else text),
             points=self._points(view, text, stance),
             confidence=confidence_in(text),
             cut=is_cut,
@@ -259,15 +240,12 @@ class LlmDebater(LlmAgent):
         )
 
     def _points(self, view: DebateView, text: str, stance: Stance) -> tuple[Point, ...]:
-        """The places that it contests, if it does; what stands nowhere in the response is said."""
         if view.manner not in NAMING or stance == "supported":
             return ()
-        case = view.view.case
-        found = contested_in(text, case, view.view.statements, confidence_in(text))
+        found = contested_in(text, view.view.case, view.view.statements, confidence_in(text))
         for words in found.nowhere:
-            short = one_line(words)
             self._work.notes.add(
-                f"{view.debater} contests “{short}”, which the response does not say."
+                f"{view.debater} contests “{one_line(words)}”, which the response does not say."
             )
         return found.points
 
@@ -276,9 +254,7 @@ class LlmDebater(LlmAgent):
 
         So its stance is the one that it took before. Of one whose earlier turns were lost a changed
         text says that it does not hold, and the same text says nothing: it may not have looked.
-
-        Raises:
-            ReplyError: there is no text between the marks.
+        Raises ReplyError: there is no text between the marks.
         """
         mended = marked_in(text)
         if mended is None:
@@ -293,15 +269,7 @@ class LlmDebater(LlmAgent):
         return Turn(view.debater, self.name, view.number, view.round, reply, stance, mended)
 
 
-def _with_room(asking: PromptCall, view: DebateView) -> PromptCall:
-    """The asking with tokens enough for what the manner wants."""
-    response = estimated_tokens(view.view.case.response)
-    room = turn_tokens(view.manner, asking.seat.max_tokens, response)
-    return replace(asking, seat=replace(asking.seat, max_tokens=room))
-
-
 def _fields(asking: PromptCall, view: DebateView) -> dict[str, str]:
-    """What the fields of the manner's prompt hold; debate and evidence go in last."""
     evidence, wanted = view.view.evidence, FIELDS[view.manner]
     conflicts = conflict_lines(view.conflicts, evidence, view.share)
     known = case_fields(asking, view.view.case) | {
@@ -327,15 +295,7 @@ def _places(asking: PromptCall, view: DebateView) -> str:
     return "\n".join(lines[:kept])
 
 
-def _told(asking: PromptCall, view: DebateView) -> Told | None:
-    """What the manner's prompt shows of the debate so far; None where it shows nothing."""
-    if "heard" in FIELDS[view.manner]:
-        return heard(asking, view)
-    return last_message(asking, view) if "last_message" in FIELDS[view.manner] else None
-
-
 def _position(view: DebateView, text: str) -> tuple[Reply, Stance]:
-    """Reply and stance as the turn begins; who begins with a stance agrees with an equal one."""
     about = [turn for turn in view.turns if turn.debater == view.about]
     heard = (about or view.turns)[-1:]
     last: Stance = heard[0].stance if heard else "supported"
@@ -369,38 +329,33 @@ SHAPE = Shape(_Sorted)
 class LlmContextWriter(LlmSummariser, LlmReviser):
     """Context writer with a language model; its seat also writes what a debate comes to."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        """Those that the run's protocol has it asked by."""
-        return self._work.writing
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.writing
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
-        """Each debater's share, the judge's whole, facts and conflicts; no call over nothing."""
-        found = ranked(view.evidence)
-        whole = tuple(passage.id for passage in found)
-        if not found:
+        """Each debater's share, the judge's whole, facts and conflicts; no call over nothing.
+
+        Facts that rest on no passage are the model's own opinion, and left out.
+        """
+        evidence = view.evidence
+        whole = tuple(passage.id for passage in ranked(evidence))
+        if not whole:
             empty = tuple(Share(name, ()) for name in debaters)
             return Context(empty, (), "There is no evidence to share out.")
-        asking = self._asking(
-            "context",
-            view.case,
-            stop,
-            role="context writer",
-            slot="context",
-            schema=_schema_for(debaters),
-        )
+        role, schema = "context writer", _schema_for(debaters)
+        asking = self._asking("context", view.case, stop, role=role, slot="context", schema=schema)
         fields = case_fields(asking, view.case)
         fields["debaters"] = ", ".join(one_line(name) for name in debaters)
-        lines = passage_lines(view.evidence)
-        asking, messages, kept = asking.fitted(lines, fields, "passages")
+        asking, messages, kept = asking.fitted(passage_lines(evidence), fields, "passages")
         answer = ask_structured(asking.say, messages, SHAPE, asking.mend)
-        unseen = whole[kept:]
+        facts = (Fact(f.claim.strip(), ids_of(f.passages, evidence)) for f in answer.facts)
         return Context(
-            shares=tuple(_share(name, answer, view.evidence, unseen) for name in debaters),
+            shares=tuple(_share(name, answer, evidence, whole[kept:]) for name in debaters),
             whole=whole,
             summary=answer.summary.strip() or f"{counted(len(whole), 'passage')}.",
-            conflicts=_conflicts(answer, view.evidence),
-            facts=_facts(answer, view.evidence),
+            conflicts=_conflicts(answer, evidence),
+            facts=tuple(fact for fact in facts if fact.claim and fact.passages),
         )
 
 
@@ -427,14 +382,7 @@ def _share(name: str, answer: _Sorted, evidence: Evidence, unseen: Sequence[str]
     return Share(name, (*ids, *unseen) if ids else tuple(p.id for p in ranked(evidence)))
 
 
-def _facts(answer: _Sorted, evidence: Evidence) -> tuple[Fact, ...]:
-    """Those that rest on a passage: what rests on none is the model's own opinion."""
-    facts = (Fact(f.claim.strip(), ids_of(f.passages, evidence)) for f in answer.facts)
-    return tuple(fact for fact in facts if fact.claim and fact.passages)
-
-
 def _conflicts(answer: _Sorted, evidence: Evidence) -> tuple[str, ...]:
-    """In words, each with the passages that stand against each other."""
     told = []
     for conflict in answer.conflicts:
         sides = [cited(evidence.passages[i]) for i in ids_of(conflict.passages, evidence)]

@@ -1,24 +1,17 @@
-"""The judge by a language model: prose whose last line is the verdict (CEDA A.3.4).
+"""The judge by a language model: the paper's 1 and 0 become labels here (CEDA A.3.4).
 
-This is the boundary at which the paper's numbers become labels: 1 is correct, 0 is wrong.
-
-Picks the best of several revisions of a response by a language model. Source: SC-MAKS 2.1.4 and
-table 2 (MAMM-REFINE: reranking).
-
-Hears which words of the response a debater contests, and a text that it gives mended. A contested
-place is a line of its own, “Words: “1926” -> “1931””, in English or Chinese; what is behind the
-arrow should stand there instead. A mended text stands between <<<TEXT and TEXT>>>, so that
-nothing that is said about it becomes part of it. Source: SC-MAKS 2.1.4 (MAMM-REFINE).
+Also picks the best of several revisions, and hears which words of the response a debater contests
+in lines such as “Words: “1926” -> “1931”” (SC-MAKS 2.1.4, table 2: MAMM-REFINE).
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import LlmAgent, PromptCall, case_fields
+from core.agents.agent_runner import AgentContext, LlmAgent, case_fields
 from core.agents.reply_parser import WORDS_LINE, parted
 from core.agents.transcript import (
     conflict_lines,
@@ -31,13 +24,13 @@ from core.baseline.wording import IN_WORDS as IN_WORDS
 from core.baseline.wording import capitalised, listed
 from core.baseline.wording import verdict_text as verdict_text
 from core.documents.quotes import placed
-from core.llm.call import Completion, Message, Unusable, ask_readable
+from core.llm.call import Completion, Unusable, ask_readable
 from core.llm.prompting import FIELDS
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ModelError
-from core.schema.records import Case, Category, Cause, Judgement, Label, Point, Statement
+from core.schema.records import Case, Cause, Judgement, Label, Point, Statement
 from core.schema.roles import JudgeView
-from core.schema.rosters import judge_prompt
+from core.schema.rosters import Seat, judge_prompt
 
 ARROW = re.compile(r"\s*(?:-+>|=+>|→|⇒|➔)\s*")
 # Quoted words end at their own mark: the response's may hold an arrow themselves.
@@ -80,14 +73,24 @@ def contested_in(
             nowhere.append(words)
             continue
         instead = "" if NOTHING.fullmatch(rest) else rest
-        there = case.response[place[0] : place[1]]
-        if instead != there:  # what is to stay is not contested
-            points[place] = _point(place, there, instead, statements, confidence)
+        there = case.response[slice(*place)]
+        if instead == there:  # what is to stay is not contested
+            continue
+        are_figures = all(any(sign.isdigit() for sign in one) for one in (there, instead))
+        points[place] = Point(
+            next((s.index for s in statements if s.start <= place[0] < s.end), 0),
+            "contradicted",
+            *place,
+            there,
+            "number_or_date" if are_figures else "contradicted",
+            instead,
+            f"the evidence says “{instead}”, not “{there}”" if instead else "it does not hold",
+            UNSTATED if confidence is None else confidence,
+        )
     return Contested(tuple(points[place] for place in sorted(points)), tuple(nowhere))
 
 
 def _parted(line: str) -> tuple[str, str]:
-    """The words that are contested, and what should stand there; "" where nothing is said."""
     quoted = QUOTED.match(line)
     arrow = ARROW.match(line, quoted.end()) if quoted else None
     if quoted and (arrow or quoted.end() == len(line)):
@@ -118,102 +121,15 @@ def marked_in(text: str) -> str | None:
     return found[-1]["text"] if found and is_paired and found[-1]["text"].strip() else None
 
 
-def _point(
-    place: tuple[int, int],
-    words: str,
-    instead: str,
-    statements: tuple[Statement, ...],
-    confidence: float | None,
-) -> Point:
-    within = [s.index for s in statements if s.start <= place[0] < s.end]
-    both = all(any(sign.isdigit() for sign in one) for one in (words, instead))
-    category: Category = "number_or_date" if both else "contradicted"
-    return Point(
-        within[0] if within else 0,
-        "contradicted",
-        *place,
-        words,
-        category,
-        instead,
-        f"the evidence says “{instead}”, not “{words}”" if instead else "it does not hold",
-        UNSTATED if confidence is None else confidence,
-    )
-
-
 BEST = re.compile(
     r"[\W_]*(?:best|最佳|最好)[\W_]*[:：][\W_]*(?P<number>\d{1,3})[\W_]*", re.IGNORECASE
 )
-PROMPT = "judge_rerank"
-LEAST = 2  # between fewer there is no choice
-
-
-class LlmRanker(LlmAgent):
-    """Ranker with a language model, in the judge's seat."""
-
-    def best_of(
-        self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
-    ) -> int:
-        """The index of the best; `points` are the places that were to be mended.
-
-        Of revisions that do not all fit, the last are left out; the first where no two do.
-
-        Raises:
-            ReplyError: twice no last line that names one of them.
-        """
-        case = view.view.case
-        asking = self._asking(PROMPT, case, stop, role="judge", slot=view.slot)
-        known = case_fields(asking, case)
-        fields = {
-            "claim": known["claim"],
-            "question": known["question"],
-            "contested": asking.fenced("places", place_lines(points)),
-        }
-        lines = passage_lines(view.view.evidence)
-        asking, messages, count = self._fitted(asking, fields, lines, revisions)
-        if count < LEAST:
-            return 0
-
-        def read(said: Completion) -> int:
-            return best_in(said, count)
-
-        return ask_readable(asking.say, messages, read, asking.mend)
-
-    def _fitted(
-        self,
-        asking: PromptCall,
-        fields: Mapping[str, str],
-        lines: Sequence[str],
-        revisions: Sequence[str],
-    ) -> tuple[PromptCall, tuple[Message, ...], int]:
-        """(the asking, the messages over as many of the first revisions as fit, how many)."""
-        for count in range(len(revisions), LEAST - 1, -1):
-            shown = "\n".join(
-                f"{number}.\n{asking.fenced('version', text)}"
-                for number, text in enumerate(revisions[:count], 1)
-            )
-            with contextlib.suppress(ModelError):
-                found, messages, kept = asking.fitted(
-                    lines, {**fields, "revisions": shown}, "evidence"
-                )
-                if kept or not lines:
-                    self._tell_of(len(revisions) - count, len(revisions))
-                    return found, messages, count
-        self._tell_of(len(revisions) - 1, len(revisions))
-        return asking, (), 0
-
-    def _tell_of(self, lost: int, count: int) -> None:
-        if lost:
-            self._work.notes.add(
-                f"{lost} of {count} revisions did not fit the window of {self.name}: those that "
-                "mend least, or change most, were left out of the choice."
-            )
 
 
 def best_in(said: Completion, count: int) -> int:
     """The index, from 0, that the last line names by its number, from 1.
 
-    Raises:
-        Unusable: that line names none of so many.
+    Raises Unusable: that line names none of so many.
     """
     _, last = parted(said.text)
     match = BEST.fullmatch(last)
@@ -240,19 +156,17 @@ RIGHT = frozenset({"correct", "supported", "正确", "正確"})
 SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (self-consistency)
 
 
-class LlmJudge(LlmRanker):
-    """Judge with a language model, which ranks revisions too."""
+class LlmJudge(LlmAgent):
+    """Judge with a language model, which also picks the best of several revisions."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        """Those that the run's protocol has it asked by."""
-        return self._work.judging
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.judging
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding; unclear without a call where there is nothing that could carry one.
 
-        Raises:
-            ReplyError: twice no last line that is `Verdict: 1` or `Verdict: 0`.
+        Raises ReplyError: twice no last line that is `Verdict: 1` or `Verdict: 0`.
         """
         if view.view.unreadable_images:
             words = f"{listed(view.view.unreadable_images)} could not be read here"
@@ -264,12 +178,10 @@ class LlmJudge(LlmRanker):
         asking = self._asking(prompt, case, stop, role="judge", slot=view.slot)
         if view.is_sampled and asking.seat.temperature == 0:
             asking = replace(asking, seat=replace(asking.seat, temperature=SAMPLED_AT))
-        fields = case_fields(asking, case) | {
-            "facts": asking.fenced("facts", fact_lines(view.context, evidence)),
-            "conflicts": asking.fenced(
-                "conflicts", conflict_lines(view.context.conflicts, evidence)
-            ),
-        }
+        fields = case_fields(asking, case) | asking.fields(
+            facts=fact_lines(view.context, evidence),
+            conflicts=conflict_lines(view.context.conflicts, evidence),
+        )
         fields = {name: text for name, text in fields.items() if name in FIELDS[prompt]}
         told = transcript(asking, view) if "transcript" in FIELDS[prompt] else None
         lines = passage_lines(evidence)
@@ -285,12 +197,48 @@ class LlmJudge(LlmRanker):
         text = f"No verdict: {words}."
         return Judgement(self.name, "unclear", text, cause=cause, cause_words=capitalised(words))
 
+    def best_of(
+        self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
+    ) -> int:
+        """The index of the best; `points` are the places that were to be mended.
+
+        Of revisions that do not all fit, the last are left out; the first where no two do. Raises
+        ReplyError: twice no last line that names one of them.
+        """
+        case, lines = view.view.case, passage_lines(view.view.evidence)
+        asking = self._asking("judge_rerank", case, stop, role="judge", slot=view.slot)
+        fields = asking.fields(claim=case.response, question=case.question)
+        fields["contested"] = asking.fenced("places", place_lines(points))
+        versions = [
+            f"{number}.\n{asking.fenced('version', text)}"
+            for number, text in enumerate(revisions, 1)
+        ]
+        for count in range(len(revisions), 1, -1):
+            fields["revisions"] = "\n".join(versions[:count])
+            with contextlib.suppress(ModelError):
+                asked, messages, kept = asking.fitted(lines, fields, "evidence")
+                if kept or not lines:
+                    break
+        else:  # between fewer than two there is no choice
+            count = 1
+        if lost := len(revisions) - count:
+            self._work.notes.add(
+                f"{lost} of {len(revisions)} revisions did not fit the window of {self.name}: "
+                "those that mend least, or change most, were left out of the choice."
+            )
+        if count < 2:
+            return 0
+
+        def read(said: Completion) -> int:
+            return best_in(said, count)
+
+        return ask_readable(asked.say, messages, read, asked.mend)
+
 
 def moderated(said: Completion) -> tuple[Label, str]:
     """As `verdict_of`; unclear where that line has the debate go on.
 
-    Raises:
-        Unusable: that line is neither.
+    Raises Unusable: that line is neither.
     """
     prose, last = parted(said.text)
     return ("unclear", prose) if GO_ON.fullmatch(last) else verdict_of(said)
@@ -299,8 +247,7 @@ def moderated(said: Completion) -> tuple[Label, str]:
 def verdict_of(said: Completion) -> tuple[Label, str]:
     """The label of the last line that says anything, and the prose before it.
 
-    Raises:
-        Unusable: that line is no verdict; a verdict in an earlier line is not one.
+    Raises Unusable: that line is no verdict; a verdict in an earlier line is not one.
     """
     prose, last = parted(said.text)
     match = VERDICT.fullmatch(last)

@@ -1,16 +1,7 @@
-"""Hears a debater's turn: reply, stance and quotes in plain text, in English and Chinese.
+"""Hears what a debater says in plain text, in English and Chinese; nothing is guessed from prose.
 
-CEDA's turns begin with AGREE or DENY about the last message (A.3.3); ours say next whether the
-claim is CORRECT, WRONG or OPEN, because whoever agrees with a refutation does not agree with the
-claim. Where that second word is missing, the stance follows from the last message's.
-
-Hears what a debater states outright: its verdict first, then its confidence and its doubt. Turns
-in every manner but CEDA's own begin with CORRECT, WRONG or OPEN and may end with lines of their
-own, “Confidence: 80” and “Doubt: …” (ColMAD 2.3, ii and iii), in English or Chinese.
-
-Recognises a refusal that poses as an answer, in English and Chinese. Only short replies that open
-with it and then go on to nothing else count: “I can't tell who this is, but the photograph shows
-…” is an answer.
+CEDA's turns begin with AGREE or DENY about the last message (A.3.3), then CORRECT, WRONG or OPEN;
+all others with the latter, and may end with “Confidence: 80” and “Doubt: …” (ColMAD 2.3).
 """
 
 from __future__ import annotations
@@ -129,8 +120,7 @@ ENDED = re.compile(r"""[.!?。！？।؟…][)"'”’」』»\]*_]*\s*$""")
 def reply_of(text: str) -> tuple[Reply, str]:
     """AGREE or DENY at the beginning of a turn, and the rest of its head.
 
-    Raises:
-        ReplyError: neither is said there; nothing is guessed from the rest.
+    Raises ReplyError: neither is said there; nothing is guessed from the rest.
     """
     head = _head(text)
     match = None if UNFINISHED_THOUGHT.match(text) else REPLY.search(head)
@@ -206,7 +196,6 @@ def whole_sentences(text: str, language: str) -> str:
 
 
 def _head(text: str) -> str:
-    """The first words, without markdown and without an echo of the choice itself."""
     plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "").strip()
     plain = ECHOED.sub("", plain)
     words = " ".join(plain.split()[:HEAD_WORDS])[:HEAD_CHARACTERS]
@@ -262,8 +251,7 @@ class Stated:
 def stated_in(text: str) -> Stated:
     """What the turn states.
 
-    Raises:
-        ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
+    Raises ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
     """
     plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "")
     head = ECHOED.sub("", plain, count=1)
@@ -271,8 +259,7 @@ def stated_in(text: str) -> Stated:
     if match is None or _is_prose(match):
         found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
         raise ReplyError(
-            f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.",
-            reply=text,
+            f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.", reply=text
         )
     stance = next(stance for stance in STANCES if match[stance])
     return Stated(stance, confidence_in(plain), doubt_in(plain))

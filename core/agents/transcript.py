@@ -1,17 +1,7 @@
-"""The debate in a prompt: laid out for whoever is asked, and cut to what its window takes of it.
+"""Debate and evidence in a prompt: numbered, marked by our code, cut to what a window takes.
 
-Turns are lines, each quotation followed by what our code found of it. Whatever was said is made
-harmless first, so that nobody but us can write a mark. Where debate and evidence do not fit
-together, each has half of the room, and what the one leaves is the other's.
-
-The evidence as a model gets to see it: numbered and named; marks of quotations in it. A passage
-has the same number in every prompt of a run. Numbers and marks are ours; whatever was written by
-others stands inside a fence.
-
-As much of what was said in a debate as a number of tokens takes, laid out line by line. The
-oldest turns are left out first, and a line says how many. A summary, what people said and of each
-debater the last turn (of critics the last critique, too) stay; where even these are too long, the
-words of each are shortened to the same length. Source: SC-MAKS 3.4 (prompts in their limit).
+What others wrote is made harmless first, so that nobody but us can write a mark. The oldest turns
+go first; summary, remarks and each debater's last turn stay, shortened evenly (SC-MAKS 3.4).
 """
 
 from __future__ import annotations
@@ -24,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
-from core.agents.agent_runner import SPARE_SHARE, PromptCall, one_line
+from core.agents.agent_runner import SPARE_SHARE, PromptCall, one_line, too_small
 from core.agents.reply_parser import whole_sentences, without_marks
 from core.baseline.wording import SIDES, cited, counted, place_of
 from core.llm.call import Message
@@ -154,7 +144,6 @@ class Talk:
         return tuple(i for i, line in enumerate(self.lines) if line.stays)
 
     def _latest(self, room: int, costs: Sequence[int]) -> tuple[int, ...]:
-        """Places of the lines that stay, and of the newest others that fit beside them."""
         kept = set(self._staying)
         free = room - sum(costs[i] for i in kept) - _tokens([self._left_out(len(self.lines))])
         for i in reversed(range(len(self.lines))):
@@ -192,7 +181,6 @@ def _tokens(texts: Sequence[str]) -> int:
 
 
 def _with_mark(text: str, quote: str, mark: str) -> str:
-    """The mark behind the quotation, or behind the turn where its words were changed since."""
     match = re.search(re.escape(quote) + CLOSING, text)
     if match is None:
         return f"{text} “{quote}” {mark}"
@@ -200,7 +188,6 @@ def _with_mark(text: str, quote: str, mark: str) -> str:
 
 
 def _rounded(words: str, language: str) -> str:
-    """Words that were cut, up to their last sentence or word; no figure is left with half of it."""
     ended = whole_sentences(words, language)
     if len(words) > len(ended) >= len(words) / 2:
         return ended
@@ -303,7 +290,6 @@ def quote_mark(quote: Quote, evidence: Evidence) -> str:
 
 
 def _flat(text: str) -> str:
-    """On one line, and without what could pass for another passage's number."""
     return LOOKS_NUMBERED.sub("(", " ".join(text.split()))
 
 
@@ -362,7 +348,6 @@ def _spoken(asking: PromptCall, view: JudgeView | DebateView) -> Talk:
 
 
 def _how(asking: PromptCall, turn: Turn) -> str:
-    """Of whose answer a turn speaks, and for which side."""
     about, language = asking.work.fence.harmless(one_line(turn.about)), asking.prompt.language
     to = ABOUT[language].format(about) if turn.about else ""
     return to + ASSIGNED[language].format(SIDES[turn.assigned]) if turn.assigned else to
@@ -378,9 +363,7 @@ def fitted_debate(
     """The messages with as much of the debate, and of the passages in the field `key`, as fit.
 
     (The asking, which says what was cut; the messages.) None is for prompts that show no debate.
-
-    Raises:
-        ModelError: the window does not take the shortest form of the debate and one passage.
+    Raises ModelError: the window does not take the shortest form of the debate and one passage.
     """
     if told is None:
         return asking.fitted(passages, fields, key)[:2]
@@ -395,7 +378,7 @@ def fitted_debate(
     first, least = sum(costs[:1]) + 1, told.talk.least
     if first + least > room:
         used = window_of(asking.seat) - asking.seat.max_tokens - room
-        raise asking.too_small(used + first + least)
+        raise ModelError(too_small(asking.role, asking.seat, used + first + least))
     share = max(room // 2, room - sum(costs) - 1, least)
     shown = told.talk.within(min(share, room - first))
     if cut := shown.cut(window_of(asking.seat)):

@@ -1,7 +1,6 @@
 """Bars and axes from where numbers and names stand; pure geometry, in the picture's pixels.
 
-A column of bars has its value above and its name below, centred on each other. An axis is a
-column or row of numbers whose places and values lie on one straight line.
+A bar has its value above and its name below; an axis' numbers and places lie on one line.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
 from statistics import median
+from typing import NamedTuple
 
 from core.documents.draft import Content, Piece, TextBox, joined_pieces, rows_of, usual_height
 from core.documents.tables import AFTER_LABEL, AFTER_NAME, is_number
@@ -130,14 +130,10 @@ def _vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
     axes = []
     for column in _aligned(items):
         axis = _straight(column, lambda item: -item.y)
-        if not axis:
-            continue
         ticks = set(axis)
-        others = [item for item in items if item not in ticks]
-        partners = sum(
-            any(abs(other.y - tick.y) < 0.5 * tick.height for other in others) for tick in axis
-        )
-        if 2 * partners < len(axis):
+        others = [item for item in items if item not in ticks] if axis else []
+        partners = sum(any(abs(o.y - tick.y) < 0.5 * tick.height for o in others) for tick in axis)
+        if axis and 2 * partners < len(axis):
             axes.append(axis)
     return axes
 
@@ -157,8 +153,6 @@ def _horizontal_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
 
 
 def _in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
-    """True when half of the row's items share the same edge or the centre with another item."""
-
     def shared(edge: Callable[[TextBox], float]) -> int:
         places = [edge(other) for other in others]
         return sum(any(abs(p - edge(i)) < ALIGNED * i.height for p in places) for i in row)
@@ -168,7 +162,6 @@ def _in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
 
 
 def _aligned(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """Columns of numbers that share an edge, each number in one column, the longest first."""
     numbers = [item for item in items if value_of(item.text) is not None]
     columns = []
     for edge in (attrgetter("right"), attrgetter("left")):
@@ -206,12 +199,15 @@ def _line(points: Sequence[tuple[float, float, TextBox]]) -> list[TextBox]:
     if len(points) < FEWEST_TICKS:
         return []
     (low, first, _), (high, last, _) = points[0], points[-1]
-    if high <= low or last <= first:
-        return []
-    for value, where, _ in points:
-        if abs((where - first) / (last - first) - (value - low) / (high - low)) > STRAIGHT:
-            return []
-    return [item for _, _, item in points]
+    is_straight = (
+        high > low
+        and last > first
+        and all(
+            abs((where - first) / (last - first) - (value - low) / (high - low)) <= STRAIGHT
+            for value, where, _ in points
+        )
+    )
+    return [item for _, _, item in points] if is_straight else []
 
 
 def _bars(items: Sequence[TextBox]) -> tuple[list[Pieces], set[TextBox]]:
@@ -224,32 +220,25 @@ def _bars(items: Sequence[TextBox]) -> tuple[list[Pieces], set[TextBox]]:
     candidates = [bars for row in rows if (bars := _columns_over(row, items))]
     if not candidates:
         return [], set()
-    best = max(candidates, key=lambda bars: (bars.count, -bars.offset))
+    best = max(candidates, key=lambda bars: (sum(map(len, bars.values.values())), -bars.offset))
     below = _second_lines(best, rows)
     lines: list[Pieces] = []
     used: set[TextBox] = set()
     for name, values in best.values.items():
         if values:
             title = [name, *below[name]]
-            lines.append(
-                (*joined_pieces(title, " "), Piece(AFTER_NAME), *joined_pieces(values, ", "))
-            )
+            name_pieces, value_pieces = joined_pieces(title, " "), joined_pieces(values, ", ")
+            lines.append((*name_pieces, Piece(AFTER_NAME), *value_pieces))
             used.update(title, values)
     return lines, used
 
 
-@dataclass(frozen=True)
-class _Bars:
+class _Bars(NamedTuple):
     """A row of names and the numbers above each; `offset` says how far off centre they are."""
 
     values: dict[TextBox, list[TextBox]]
     spacing: float
     offset: float
-
-    @property
-    def count(self) -> int:
-        """How many numbers have found a name."""
-        return sum(len(column) for column in self.values.values())
 
 
 def _columns_over(row: Sequence[TextBox], items: Sequence[TextBox]) -> _Bars | None:

@@ -1,8 +1,6 @@
-"""What a reader is given, and the source that it puts together.
+"""What a reader is given, and the source that it puts together: blocks of pieces with their places.
 
-A reader gives blocks of pieces: what each block is (a paragraph, a row of a table, a heading) and
-where on a page or picture each piece was seen, y downwards. Offsets are half-open, count code
-points of the text that `Draft.finish` returns, and are exact by construction.
+Places are y downwards; offsets are half-open and count code points of `Draft.finish`'s text.
 """
 
 from __future__ import annotations
@@ -212,8 +210,7 @@ class Draft:
     def add(self, text: str) -> None:
         """Append the text.
 
-        Raises:
-            InputError: the source holds more characters than the settings allow.
+        Raises InputError: the source holds more characters than the settings allow.
         """
         kept = storable(text)
         self.length += len(kept)

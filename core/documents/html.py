@@ -1,17 +1,13 @@
 """HTML pages and Markdown: what their reader sees, block by block, without scripts and menus.
 
-Before a page is parsed its elements' nesting is bounded, as browsers do. For each opening tag a
-parser looks through the elements that are open, so a page that opens a hundred thousand of them
-and closes none would take minutes. No page that shows anything nests so deep: tags beyond the
-bound are left out and their text stays. Elements that the parser need not remember, such as
-<span>, are not counted.
+Nesting is bounded first, as browsers do: a parser takes minutes for a hundred thousand open tags.
+Tags beyond the bound go, their text stays; elements like <span> are not counted.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -82,61 +78,47 @@ def read_html(request: ReadRequest) -> Source:
     if remark:
         draft.note(remark)
     root = LexborHTMLParser(flattened(text)).root
-    walk = _seen(root)
-    title = _title(root, walk.blocks) if root else ""
-    draft.add_blocks([content("heading", title), *walk.blocks])
-    _note_charts(draft, walk)
-    if not walk.blocks:
-        draft.note("There is no text to be seen in this page; it may be filled in by scripts.")
-    return draft.finish()
+    node = root.css_first("head title") if root else None
+    title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
+    empty = "There is no text to be seen in this page; it may be filled in by scripts."
+    return _drafted(draft, root, title, empty)
 
 
 def read_markdown(request: ReadRequest) -> Source:
     """Markdown files (CommonMark with tables and struck-out words).
 
-    Raises:
-        InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
+    Raises InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
     """
     from markdown_it import MarkdownIt
 
-    draft = Draft(request)
     options = {"maxNesting": DEEPEST_QUOTE}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     page = parser.render(decoded(request.name, request.data))
-    walk = _seen(LexborHTMLParser(flattened(page)).root)
-    draft.add_blocks(walk.blocks)
-    _note_charts(draft, walk)
-    if not walk.blocks:
-        draft.note("There is no text to be seen in this file.")
-    return draft.finish()
+    root = LexborHTMLParser(flattened(page)).root
+    return _drafted(Draft(request), root, "", "There is no text to be seen in this file.")
 
 
-def _note_charts(draft: Draft, walk: _Walk) -> None:
-    if walk.charts:
-        which = "A picture seems" if walk.charts == 1 else f"{walk.charts} pictures seem"
-        draft.note(f"{which} to be a chart: its values cannot be read here.")
+def _drafted(draft: Draft, root: LexborNode | None, title: str, empty: str) -> Source:
+    """The page's blocks, those of menus too where there is nothing else.
 
-
-def _seen(root: LexborNode | None) -> _Walk:
-    """The blocks; those of menus too where there is nothing else."""
+    The title comes first unless one of its first lines says the same.
+    """
     walk = _Walk(menus=False)
     for menus in (False, True):
         if root is not None and not walk.blocks:
             walk = _walk(root, menus=menus)
-    return walk
-
-
-def _title(root: LexborNode, blocks: Sequence[Content]) -> str:
-    """The page's title, unless one of its first lines says the same."""
-    node = root.css_first("head title")
-    title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
-    return "" if any(title in block.text for block in blocks[:5]) else title
+    is_said = any(title in block.text for block in walk.blocks[:5])
+    draft.add_blocks([content("heading", "" if is_said else title), *walk.blocks])
+    if walk.charts:
+        which = "A picture seems" if walk.charts == 1 else f"{walk.charts} pictures seem"
+        draft.note(f"{which} to be a chart: its values cannot be read here.")
+    if not walk.blocks:
+        draft.note(empty)
+    return draft.finish()
 
 
 @dataclass
 class _Walk:
-    """The blocks found so far and the line being put together."""
-
     menus: bool
     blocks: list[Content] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
@@ -147,7 +129,6 @@ class _Walk:
     charts: int = 0
 
     def add(self, text: str) -> None:
-        """Put the text to the line."""
         if not self.line:
             self.about = tuple(reversed(self.within[-DEEPEST_KIND:]))
         self.line.append(text)
@@ -168,7 +149,6 @@ class _Walk:
             self.blocks.append(self._block(text))
 
     def end_term(self) -> None:
-        """Keep a term that no definition follows."""
         if self.term:
             self.blocks.append(content("paragraph", self.term))
         self.term = ""
@@ -185,25 +165,11 @@ class _Walk:
 
 
 def _walk(root: LexborNode, *, menus: bool) -> _Walk:
-    """The blocks below the node, in the page's order."""
+    """Visits the tree without recursion: a page may nest deeper than Python's stack."""
     walk = _Walk(menus)
-    _descend(root, walk)
-    walk.close()
-    walk.end_term()
-    return walk
-
-
-def _text_in(node: LexborNode, *, menus: bool) -> str:
-    """All that is to be seen in a cell or caption."""
-    return " ".join(block.text for block in _walk(node, menus=menus).blocks)
-
-
-def _descend(root: LexborNode, walk: _Walk) -> None:
-    """Visit the tree without recursion: a page may nest deeper than Python's stack."""
     node: LexborNode | None = root
     while node is not None:
-        goes_in = _enter(node, walk)
-        if goes_in and node.child is not None:
+        if _enter(node, walk) and node.child is not None:
             if node.tag in BLOCKS:
                 walk.within.append(node.tag)
             node = node.child
@@ -212,53 +178,45 @@ def _descend(root: LexborNode, walk: _Walk) -> None:
             if node.tag in BLOCKS:
                 walk.close()
             if node.mem_id == root.mem_id:
-                return
-            if node.next is not None:
+                node = None
+            elif node.next is not None:
                 node = node.next
                 break
-            node = node.parent
-            if node is not None and node.tag in BLOCKS:
-                walk.within.pop()
+            else:
+                node = node.parent
+                if node is not None and node.tag in BLOCKS:
+                    walk.within.pop()
+    walk.close()
+    walk.end_term()
+    return walk
 
 
 def _enter(node: LexborNode, walk: _Walk) -> bool:
     """Take in one node; False when its children are not to be visited."""
     tag = node.tag or ""
     if tag == "-text":
-        walk.add(_text_of(node, walk.within))
-        return False
-    if tag.startswith(("-", "_", "!")):
-        return tag == "-document"
-    if tag == "br":
+        text = STAND_INS.sub(" ", node.text_content or "")
+        is_kept = walk.within[-1:] == ["pre"]
+        walk.add(text.replace("\r\n", "\n").translate(KEPT) if is_kept else text)
+    elif tag == "br":
         walk.add(LINE_BREAK)
-        return False
-    walk.charts += tag in ("img", "svg", "canvas") and _is_chart(node)
+    if tag == "br" or tag.startswith(("-", "_", "!")):
+        return tag == "-document"
+    if tag in ("img", "svg", "canvas"):
+        called = " ".join(value or "" for value in node.attributes.values())
+        is_drawn = tag != "img" and _parent_is(node, "figure")
+        walk.charts += is_drawn or bool(CHART.search(re.sub("[-_]", " ", called)))
     if tag in UNSEEN or _is_hidden(node) or (not walk.menus and _is_menu(node)):
         return False
     if tag in BLOCKS:
         walk.close()
-    if tag == "table":
-        rows = _table(node, walk)
-        if rows is not None:
-            walk.blocks.extend(rows)
-            return False
-    return True
+    rows = _table(node, walk) if tag == "table" else None
+    walk.blocks.extend(rows or ())
+    return rows is None
 
 
-def _is_chart(node: LexborNode) -> bool:
-    """True for a picture that is called a chart, or is drawn into a figure."""
-    called = " ".join(value or "" for value in node.attributes.values())
-    parent = node.parent
-    is_drawn = node.tag != "img" and parent is not None and parent.tag == "figure"
-    return is_drawn or CHART.search(called.replace("_", " ").replace("-", " ")) is not None
-
-
-def _text_of(node: LexborNode, within: Sequence[str]) -> str:
-    """A text node's characters; blanks right inside a <pre> are kept from being made one."""
-    text = STAND_INS.sub(" ", node.text_content or "")
-    if within and within[-1] == "pre":
-        return text.replace("\r\n", "\n").translate(KEPT)
-    return text
+def _parent_is(node: LexborNode, tag: str) -> bool:
+    return node.parent is not None and node.parent.tag == tag
 
 
 def _is_hidden(node: LexborNode) -> bool:
@@ -267,30 +225,25 @@ def _is_hidden(node: LexborNode) -> bool:
 
 
 def _is_menu(node: LexborNode) -> bool:
-    """True for navigation, and for a footer of the whole page."""
     if node.tag in MENUS or (node.attributes.get("role") or "").lower() in MENU_ROLES:
         return True
-    parent = node.parent
-    return node.tag == "footer" and parent is not None and parent.tag == "body"
-
-
-def _holds_tables(table: LexborNode) -> bool:
-    """True when there is a table within the table; the search ends at the first."""
-    child = table.child
-    while child is not None:
-        if (child.tag or "-").isalnum() and child.css_first("table") is not None:
-            return True
-        child = child.next
-    return False
+    return node.tag == "footer" and _parent_is(node, "body")
 
 
 def _table(table: LexborNode, walk: _Walk) -> list[Content] | None:
     """A table's rows as lines; None for a table that only lays out the page."""
-    role = table.attributes.get("role") or ""
-    if role in ("presentation", "none") or _holds_tables(table):
+    child = table.child
+    while child is not None and not (
+        (child.tag or "-").isalnum() and child.css_first("table") is not None
+    ):
+        child = child.next
+    if child is not None or (table.attributes.get("role") or "") in ("presentation", "none"):
         return None
-    menus = walk.menus
-    caption = " ".join(_text_in(node, menus=menus) for node in table.css("caption"))
+
+    def text_in(node: LexborNode) -> str:
+        return " ".join(block.text for block in _walk(node, menus=walk.menus).blocks)
+
+    caption = " ".join(text_in(node) for node in table.css("caption"))
     grid: list[list[str]] = []
     names: list[bool] = []
     spans = _Spans(walk.repeats)
@@ -298,18 +251,16 @@ def _table(table: LexborNode, walk: _Walk) -> list[Content] | None:
         if _is_hidden(row):
             continue
         cells = row.css("td, th")
-        texts = [clean(_text_in(cell, menus=menus)) for cell in cells]
+        texts = [clean(text_in(cell)) for cell in cells]
         if any(len(text) > LONGEST_CELL for text in texts):
             return None
-        in_head = row.parent is not None and row.parent.tag == "thead"
-        names.append(in_head or (bool(cells) and all(cell.tag == "th" for cell in cells)))
-        grid.append(_row(cells, texts, len(grid), spans, names[-1]))
+        is_header = _parent_is(row, "thead") or {cell.tag for cell in cells} == {"th"}
+        names.append(is_header)
+        grid.append(_row(cells, texts, len(grid), spans, is_header))
     walk.repeats = spans.left
     if max((len(row) for row in grid), default=0) < 2:
         return None
-    headers = 0
-    while headers < len(names) and names[headers]:
-        headers += 1
+    headers = names.index(False) if False in names else len(names)
     return [content("caption", caption), *table_contents(grid, headers or None, caption)]
 
 
@@ -324,20 +275,14 @@ class _Spans:
     below: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def fill(self, row: list[str], number: int) -> None:
-        """Append what reaches into the row from above, up to the first free column."""
         while self.left > 0 and self.below.get(len(row), ("", -1))[1] >= number:
             row.append(self.below[len(row)][0])
             self.left -= 1
 
 
 def _row(
-    cells: list[LexborNode],
-    texts: list[str],
-    number: int,
-    spans: _Spans,
-    is_header: bool,
+    cells: list[LexborNode], texts: list[str], number: int, spans: _Spans, is_header: bool
 ) -> list[str]:
-    """One row of the grid, with what spans into it from above and across it."""
     row: list[str] = []
     for cell, text in zip(cells, texts, strict=True):
         spans.fill(row, number)
@@ -370,7 +315,7 @@ def flattened(page: str) -> str:
             parts += (page[copied : tag.start()], instead)
             copied = tag.end()
         position = _after(page, tag, name)
-    return "".join((*parts, page[copied:])) if parts else page
+    return "".join((*parts, page[copied:]))
 
 
 def _after(page: str, tag: re.Match[str], name: str) -> int:
@@ -386,8 +331,6 @@ def _after(page: str, tag: re.Match[str], name: str) -> int:
 
 @dataclass
 class _Nesting:
-    """The elements that are open, as nearly as can be told without parsing."""
-
     path: list[str] = field(default_factory=list)
     opened: Counter[str] = field(default_factory=Counter)
     formats: int = 0
@@ -395,33 +338,24 @@ class _Nesting:
     def take(self, name: str, *, is_end: bool) -> str | None:
         """Count the tag; what to put in its place, or None when it may stay."""
         if name in FORMATS:
-            return self._take_format(is_end=is_end)
+            is_over = self.formats >= MOST_FORMATS + is_end
+            self.formats = max(0, self.formats - 1) if is_end else self.formats + 1
+            return "" if is_over else None
         is_over = len(self.path) > DEEPEST
-        if name in NESTING:
-            if not is_end:
-                self.path.append(name)
-                self.opened[name] += 1
-            elif self.opened[name]:
-                self._close(name)
-        elif name in CELLS:
-            self._close_cell()
+        if name in NESTING and not is_end:
+            self.path.append(name)
+            self.opened[name] += 1
+        elif name in NESTING:
+            while self.opened[name] and self._pop() != name:
+                pass
+        elif name in CELLS:  # a cell's tag closes what an earlier cell of its table left open
+            while self.opened["table"] and self.path[-1] != "table":
+                self._pop()
         elif name not in SELF_CLOSING:
             return None
         return BOUNDARY if is_over or len(self.path) > DEEPEST else None
 
-    def _take_format(self, *, is_end: bool) -> str | None:
-        is_over = self.formats >= MOST_FORMATS + is_end
-        self.formats = max(0, self.formats - 1) if is_end else self.formats + 1
-        return "" if is_over else None
-
-    def _close(self, name: str) -> None:
-        """Close the innermost element of that name and all within it."""
-        last = ""
-        while last != name:
-            last = self.path.pop()
-            self.opened[last] -= 1
-
-    def _close_cell(self) -> None:
-        """A cell's tag closes whatever an earlier cell of the same table left open."""
-        while self.opened["table"] and self.path[-1] != "table":
-            self.opened[self.path.pop()] -= 1
+    def _pop(self) -> str:
+        last = self.path.pop()
+        self.opened[last] -= 1
+        return last

@@ -1,11 +1,7 @@
-"""PNG, JPEG and WebP pictures: opened within limits, set upright, read by OCR.
+"""PNG, JPEG and WebP pictures: opened within limits, set upright, read by OCR (RapidOCR).
 
-OCR is RapidOCR (PP-OCRv6, its models lie in the wheel; nothing is downloaded). Two things were
-measured on drawn charts (378 and 1,373 strings) and decide how it looks:
-- It *finds* text on a grey copy of about 1.2 megapixels, stretched in contrast, dark on light.
-  On coloured copies solid bars hide their neighbours: 173 of 212 strings were found, on grey
-  copies 211, and with the lower thresholds below all 1,373 of the larger set.
-- It *reads* each place from the picture as given, so that shrinking costs no legibility.
+Measured on 378 and 1,373 drawn strings: text is *found* best on a grey copy of 1.2 megapixels (on
+coloured ones bars hide their neighbours), and *read* from the picture as given.
 """
 
 from __future__ import annotations
@@ -73,8 +69,7 @@ _lock = threading.Lock()
 def read_image(request: ReadRequest) -> Source:
     """Pictures: the text in them, line by line, each piece with its place.
 
-    Raises:
-        InputError: the picture is damaged, cut off, or too large.
+    Raises InputError: the picture is damaged, cut off, or too large.
     """
     from core.documents.layout import picture_blocks
 
@@ -140,7 +135,6 @@ def open_picture(name: str, data: bytes, megapixels: int) -> tuple[Image.Image, 
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Turned as the camera noted it; a note that cannot be read counts as none."""
     try:
         return ImageOps.exif_transpose(image)
     except DAMAGE:
@@ -148,7 +142,6 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _on_white(image: Image.Image) -> Image.Image:
-    """RGB, with white behind whatever is transparent."""
     if image.mode.startswith("I"):  # 16 bits per pixel: Pillow would clip, not scale.
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
@@ -161,7 +154,6 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 @lru_cache(maxsize=1)
 def _engine() -> Callable[..., Any]:
-    """The reader; loading takes about a second."""
     logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
     from rapidocr import RapidOCR
 
@@ -233,7 +225,6 @@ def _find(picture: Image.Image, strips: int) -> list[Quad]:
 
 
 def _find_in(picture: Image.Image) -> list[Quad]:
-    """Where text seems to stand in a picture or strip, sought on its grey copy."""
     import numpy as np
 
     grey = ImageOps.autocontrast(picture.convert("L"))
@@ -260,7 +251,6 @@ def _size(quad: Quad) -> tuple[float, float]:
 
 
 def _is_line(quad: Quad) -> bool:
-    """False for a place far too long for its height to be text."""
     return max(_size(quad)) <= LONGEST_PLACE * min(_size(quad))
 
 
@@ -318,7 +308,6 @@ def _crop(picture: Image.Image, quad: Quad, pad: float = 0.0) -> Image.Image:
 
 
 def _recognise(line: Image.Image) -> tuple[str, float]:
-    """One upright line of text and how sure the reader is of it."""
     import numpy as np
 
     pixels = np.ascontiguousarray(np.asarray(line)[:, :, ::-1])
@@ -327,7 +316,6 @@ def _recognise(line: Image.Image) -> tuple[str, float]:
 
 
 def _read_place(picture: Image.Image, quad: Quad) -> tuple[str, float]:
-    """The text at a place; where the reader is unsure it looks again, more widely."""
     if not _is_line(quad):
         return "", 0.0
     crop = _crop(picture, quad)

@@ -1,11 +1,7 @@
 """Reads untrusted files in a child process that time, memory and Stop can end.
 
-A reader's library may hang, crash or eat memory on a damaged or hostile file; then only the
-child goes, and the person gets a sentence. The child sees neither keys nor other files' bytes:
-its environment is empty but for what dynamic loaders need.
-
-On the child's stdin comes one line of JSON, then the file's bytes; then stdin stays open, and its
-end means that the parent is gone. On stdout go lines of JSON: progress, and one answer.
+The child sees no keys. Its stdin gets a line of JSON, then the file's bytes, then stays open: its
+end means that the parent is gone. Its stdout gives lines of JSON: progress, and one answer.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -65,9 +61,8 @@ def read_source(
 ) -> Source:
     """The source in these bytes. `on_progress` gets (done, total, what is being done).
 
-    Raises:
-        InputError: the file cannot be read within the limits; one sentence says why.
-        Stopped: `stop` was set meanwhile; the child is gone then.
+    Raises InputError: the file cannot be read within the limits; one sentence says why; Stopped:
+    `stop` was set meanwhile; the child is gone then.
     """
     from core.documents.segmentation import language_note, language_of
     from core.store.sqlite import from_plain
@@ -95,8 +90,12 @@ def read_source(
 
 def run_alone(task: Task, stop: Stop, on_progress: Report) -> Answer:
     """The task's answer, from one of the few children that may work at the same time."""
-    with _slot(stop):
+    while not _slots.acquire(timeout=0.1):
+        stop.check()
+    try:
         return task.run(stop, on_progress)
+    finally:
+        _slots.release()
 
 
 def worker_command() -> list[str]:
@@ -191,7 +190,6 @@ class Task:
         return None
 
     def _failure(self, code: int | None, *, is_overdue: bool) -> InputError:
-        """What is said of a child that ended without an answer."""
         if is_overdue:
             return InputError(
                 f"{shown(self.name)} could not be read within {self.seconds:,.0f} seconds; split "
@@ -203,17 +201,6 @@ class Task:
             "or too large for the memory allowed. Open it in the program it comes from, save it "
             "again and add it once more."
         )
-
-
-@contextlib.contextmanager
-def _slot(stop: Stop) -> Iterator[None]:
-    """One of the few children that may read at the same time; Stop ends the waiting."""
-    while not _slots.acquire(timeout=0.1):
-        stop.check()
-    try:
-        yield
-    finally:
-        _slots.release()
 
 
 def main() -> None:
@@ -239,7 +226,6 @@ def main() -> None:
 
 
 def _own_stdout() -> BinaryIO:
-    """A private copy of stdout; what libraries print goes where stderr goes."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers
@@ -259,7 +245,6 @@ def _end_with_parent() -> None:
 
 
 def _limit(memory: int, seconds: float) -> None:
-    """Bound address space and processor time where the platform can."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,8 +1,6 @@
 """From pieces of text with places to blocks, in the order in which a person reads them.
 
-Columns of running text are read one after the other; rows of things side by side are tables;
-lines that were only broken for lack of room become paragraphs. Pictures (after OCR) and the pages
-of PDFs are laid out alike. Pure functions.
+Columns come one after the other; rows of things are tables; broken lines become paragraphs.
 """
 
 from __future__ import annotations
@@ -71,27 +69,24 @@ def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator
     """What stands above a chart, the chart, the rest, and the axes at the end."""
     chart, left = chart_in(column)
     upright = [item for item in left if not is_sideways(item)]
-    above = [item for item in upright if not chart.used or item.y <= chart.top]
     below = [item for item in upright if chart.used and item.y > chart.top]
+    above = [item for item in upright if not chart.used or item.y <= chart.top]
     before = list(_blocks(above, known))
+    title: tuple[Piece, ...] = ()
     if chart.used and before and before[-1].kind == "paragraph" and not is_ended(before[-1].text):
-        before[-1] = Content("caption", before[-1].pieces)
-        yield from before
-        yield from chart.rows(before[-1].pieces)
-    else:
-        yield from before
-        yield from chart.rows(())
+        title = before[-1].pieces
+        before[-1] = Content("caption", title)
+    yield from before
+    yield from chart.rows(title)
     is_unread = bool(chart.axes) and not chart.bars
     for block in _blocks(below, known):
         is_label = is_unread and block.kind == "paragraph" and not is_ended(block.text)
         yield Content("chart label", block.pieces) if is_label else block
-    labels = [[Piece(item.text, item)] for item in left if is_sideways(item)]
-    for parts in (*labels, *chart.axes):
-        yield Content("chart label", tuple(parts))
+    for parts in (*((Piece(i.text, i),) for i in left if is_sideways(i)), *chart.axes):
+        yield Content("chart label", parts)
 
 
 def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
-    """Tables where rows hold several things, paragraphs elsewhere."""
     single: list[TextBox] = []
     grid: list[list[TextBox]] = []
     caption = ""
@@ -117,10 +112,9 @@ def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
     for row in rows:
         cells: list[TextBox] = []
         for item in row:
-            if cells and item.left - cells[-1].right < SAME_CELL * min(
-                item.height, cells[-1].height
-            ):
-                cells[-1] = _one(cells[-1], item)
+            last = cells[-1] if cells else item
+            if cells and item.left - last.right < SAME_CELL * min(item.height, last.height):
+                cells[-1] = _one(last, item)
             else:
                 cells.append(item)
         whole.append(cells)
@@ -130,9 +124,7 @@ def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
 def _one(first: TextBox, second: TextBox) -> TextBox:
     """Two pieces as one, over the rectangle around both."""
     by = joined_lines(first.text, second.text, frozenset())[1]
-    return around(
-        (first, second), f"{first.text}{by or ' '}{second.text}" if by else first.text + second.text
-    )
+    return around((first, second), f"{first.text}{by}{second.text}")
 
 
 def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
@@ -140,20 +132,18 @@ def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
 
     It must lie clearly nearer to its row than the table's rows lie to each other.
     """
-    if len(grid) < 2:
+    cells = [n for n, cell in enumerate(grid[-1]) if _overlap(cell, item) > 0]
+    if len(grid) < 2 or len(cells) != 1:
         return False
     apart = median(b[0].y - a[0].y for a, b in pairwise(grid))
-    cells = [n for n, cell in enumerate(grid[-1]) if _overlap(cell, item) > 0]
-    if len(cells) != 1 or item.y - grid[-1][cells[0]].y > WRAPPED * apart:
+    above = grid[-1][cells[0]]
+    if item.y - above.y > WRAPPED * apart or item.top - above.bottom > WRAPPED * item.height:
         return False
-    if item.top - grid[-1][cells[0]].bottom > WRAPPED * item.height:
-        return False
-    grid[-1][cells[0]] = _one(grid[-1][cells[0]], item)
+    grid[-1][cells[0]] = _one(above, item)
     return True
 
 
 def _is_far(grid: Sequence[Sequence[TextBox]], row: Sequence[TextBox]) -> bool:
-    """True when the row lies much farther below than the grid's rows lie apart."""
     gap = row[0].y - grid[-1][0].y
     if len(grid) < 2:
         return gap > FAR * usual_height(row)
@@ -184,7 +174,6 @@ def paragraphs_of(lines: Sequence[TextBox]) -> list[list[TextBox]]:
 
 
 def _runs(lines: Sequence[TextBox]) -> Iterator[list[TextBox]]:
-    """Stretches of lines that lie below each other in one column."""
     run: list[TextBox] = []
     for line in lines:
         if run:
@@ -235,7 +224,6 @@ class _Column:
         return is_small or end > self.right - max(0.3 * height, RAGGED * (self.right - self.left))
 
     def _are_alike(self, above: TextBox, below: TextBox, height: float) -> bool:
-        """True for lines of one style and near each other of which the lower begins nothing."""
         if above.bold != below.bold or CAPTION.match(below.text):
             return False
         if ITEM.match(below.text) and (below.text[0] not in DASHES or is_ended(above.text)):
@@ -246,21 +234,18 @@ class _Column:
 
 
 def _mirrored(line: TextBox) -> TextBox:
-    """A line that is read from the right, as if it were read from the left."""
     if line.text.isascii() or not RTL.search(line.text):
         return line
     return line._replace(left=-line.right, right=-line.left)
 
 
 def _first_word(line: TextBox) -> float:
-    """The width of the line's first word and the blank before it."""
     word = line.text.split(None, 1)[0] if line.text.strip() else ""
     letters = 1 if UNSPACED_CHARACTER.match(word) else len(word) + 1
     return line.width * letters / max(1, len(line.text))
 
 
 def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> Content:
-    """The lines as one block; each keeps its place."""
     parts: list[Piece] = []
     for line in lines:
         if parts:
@@ -299,7 +284,6 @@ def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
 
 
 def _side(item: TextBox, x: float) -> int:
-    """-1 left of that place, 1 right of it, 0 across it."""
     slack = SLACK * item.height
     if item.right - slack <= x:
         return -1
@@ -335,7 +319,6 @@ def _gutter(items: Sequence[TextBox]) -> float | None:
 
 
 def _are_columns(left: Sequence[TextBox], right: Sequence[TextBox]) -> bool:
-    """True for running text on both sides, or much of it beside something else, e.g. a chart."""
     if min(len(left), len(right)) < FEWEST_LINES:
         return False
     if _is_running(left, LONG_COLUMN):
@@ -369,21 +352,18 @@ def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[Conte
     grid, boxes = grid_in_columns(rows, columns) if len(columns) > 1 else ([], {})
     headers = header_rows(grid)
     if len(columns) < 2 or (not headers and any(_is_pair(row) for row in rows)):
-        return _pairs_and_rest(rows)
+        return list(_pairs_and_rest(rows))
     return table_contents(grid, headers, caption, boxes)
 
 
-def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> list[Content]:
+def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> Iterator[Content]:
     """Pairs as rows; of the others each thing by itself."""
-    blocks = []
     for row in rows:
         if _is_pair(row):
             name = Piece(row[0].text.removesuffix(":"), row[0])
-            values = joined_pieces(row[1:], ", ")
-            blocks.append(Content("table row", (name, Piece(": "), *values)))
+            yield Content("table row", (name, Piece(": "), *joined_pieces(row[1:], ", ")))
         else:
-            blocks += [Content("paragraph", (Piece(item.text, item),)) for item in row]
-    return blocks
+            yield from (Content("paragraph", (Piece(item.text, item),)) for item in row)
 
 
 def _is_pair(row: Sequence[TextBox]) -> bool:

@@ -1,7 +1,6 @@
 """The library on disk: bytes by their sha256, each content stored, read and indexed once.
 
-Reads and indexes a case's sources, several at once, and tells what came of each. A source that
-cannot be read costs only itself: the run goes on with the others and says so.
+A source that cannot be read costs only itself: the run goes on and says so.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ def store_file(
 ) -> LibraryEntry:
     """Put a file into a project's library; the same content again is stored once.
 
-    Raises:
-        InputError: it is empty, too large, or of a type that is not read; nothing is stored.
+    Raises InputError: it is empty, too large, or of a type that is not read; nothing is stored.
     """
     most = settings.file_megabytes
     if len(data) > most * MEGABYTE:
@@ -83,11 +81,7 @@ def store_file(
 
 
 def file_bytes(home: Path, source_id: str) -> bytes:
-    """The bytes of a stored file.
-
-    Raises:
-        InputError: they are not there (any more).
-    """
+    """The bytes of a stored file. Raises InputError: they are not there (any more)."""
     try:
         return _path(home, source_id).read_bytes()
     except OSError as error:
@@ -108,25 +102,36 @@ def ensure_read(
 ) -> tuple[Source, bool, float]:
     """(the source, whether an earlier reading was reused, the seconds that reading took).
 
-    A second caller for the same content waits for the first and takes its reading.
-
-    Raises:
-        InputError: the file cannot be read, whatever the reason; the library says so too.
-        Stopped: `stop` was set meanwhile.
+    A second caller for the same content waits for the first and takes its reading. Raises
+    InputError: the file cannot be read, whatever the reason; the library says so too; Stopped:
+    `stop` was set meanwhile.
     """
     with _alone(source_id, stop):
         known = store.readings.get(source_id, name, reader=READER_VERSION)
         if known is not None:
             return known, True, 0.0
         try:
-            found = _read_and_keep(store, home, source_id, name, settings, stop, on_progress, now)
+            began = now()
+            data = file_bytes(home, source_id)
+            kind = store.library.kind_of(source_id) or kind_of(name, data)
+            store.library.set_status(source_id, "reading")
+            source = read_source(source_id, name, data, kind, settings, stop, on_progress)
+            seconds = max(0.0, now() - began)
+            with store.writing():
+                # Another process may have been quicker, and its index may be in use already.
+                known = store.readings.get(source_id, name, reader=READER_VERSION)
+                is_held = store.library.is_held(source_id)
+                if known is None and is_held:
+                    store.readings.save(source, reader=READER_VERSION, seconds=seconds, now=now())
+                if known is not None or is_held:
+                    store.library.set_status(source_id, "ready")
         except InputError as error:
             store.library.set_status(source_id, "refused", str(error))
             raise
-        except Stopped:
-            store.library.set_status(source_id, "waiting")
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if isinstance(error, Stopped) or not isinstance(error, Exception):
+                store.library.set_status(source_id, "waiting")
+                raise
             LOGGER.exception("%s could not be read", name)
             problem = (
                 f"{shown(name)} could not be read: an unexpected error, of which the server's log "
@@ -134,41 +139,10 @@ def ensure_read(
             )
             store.library.set_status(source_id, "refused", problem)
             raise InputError(problem) from error
-        except BaseException:
-            store.library.set_status(source_id, "waiting")
-            raise
-        if found is None:
-            raise InputError(f"{shown(name)} was deleted while it was read.")
-        return found
-
-
-def _read_and_keep(
-    store: Store,
-    home: Path,
-    source_id: str,
-    name: str,
-    settings: Settings,
-    stop: Stop,
-    on_progress: Report,
-    now: Clock,
-) -> tuple[Source, bool, float] | None:
-    """What `ensure_read` gives of a content that is not read yet; None when it was deleted."""
-    began = now()
-    data = file_bytes(home, source_id)
-    kind = store.library.kind_of(source_id) or kind_of(name, data)
-    store.library.set_status(source_id, "reading")
-    source = read_source(source_id, name, data, kind, settings, stop, on_progress)
-    seconds = max(0.0, now() - began)
-    with store.writing():
-        # Another process may have been quicker, and its index may be in use already.
-        known = store.readings.get(source_id, name, reader=READER_VERSION)
-        if known is not None:
-            store.library.set_status(source_id, "ready")
-            return known, True, 0.0
-        if not store.library.is_held(source_id):
-            return None
-        store.readings.save(source, reader=READER_VERSION, seconds=seconds, now=now())
-        store.library.set_status(source_id, "ready")
+    if known is not None:
+        return known, True, 0.0
+    if not is_held:
+        raise InputError(f"{shown(name)} was deleted while it was read.")
     return source, False, seconds
 
 
@@ -251,14 +225,6 @@ GatherReport = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
-class _Picture:
-    """An image that was read and indexed, in so many seconds, and is yet to be described."""
-
-    image: Source
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Gathering:
     """What reading a case's sources takes."""
 
@@ -334,67 +300,52 @@ def sources_of(store: Store, case: Case, read: Collection[str]) -> list[Source]:
 
 def _reading_of(job: Gathering, source_id: str) -> Callable[[], Iterator[Event]]:
     def events() -> Iterator[Event]:
-        def read(report: GatherReport) -> Event | _Picture:
+        def read(report: GatherReport) -> Event | tuple[Source, float]:
             return _read_one(job, source_id, report)
 
         with job.turns_at_reading:
-            event = yield from streamed(read)
-        if isinstance(event, _Picture):
-            yield from _describe(job, event)
+            found = yield from streamed(read)
+        if isinstance(found, tuple):
+            yield from _describe(job, *found)
         else:
-            yield event
+            yield found
 
     return events
 
 
-def _read_one(job: Gathering, source_id: str, report: GatherReport) -> Event | _Picture:
-    """Read and index one source; the event says how it went, an image is yet to be described."""
+def _read_one(job: Gathering, source_id: str, report: GatherReport) -> Event | tuple[Source, float]:
+    """Reads and indexes a source; of an image the source and the seconds: it is yet to be told."""
     now = job.now
     with open_store(job.home) as store:
         name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"
+
+        def reading(done: int, total: int, note: str) -> None:
+            report(ProgressMade(now(), "reading", f"{name}: {note}", done, total))
+
+        def indexing(done: int, total: int) -> None:
+            report(ProgressMade(now(), "searching", f"Indexing {name}", done, total))
+
         report(ProgressMade(now(), "reading", f"Reading {name}"))
         try:
             source, reused, seconds = ensure_read(
-                store,
-                job.home,
-                source_id,
-                name,
-                job.settings,
-                job.stop,
-                lambda done, total, note: report(
-                    ProgressMade(now(), "reading", f"{name}: {note}", done, total)
-                ),
-                now,
+                store, job.home, source_id, name, job.settings, job.stop, reading, now
             )
         except InputError as error:
             message = str(error) if name in str(error) else f"{name}: {error}"
             return ProblemMet(now(), "reading", message, name, _cause(job, source_id), source_id)
-        ensure_index(
-            store,
-            source,
-            job.encoder,
-            job.stop,
-            lambda done, total: report(
-                ProgressMade(now(), "searching", f"Indexing {name}", done, total)
-            ),
-        )
-    if not source.is_image:
-        return DocumentRead(
-            now(),
-            source.id,
-            source.name,
-            source.pages,
-            len(source.text),
-            seconds,
-            reused,
-            source.notes,
-        )
-    return _Picture(source, seconds)
+        ensure_index(store, source, job.encoder, job.stop, indexing)
+    if source.is_image:
+        return source, seconds
+    said = (source.pages, len(source.text), seconds, reused, source.notes)
+    return DocumentRead(now(), source.id, source.name, *said)
 
 
-def _describe(job: Gathering, picture: _Picture) -> Iterator[Event]:
-    """What the image reader says of an image (CEDA agent B); OCR stands in for a useless reply."""
-    image, reader, now = picture.image, job.image_reader, job.now
+def _describe(job: Gathering, image: Source, seconds: float) -> Iterator[Event]:
+    """What the image reader says of an image (CEDA agent B); OCR stands in for a useless reply.
+
+    `seconds` are those that reading it took.
+    """
+    reader, now = job.image_reader, job.now
     began = now()
     yield ProgressMade(began, "reading", f"{reader.name} looks at {image.name}")
     try:
@@ -405,5 +356,5 @@ def _describe(job: Gathering, picture: _Picture) -> Iterator[Event]:
         reader = job.spare_reader
         text = reader.describe(job.case, image, job.stop)
     at = now()
-    seconds = picture.seconds + at - began
+    seconds += at - began
     yield ImageDescribed(at, image.id, image.name, reader.name, bool(text), text, seconds)

@@ -1,8 +1,6 @@
 """The pages of a PDF as blocks: furniture left out, tables found, lines joined, headings ranked.
 
-Lines come in the order of the file's content, which is nearly always that of reading; places are
-asked only where they tell more: for tables, for columns that were set line by line, for what is
-repeated in the margins, and for which lines belong together.
+Lines come in the order of the file's content; places are asked only where they tell more.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from statistics import median
 import regex
 
 from core.documents.charts import Chart, chart_in, single_numbers
-from core.documents.draft import Content, Piece, TextBox, around, rows_of
+from core.documents.draft import Content, Piece, TextBox, around, content, rows_of
 from core.documents.layout import (
     CAPTION,
     ITEM,
@@ -128,8 +126,6 @@ def furniture_of(pages: Sequence[PdfPage]) -> set[tuple[int, int]]:
 
 
 class _Margins:
-    """What stands in the margins of a document's pages, and at what heights."""
-
     def __init__(self, pages: int) -> None:
         self._pages = pages
         self._needed = 3 if pages > FEW_PAGES else 2
@@ -137,7 +133,6 @@ class _Margins:
         self._offsets: Counter[int] = Counter()
 
     def add(self, line: TextLine, page: PdfPage, *, is_top: bool) -> None:
-        """Take in a line."""
         for cell in line.cells:
             self._seen[is_top, _pattern(cell.text)][page.number] = cell.y / page.height
             number = _page_number(cell.text)
@@ -145,7 +140,6 @@ class _Margins:
                 self._offsets[number - page.number] += 1
 
     def repeats(self, line: TextLine, page: PdfPage, *, is_top: bool) -> bool:
-        """True for a line of which a part stands on other pages too, or a page's number."""
         for cell in line.cells if LETTERS.search(line.whole.text) else ():
             on = self._seen[is_top, _pattern(cell.text)]
             usual = median(on.values())
@@ -153,30 +147,23 @@ class _Margins:
             is_first = self._pages <= FEW_PAGES or page.number == min(on)
             if _is_sentence(line.whole.text) and is_first:
                 return False
-            if (
-                often
-                and abs(cell.y / page.height - usual) < SAME_PLACE
-                and LETTERS.search(cell.text)
-            ):
+            is_there = abs(cell.y / page.height - usual) < SAME_PLACE
+            if often and is_there and LETTERS.search(cell.text):
                 return True
         numbers = [_page_number(cell.text) for cell in line.cells]
-        return all(number is not None for number in numbers) and any(
-            n is not None and (n < 0 or self._offsets[n - page.number] > 1 or n == page.number)
-            for n in numbers
+        known = [n for n in numbers if n is not None]
+        return len(known) == len(numbers) and any(
+            n < 0 or self._offsets[n - page.number] > 1 or n == page.number for n in known
         )
 
 
 def _margin_lines(page: PdfPage) -> Iterator[tuple[int, TextLine, bool]]:
     """(number, line, is at the top) of the few lines in the margins, the outermost first."""
-    lines = [
-        (n, line) for n, line in enumerate(page.lines) if len(line.whole.text) < LONGEST_FURNITURE
-    ]
-    top = [item for item in lines if item[1].whole.bottom < MARGIN * page.height]
-    foot = [item for item in lines if item[1].whole.top > (1 - MARGIN) * page.height]
-    for number, line in sorted(top, key=lambda item: item[1].whole.top)[:MOST_FURNITURE]:
-        yield number, line, True
-    for number, line in sorted(foot, key=lambda item: -item[1].whole.bottom)[:MOST_FURNITURE]:
-        yield number, line, False
+    short = [(n, li) for n, li in enumerate(page.lines) if len(li.whole.text) < LONGEST_FURNITURE]
+    top = [(n, li, True) for n, li in short if li.whole.bottom < MARGIN * page.height]
+    foot = [(n, li, False) for n, li in short if li.whole.top > (1 - MARGIN) * page.height]
+    yield from sorted(top, key=lambda item: item[1].whole.top)[:MOST_FURNITURE]
+    yield from sorted(foot, key=lambda item: -item[1].whole.bottom)[:MOST_FURNITURE]
 
 
 def _heads_table(line: TextLine, page: PdfPage) -> bool:
@@ -188,7 +175,6 @@ def _heads_table(line: TextLine, page: PdfPage) -> bool:
 
 
 def _pattern(text: str) -> str:
-    """The text without its numbers, unless it is a sentence, which may say another thing then."""
     return text if _is_sentence(text) else DIGITS.sub("#", text.casefold())
 
 
@@ -197,7 +183,6 @@ def _is_sentence(text: str) -> bool:
 
 
 def _page_number(text: str) -> int | None:
-    """The number of a page that the text is nothing but; Roman numbers count as -1000."""
     match = PAGE_NUMBER.fullmatch(text.strip())
     if not match:
         return None
@@ -205,7 +190,6 @@ def _page_number(text: str) -> int | None:
 
 
 def _flow(page: PdfPage) -> list[Item]:
-    """The page's lines, tables and figures in reading order."""
     flow = _with_figures(with_tables(page, _in_columns(page.lines)))
     for number, item in enumerate(flow):
         before, after = flow[max(0, number - 4) : number][::-1], flow[number + 1 : number + 4]
@@ -219,7 +203,6 @@ def _flow(page: PdfPage) -> list[Item]:
 
 
 def _caption_of(table: Table, before: Sequence[Item]) -> str:
-    """The short lines right above a table, which may name it and the unit of its values."""
     said: list[str] = []
     edge = table.area.top
     for item in before:
@@ -235,7 +218,6 @@ def _caption_of(table: Table, before: Sequence[Item]) -> str:
 
 
 def _in_columns(lines: Sequence[TextLine]) -> list[TextLine]:
-    """The lines with columns one after the other where they were set across all of them."""
     across = [line for line in lines if len(line.cells) > 1 and _is_prose(line)]
     if len(across) < FEWEST_ACROSS or 3 * len(across) < len(lines):
         return list(lines)
@@ -286,56 +268,48 @@ def _figure(bits: Sequence[TextLine]) -> Sequence[Item]:
 
 @dataclass
 class _Style:
-    """What a document's body and headings look like."""
-
     body: float = 0.0
     ranks: list[tuple[float, bool]] = field(default_factory=list)
     bookmarks: Mapping[str, int] = field(default_factory=dict)
-    is_bold: bool = False
 
     @classmethod
     def of(cls, pages: Sequence[PdfPage], bookmarks: Mapping[str, int]) -> _Style:
         """The usual height of letters, and the styles that stand out, the largest first."""
         letters: Counter[tuple[float, bool]] = Counter()
+        heights: Counter[float] = Counter()
         for page in pages:
             for line in page.lines if not page.picture else ():
-                letters[_look(line.whole)] += len(line.whole.text)
+                look = _look(line.whole)
+                letters[look] += len(line.whole.text)
+                heights[look[0]] += len(line.whole.text)
         if not letters:
             return cls(bookmarks=bookmarks)
-        heights: Counter[float] = Counter()
-        for (height, _), count in letters.items():
-            heights[height] += count
-        style = cls(body=heights.most_common(1)[0][0], bookmarks=bookmarks)
-        style.is_bold = letters[style.body, True] > letters[style.body, False]
-        style.ranks = sorted({look for look in letters if style.stands_out(look)}, reverse=True)
-        return style
-
-    def stands_out(self, look: tuple[float, bool]) -> bool:
-        height, bold = look
-        return height >= LARGER * self.body or (
-            bold and not self.is_bold and height >= SMALLER * self.body
-        )
+        body = heights.most_common(1)[0][0]
+        is_bold = letters[body, True] > letters[body, False]
+        ranks = [
+            (height, bold)
+            for height, bold in letters
+            if height >= LARGER * body or (bold and not is_bold and height >= SMALLER * body)
+        ]
+        return cls(body, sorted(ranks, reverse=True), bookmarks)
 
     def level(self, lines: Sequence[TextBox], page: int) -> int | None:
         """The level of the heading that the lines are, or None."""
         text = " ".join(line.text for line in lines)
-        if (
-            len(text) > LONGEST_HEADING
-            or len(lines) > MOST_HEADING_LINES
-            or not LETTERS.search(text)
-        ):
+        is_short = len(text) <= LONGEST_HEADING and len(lines) <= MOST_HEADING_LINES
+        if not is_short or not LETTERS.search(text):
             return None
         known = self.bookmarks.get(plain_title(text))
         if known is not None:
             return known
-        if text[-1] in ".,;:" or not all(self.stands_out(_look(line)) for line in lines):
+        looks = [_look(line) for line in lines]
+        if text[-1] in ".,;:" or not all(look in self.ranks for look in looks):
             return None
-        if len(lines) == 1 and lines[0].text.islower():
+        if len(lines) == 1 and text.islower():
             return None
-        numbered = NUMBERED.match(text)
-        if numbered:
+        if numbered := NUMBERED.match(text):
             return 1 + numbered[1].count(".")
-        rank = self.ranks.index(max((_look(line) for line in lines), key=self.ranks.index))
+        rank = max(map(self.ranks.index, looks))
         return rank if page == 1 or rank else 1
 
 
@@ -351,7 +325,6 @@ def plain_title(text: str) -> str:
 def _page_blocks(
     page: PdfPage, flow: Sequence[Item], style: _Style, known: frozenset[str]
 ) -> Iterator[Content]:
-    """The blocks of one page in order; footnotes come last."""
     footnotes = _footnotes(page, flow, style)
     apart = set(map(id, footnotes))
     lines: list[TextBox] = []
@@ -364,36 +337,32 @@ def _page_blocks(
         if item:
             yield from item.blocks()
     for group in _notes(footnotes):
-        yield Content("footnote", _joined(group, known))
+        yield content("footnote", _joined(group, known))
 
 
 def _text_blocks(
     lines: Sequence[TextBox], page: int, style: _Style, known: frozenset[str]
 ) -> Iterator[Content]:
     for group in paragraphs_of(lines):
-        parts = _joined(group, known)
+        text = _joined(group, known)
         level = style.level(group, page)
         if any(CONTENTS.search(line.text) for line in group):
-            yield Content(None, parts)
-        elif (
-            CAPTION.match(group[0].text)
-            and len("".join(p.text for p in parts)) < 2 * LONGEST_HEADING
-        ):
-            yield Content("caption", parts)
+            yield content(None, text)
+        elif CAPTION.match(group[0].text) and len(text) < 2 * LONGEST_HEADING:
+            yield content("caption", text)
         elif level is not None:
-            yield Content("heading", parts, level)
+            yield content("heading", text, level)
         else:
-            is_item = ITEM.match(group[0].text) is not None
-            yield Content("list item" if is_item else "paragraph", parts)
+            yield content("list item" if ITEM.match(group[0].text) else "paragraph", text)
 
 
-def _joined(lines: Sequence[TextBox], known: frozenset[str]) -> tuple[Piece, ...]:
+def _joined(lines: Sequence[TextBox], known: frozenset[str]) -> str:
     """The lines as one text, without places: a quote is found on the page when it is shown."""
     text = lines[0].text
     for line in lines[1:]:
         before, by = joined_lines(text, line.text, known)
         text = before + by + line.text
-    return (Piece(text),)
+    return text
 
 
 def _is_footnote(item: Item) -> bool:
@@ -401,7 +370,6 @@ def _is_footnote(item: Item) -> bool:
 
 
 def _footnotes(page: PdfPage, flow: Sequence[Item], style: _Style) -> list[TextLine]:
-    """The small lines at the foot of the page, from the first that begins with a mark on."""
     found: list[TextLine] = []
     for item in reversed(flow):
         if not isinstance(item, TextLine) or item.whole.height > SMALLER * style.body:

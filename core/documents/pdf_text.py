@@ -1,10 +1,7 @@
 """The text layer and the drawn lines of PDF pages, with their places as the page is shown.
 
-By PDFium first and by pypdf where PDFium's is no good. Measured on pages printed by Chromium and
-reportlab: PDFium keeps the cells of a row on one line (pypdf gives each its own), spells ligatures
-out, puts no blanks between Chinese characters, is twice as fast, and is what finds quotes on the
-page later. pypdf is the better one for Thai and its neighbours, where PDFium repeats marks.
-pdfplumber would find tables, but takes 4 s for 60 pages where this takes a quarter of one.
+By PDFium: it keeps the cells of a row on one line and finds quotes on the page later. By pypdf for
+Thai and its neighbours, where PDFium repeats marks.
 """
 
 from __future__ import annotations
@@ -59,9 +56,8 @@ BOLD = (b"bold", b"black", b"heavy", b"demi")
 LONGEST_FONT = 128
 LOOSE_BOX = pdfium.FPDFText_GetLooseCharBox
 # Gaps that part the cells of a row, in heights: between words, beside a number, between numbers.
-CELL_GAP = 1.0
-NUMBER_GAP = 0.7
-NUMBERS_GAP = 0.5
+GAPS = (1.0, 0.7, 0.5)
+NUMBERS_GAP = GAPS[2]
 THIN = 3.0  # points; a thinner shape is a line
 SHORTEST_RULE = 6.0
 MOST_OBJECTS = 6000
@@ -168,7 +164,6 @@ def plain_page(number: int, text: str) -> PdfPage:
 
 
 def _is_sideways(lines: Sequence[TextLine]) -> bool:
-    """True for a page whose text stands on end as it is shown."""
     words = [word for line in lines for word in line.words if len(word.text) > 3]
     return 2 * sum(word.height > 1.5 * word.width for word in words) > len(words) > 0
 
@@ -217,7 +212,6 @@ class _View:
         return self._x0 + a * x + b * y, self._y0 + c * x + d * y
 
     def lines(self) -> Iterator[TextLine]:
-        """The lines in PDFium's order, which is that of the content."""
         text = self._text_page.get_text_range()
         count = self._text_page.count_chars()
         if len(text) != count:
@@ -246,12 +240,12 @@ class _View:
         for number, match in enumerate(matches):
             values = len(VALUE.findall(match[1]))
             if values > 1 and values > len(match[1].split()) // MOST_WORDS_A_VALUE:
-                first, last = max(0, number - LINES_BEFORE), number + LINES_AFTER
-                closely[first:last] = [True] * len(closely[first:last])
+                end = min(number + LINES_AFTER, len(closely))
+                for near in range(max(0, number - LINES_BEFORE), end):
+                    closely[near] = True
         return closely
 
     def _is_one_piece(self, start: int, end: int) -> bool:
-        """True for a line in the middle of the page that was set as a whole."""
         if pdfium.FPDFText_CountRects(self._letters, start, end - start) != 1:
             return False
         _, top, _, bottom = self._box(start)
@@ -261,14 +255,6 @@ class _View:
         """(left, top, right, bottom) of a character's loose box as the page is shown."""
         rect = self._rect
         LOOSE_BOX(self._letters, index, rect)
-        a, b, c, d = self._matrix
-        if not b and not c and a > 0 > d:
-            return (
-                self._x0 + a * rect.left,
-                self._y0 + d * rect.top,
-                self._x0 + a * rect.right,
-                self._y0 + d * rect.bottom,
-            )
         x1, y1 = self._shown(rect.left, rect.top)
         x2, y2 = self._shown(rect.right, rect.bottom)
         return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
@@ -298,12 +284,10 @@ class _View:
         return text_line(words, bold=self._is_bold(start) and self._is_bold(end - 1))
 
     def _is_raised(self, index: int, bottom: float, top: float) -> bool:
-        """True for a small character above the line."""
         box = self._box(index)
         return box[3] - box[1] < RAISED * (bottom - top) and box[3] < bottom
 
     def _is_bold(self, index: int) -> bool:
-        """Whether the character's font is a bold one."""
         pdfium.FPDFText_GetFontInfo(self._letters, index, self._name, LONGEST_FONT, self._flags)
         name = self._name.value
         known = self._bold.get(name)
@@ -312,7 +296,6 @@ class _View:
         return known
 
     def _rtl_line(self, start: int, end: int) -> TextLine | None:
-        """A line with right-to-left words in the order in which they are read; one cell."""
         letters = in_reading_order(letters_of(self._text_page, start, end))
         text = "".join(letter.text for letter in letters).strip()
         boxes = [TextBox("", *self._box(n)) for n in range(start, end)]
@@ -360,7 +343,6 @@ class _View:
             self._rules.append(rule)
 
     def _take_path(self, item: Any) -> bool:
-        """Take the upright and level lines of a stroked path; False for a drawing."""
         pdfium.FPDFPath_GetDrawMode(item, self._flags, self._stroke)
         count = pdfium.FPDFPath_CountSegments(item)
         if not self._stroke.value or count > LONGEST_PATH:
@@ -389,27 +371,25 @@ class _View:
 
 
 def joined_rules(rules: Sequence[Rule]) -> list[Rule]:
-    """The rules, pieces of one straight line made one."""
+    """The rules, pieces of one straight line made one: first the level ones, then the upright."""
+
+    def order(rule: Rule) -> tuple[bool, int, float]:
+        place, start = (rule.top, rule.left) if rule.is_level else (rule.left, rule.top)
+        return not rule.is_level, round(place / THIN), start
+
     joined: list[Rule] = []
-    level = sorted((r for r in rules if r.is_level), key=lambda r: (round(r.top / THIN), r.left))
-    upright = sorted(
-        (r for r in rules if not r.is_level), key=lambda r: (round(r.left / THIN), r.top)
-    )
-    for rule in (*level, *upright):
-        last = joined[-1] if joined else None
-        if last and last.is_level == rule.is_level and _touch(last, rule):
-            joined[-1] = Rule(
-                last.left, last.top, max(last.right, rule.right), max(last.bottom, rule.bottom)
-            )
+    for rule in sorted(rules, key=order):
+        last = joined[-1] if joined else rule
+        if rule.is_level:
+            apart, gap = last.top - rule.top, rule.left - last.right
+        else:
+            apart, gap = last.left - rule.left, rule.top - last.bottom
+        if joined and last.is_level == rule.is_level and abs(apart) < THIN and gap < THIN:
+            right, bottom = max(last.right, rule.right), max(last.bottom, rule.bottom)
+            joined[-1] = Rule(last.left, last.top, right, bottom)
         else:
             joined.append(rule)
     return joined
-
-
-def _touch(one: Rule, other: Rule) -> bool:
-    if one.is_level:
-        return abs(one.top - other.top) < THIN and other.left - one.right < THIN
-    return abs(one.left - other.left) < THIN and other.top - one.bottom < THIN
 
 
 def text_line(words: Sequence[TextBox], *, bold: bool = False) -> TextLine:
@@ -418,24 +398,18 @@ def text_line(words: Sequence[TextBox], *, bold: bool = False) -> TextLine:
     for one, other in pairwise(words):
         gap = (other.left - one.right) / (other.bottom - other.top or 1.0)
         # Most gaps are blanks; beside a number a narrower gap parts two cells than between words.
-        if -2 < gap < NUMBERS_GAP or -2 < gap < _least_gap(one.text, other.text):
+        if -2 < gap < NUMBERS_GAP or (
+            -2 < gap < GAPS[one.text[-1].isdigit() + other.text[0].isdigit()]
+        ):
             groups[-1].append(other)
         else:
             groups.append([other])
-    if len(groups) == 1:
-        whole = _joined(words, bold)
-        return TextLine(tuple(words), (whole,), whole)
-    cells = tuple(_joined(group, bold) for group in groups)
-    return TextLine(tuple(words), cells, _joined(words, bold))
-
-
-def _least_gap(one: str, other: str) -> float:
-    """The narrowest gap that parts cells, in heights."""
-    return (CELL_GAP, NUMBER_GAP, NUMBERS_GAP)[one[-1].isdigit() + other[0].isdigit()]
+    whole = _joined(words, bold)
+    cells = (whole,) if len(groups) == 1 else tuple(_joined(group, bold) for group in groups)
+    return TextLine(tuple(words), cells, whole)
 
 
 def _joined(words: Sequence[TextBox], bold: bool) -> TextBox:
-    """The words as one; it is as high as the usual one of them."""
     if len(words) == 1:
         return words[0]._replace(bold=bold)
     first, last = words[0], words[-1]
@@ -468,19 +442,15 @@ def in_reading_order(letters: Sequence[Letter]) -> list[Letter]:
     for is_end, group in groupby(letters, key=lambda letter: letter.text in "\r\n"):
         line = list(group)
         if is_end or not _is_rtl(line):
-            ordered.extend(line)
+            ordered += line
             continue
-        words = [list(part) for _, part in groupby(line, key=lambda letter: letter.text == " ")]
-        words = [word for word in words if word[0].text != " "]
+        parts = groupby(line, key=lambda letter: letter.text == " ")
+        words = [list(part) for is_blank, part in parts if not is_blank]
         spoken = [word for word in words if any(letter.text.isalpha() for letter in word)]
-        if 2 * sum(_is_rtl(word) for word in spoken) > len(spoken):
-            words = [_turned(word) for word in _ordered(words)]
-        else:
-            words = [_turned(word) if _is_rtl(word) else word for word in words]
-        for number, word in enumerate(words):
-            if number:
-                ordered.append(Letter(" ", 0, 0, 0, 0))
-            ordered.extend(word)
+        is_rtl_line = 2 * sum(map(_is_rtl, spoken)) > len(spoken)
+        for number, word in enumerate(_ordered(words) if is_rtl_line else words):
+            ordered += [Letter(" ", 0, 0, 0, 0)] if number else []
+            ordered += _turned(word) if is_rtl_line or _is_rtl(word) else word
     return ordered
 
 
@@ -520,8 +490,7 @@ def _turned(word: list[Letter]) -> list[Letter]:
         clusters, key=lambda c: bool(LTR.match(c[0].text)) and not RTL.match(c[0].text)
     ):
         run = list(group)
-        for cluster in reversed(run) if is_latin else run:
-            turned.extend(cluster)
+        turned += [letter for cluster in (run[::-1] if is_latin else run) for letter in cluster]
     return turned
 
 

@@ -1,14 +1,7 @@
-"""Finds in code where a quote stands in a source, or words quoted from a response in it.
+"""Where a quote stands in a source (ColMAD 2.3), or words quoted from a response in it (MSA 3.4).
 
-A quote of a source (ColMAD 2.3): first the exact words; then the same words under other spacing,
-case and typography; then the likeliest stretch by rapidfuzz, kept only at a score of 90 or more of
-100 (its `partial_ratio`, which is Indel-based) and marked as fuzzy with that score. A quote of
-fewer than four letters proves nothing and is never fuzzy.
-
-Words of a response (MSA 3.4): exact words first; then the same words under other spacing, case,
-typography, Unicode form and digits; then the likeliest stretch between word edges, by rapidfuzz, at
-a similarity of `1 - Levenshtein / longer` of 0.9 or more; else nowhere. A place is never looked for
-in what people marked, and what is found is always the response's own text.
+Exact words first; then under other spacing, case and typography; then the likeliest stretch, for a
+source at a `partial_ratio` of 90, for a response at a Levenshtein similarity of 0.9.
 """
 
 from __future__ import annotations
@@ -123,12 +116,9 @@ def relocate(text: str, start: int, end: int, words: str) -> tuple[int, int] | N
     """
     if not words or text[start:end] == words:
         return start, end
-    near, place = -1, text.find(words)
-    while place >= 0:
-        if near < 0 or abs(place - start) < abs(near - start):
-            near = place
-        place = text.find(words, place + 1)
-    return (near, near + len(words)) if near >= 0 else find_folded(words, text)
+    places = list(_exact(words, text))
+    near = min(places, key=lambda place: abs(place[0] - start), default=None)
+    return near or find_folded(words, text)
 
 
 LIKE_FROM = 0.9
@@ -172,7 +162,6 @@ class _Folded:
 
 @lru_cache(maxsize=64)
 def _folded(text: str) -> _Folded:
-    """Without case, typography, Unicode forms, unseen and repeated blanks; digits are ASCII's."""
     letters: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -197,8 +186,6 @@ def _plain(cluster: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Which of several places is meant."""
-
     response: str
     taken: tuple[Place, ...]
     before: str
@@ -208,37 +195,27 @@ class _Choice:
         start, end = place
         is_taken = any(first < end and start < last for first, last in self.taken)
         is_cut = _is_within_word(self.response, start) or _is_within_word(self.response, end)
-        return is_taken, -likeness, is_cut, -self._follows(start), start
-
-    def _follows(self, start: int) -> float:
-        """How like what stands before the place is to the words that should, in [0, 1]."""
-        if not self.before:
-            return 0.0
-        there = _folded(self.response[:start]).text.rstrip()[-len(self.before) :]
-        return Levenshtein.normalized_similarity(there, self.before)
+        follows = 0.0  # how like what stands before is to what should, in [0, 1]
+        if self.before:
+            there = _folded(self.response[:start]).text.rstrip()[-len(self.before) :]
+            follows = Levenshtein.normalized_similarity(there, self.before)
+        return is_taken, -likeness, is_cut, -follows, start
 
 
-def _exact(wanted: str, response: str) -> Iterator[Place]:
-    start = response.find(wanted)
-    while start >= 0:
-        yield start, start + len(wanted)
-        start = response.find(wanted, start + 1)
+def _exact(wanted: str, text: str) -> Iterator[Place]:
+    for match in regex.finditer(regex.escape(wanted), text, overlapped=True):
+        yield match.span()
 
 
 def _same(needle: str, whole: _Folded) -> Iterator[Place]:
-    """Every place of the folded words that parts no cluster."""
-    at = whole.text.find(needle) if needle else -1
-    while at >= 0:
-        last = at + len(needle) - 1
+    for at, end in _exact(needle, whole.text) if needle else ():
         begins = at == 0 or whole.starts[at - 1] != whole.starts[at]
-        ends = last + 1 == len(whole.text) or whole.ends[last + 1] != whole.ends[last]
+        ends = end == len(whole.text) or whole.ends[end] != whole.ends[end - 1]
         if begins and ends:
-            yield whole.starts[at], whole.ends[last]
-        at = whole.text.find(needle, at + 1)
+            yield whole.starts[at], whole.ends[end - 1]
 
 
 def _like(needle: str, response: str, whole: _Folded) -> Iterator[tuple[float, Place]]:
-    """Every stretch between word edges that is like enough, with its likeness."""
     near = fuzz.partial_ratio_alignment(needle, whole.text, score_cutoff=NEAR_FROM)
     if not needle or near is None:
         return

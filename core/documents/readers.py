@@ -1,8 +1,4 @@
-"""What kind of file bytes are (by their content, then their name), and the reader for each kind.
-
-Readers are imported only when they are needed. Plain text is read here: it is kept exactly as it
-is but for a leading BOM.
-"""
+"""What kind of file bytes are, by content, then name, and the reader of each kind."""
 
 from __future__ import annotations
 
@@ -28,22 +24,17 @@ DECLARED = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""
 DECLARATION_WITHIN = 4096
 # What the HTML standard says these labels mean.
 MEANT = {
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "x-sjis": "cp932",
-    "euc-kr": "cp949",
-    "ks_c_5601-1987": "cp949",
-    "iso-8859-9": "cp1254",
-    "big5": "big5hkscs",
-    "utf-16": "utf-8",
-    "utf-16le": "utf-8",
-    "utf-16be": "utf-8",
+    label: encoding
+    for encoding, labels in (
+        ("cp1252", "iso-8859-1 latin1 latin-1 us-ascii ascii"),
+        ("gb18030", "gb2312 gbk"),
+        ("cp932", "shift_jis x-sjis"),
+        ("cp949", "euc-kr ks_c_5601-1987"),
+        ("cp1254", "iso-8859-9"),
+        ("big5hkscs", "big5"),
+        ("utf-8", "utf-16 utf-16le utf-16be"),
+    )
+    for label in labels.split()
 }
 HASHES = regex.compile(r"(#{1,6})\s+\S")
 UNDERLINE = regex.compile(r"(?:={3,}|-{3,})")
@@ -53,11 +44,7 @@ MOST_WORDS = 6
 
 
 def read_text(request: ReadRequest) -> Source:
-    """Text files.
-
-    Raises:
-        InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
-    """
+    """Text files. Raises InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long."""
     draft = Draft(request)
     text = decoded(request.name, request.data)
     draft.add(text)
@@ -94,7 +81,6 @@ def text_blocks(text: str) -> Iterator[Block]:
 
 
 def _is_heading(text: str, start: int, end: int, following: str) -> bool:
-    """True for the first line of a text where it may be a title, and for few words set apart."""
     line = text[start:end]
     if not following or "\n" in line or FINAL.search(line) or ROW.match(line) or ITEM.match(line):
         return False
@@ -120,8 +106,7 @@ def plain_blocks(text: str, known: frozenset[str]) -> Iterator[Content]:
 def decoded(name: str, data: bytes) -> str:
     """The text of UTF-8 bytes, or of UTF-16 bytes that begin with a BOM; without the BOM.
 
-    Raises:
-        InputError: names the offset of the first byte that does not fit.
+    Raises InputError: names the offset of the first byte that does not fit.
     """
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise InputError(f"{shown(name)} is UTF-32 text, which is not read; {AS_UTF8}.")
@@ -264,8 +249,7 @@ WORD_MACRO_PART = b"ms-word.document.macroEnabled.main+xml"
 def kind_of(name: str, data: bytes) -> SourceKind:
     """How to read the file.
 
-    Raises:
-        InputError: it is empty, of a type that is not read, or not what its name says.
+    Raises InputError: it is empty, of a type that is not read, or not what its name says.
     """
     if not data:
         raise InputError(f"{shown(name)} is empty (0 bytes); save it again and add it once more.")
@@ -336,7 +320,6 @@ def _text_kind(name: str, data: bytes, ending: str, own: FileType | None) -> Sou
 
 
 def _is_binary(data: bytes) -> bool:
-    """True when bytes that no text has are common in the beginning."""
     sample = data[:SAMPLE]
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
@@ -345,7 +328,6 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
-    """What a zip file is by the list of its members."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = set(archive.namelist())
@@ -376,8 +358,7 @@ READER_VERSION = "3"
 def read(request: ReadRequest) -> Source:
     """The source in these bytes; its language is still "und".
 
-    Raises:
-        InputError: the file cannot be read, for whatever reason; one sentence says why.
+    Raises InputError: the file cannot be read, for whatever reason; one sentence says why.
     """
     own = file_type(request.kind)
     module, function = own.reader

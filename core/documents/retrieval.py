@@ -1,17 +1,14 @@
 """From a source to its passages, and from a statement to the passages that speak about it.
 
-A source's index is built once: its sentences and table rows, their search terms (FTS5), their
-embeddings. Retrieval fuses both by rank. Source: CEDA 3.1, agent A (cosine between prompt and
-chunks, the n closest form the context); we add bm25 because an encoder knows numbers hardly at
-all, and languages it was not trained on not either. What a model said of an image becomes passages
-too, of a source of their own, so that quotes of it are never taken for words in the image.
+Source: CEDA 3.1, agent A (cosine); bm25 is added because an encoder hardly knows numbers. What a
+model said of an image is a source of its own, so that it never passes for words in the image.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import regex
@@ -113,15 +110,6 @@ def heading_at(paths: Sequence[tuple[int, str]], start: int) -> str:
     return paths[bisect_right(paths, (start, "\U0010ffff")) - 1][1]
 
 
-def _in_context(heading: str, text: str) -> str:
-    """What is embedded: a sentence says most of it under its headings.
-
-    With the page's title and section before them, 91 of 100 decisive sentences were among the five
-    best where 79 were without (FM2, n = 390).
-    """
-    return f"{heading}: {text}" if heading else text
-
-
 def ensure_index(
     store: Store, source: Source, encoder: Embedder, stop: Stop, progress: Progress
 ) -> bool:
@@ -135,7 +123,10 @@ def ensure_index(
         return True
     passages = passages_of(source)
     paths = heading_paths(source)
-    texts = [_in_context(heading_at(paths, passage.start), passage.text) for passage in passages]
+    # A sentence says most of it under its headings: with the page's title and section before them,
+    # 91 of 100 decisive sentences were among the five best where 79 were without (FM2, n = 390).
+    headings = [heading_at(paths, passage.start) for passage in passages]
+    texts = [f"{h}: {p.text}" if h else p.text for h, p in zip(headings, passages, strict=True)]
     distinct = list(dict.fromkeys(texts))
     parts = []
     for begin in range(0, len(distinct), BATCH):
@@ -220,7 +211,6 @@ class Retriever:
         return self._distinct(ranked, scores, cosines, n)
 
     def _cosines(self, query: str) -> dict[str, Matrix]:
-        """Each source's cosines to the query by passage, NaN where muted; empty if that is all."""
         if not self._indexes or bool(self._encoder.muted([query])[0]):
             return {}
         known = self._known.get(query)
@@ -248,55 +238,53 @@ class Retriever:
         cosines: Mapping[str, Matrix],
         n: int,
     ) -> list[Passage]:
-        """The first n that differ: in their words, and rows of tables in what they stand under."""
+        """The first n that differ: in their words, and rows of tables in what they stand under.
+
+        Each comes with its neighbours in the same section; a row stands alone.
+        """
         chosen: list[Passage] = []
         said: set[tuple[str, ...]] = set()
         for name, number in ranked:
-            around = {
-                near.number: near
-                for near in self._store.readings.passages(name, [number - 1, number, number + 1])
-            }
-            index, here = self._indexes[name], around[number]
+            index = self._indexes[name]
+            stored = self._store.readings.passages(name, [number - 1, number, number + 1])
+            around = {near.number: near for near in stored}
+            here = around[number]
             heading = heading_at(index.paths, here.start)
-            under = (heading,) if here.start in index.rows else ()
-            says = (*terms(here.text, index.source.language), *under)
+            is_row = here.start in index.rows
+            says = (*terms(here.text, index.source.language), *((heading,) if is_row else ()))
             if says in said:
                 continue
             said.add(says)
+            before, after = (
+                other.text
+                if (other := around.get(number + step))
+                and not is_row
+                and other.start not in index.rows
+                and heading_at(index.paths, other.start) == heading
+                else ""
+                for step in (-1, 1)
+            )
             cosine = float(cosines[name][number]) if name in cosines else np.nan
-            found = self._passage(index, around, number, heading)
-            similarity = None if np.isnan(cosine) else cosine
-            chosen.append(replace(found, score=scores[name, number], similarity=similarity))
+            chosen.append(
+                Passage(
+                    id=f"{name[:12]}:{number}",
+                    source_id=name,
+                    source=index.source.name,
+                    is_image=index.source.is_image,
+                    page=here.page,
+                    start=here.start,
+                    end=here.end,
+                    text=here.text,
+                    score=scores[name, number],
+                    before=before,
+                    after=after,
+                    similarity=None if np.isnan(cosine) else cosine,
+                    heading=heading,
+                )
+            )
             if len(chosen) == n:
                 break
         return chosen
-
-    def _passage(
-        self, index: _Index, around: Mapping[int, IndexedPassage], number: int, heading: str
-    ) -> Passage:
-        """The passage with its neighbours in the same section; a row stands alone."""
-        here, source = around[number], index.source
-
-        def near(step: int) -> str:
-            other = around.get(number + step)
-            if other is None or {here.start, other.start} & index.rows:
-                return ""
-            return other.text if heading_at(index.paths, other.start) == heading else ""
-
-        return Passage(
-            id=f"{source.id[:12]}:{number}",
-            source_id=source.id,
-            source=source.name,
-            is_image=source.is_image,
-            page=here.page,
-            start=here.start,
-            end=here.end,
-            text=here.text,
-            score=0.0,
-            before=near(-1),
-            after=near(1),
-            heading=heading,
-        )
 
 
 def described_passages(

@@ -1,10 +1,7 @@
-"""The language, sentences and search terms of a text.
+"""The language (by script, else py3langid), sentences with offsets, and search terms of a text.
 
-Sentences carry their offsets, in some 300 languages (sentencex): line ends inside wrapped prose are
-not sentence ends; list items and rows of tables are (CEDA 3.1: a chunk is typically a sentence).
-The language follows from the script where that decides, else from py3langid. Search terms are
-folded, stemmed words, and bigrams where no blanks part words, since SQLite's own tokenizers miss a
-two-character Chinese word inside a run (measured). Terms are for matching only.
+List items and rows are sentences, line ends in prose none (CEDA 3.1). Terms are folded stems, and
+bigrams where no blanks part words: SQLite's tokenizers miss Chinese words of two characters.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ import itertools
 import re
 import threading
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -128,27 +124,14 @@ TIMES = 2.0
 VERY_SURE = 0.6
 LEAST_SHARE = 0.3
 # Scripts that one language is nearly always meant by.
-SCRIPTS: dict[str, str] = {
-    "Hangul": "ko",
-    "Hebrew": "he",
-    "Thai": "th",
-    "Greek": "el",
-    "Armenian": "hy",
-    "Georgian": "ka",
-    "Bengali": "bn",
-    "Tamil": "ta",
-    "Telugu": "te",
-    "Gujarati": "gu",
-    "Kannada": "kn",
-    "Malayalam": "ml",
-    "Gurmukhi": "pa",
-    "Oriya": "or",
-    "Sinhala": "si",
-    "Khmer": "km",
-    "Lao": "lo",
-    "Myanmar": "my",
-    "Ethiopic": "am",
-}
+SCRIPTS = dict(
+    zip(
+        "Hangul Hebrew Thai Greek Armenian Georgian Bengali Tamil Telugu Gujarati Kannada "
+        "Malayalam Gurmukhi Oriya Sinhala Khmer Lao Myanmar Ethiopic".split(),
+        "ko he th el hy ka bn ta te gu kn ml pa or si km lo my am".split(),
+        strict=True,
+    )
+)
 # Scripts that several languages share: the candidates, the likeliest first.
 SHARED: dict[str, tuple[str, ...]] = {
     "Latin": tuple(
@@ -179,29 +162,24 @@ _lock = threading.Lock()
 def language_of(text: str) -> str:
     """The ISO 639-1 code of the text's main language, or "und" where that is a guess.
 
-    Looks at the beginning and the middle only. Fewer than six words of a shared script are
-    named only when py3langid is very sure.
+    Looks at the beginning and the middle only, so that a foreign title does not decide. Fewer than
+    six words of a shared script are named only when py3langid is very sure.
     """
-    sample = _sample(text)
-    counts = Counter(
-        {
-            name: len(letters.findall(sample)) * WEIGHT.get(name, 1)
-            for name, letters in LETTERS.items()
-        }
-    )
-    cjk = sum(counts[name] for name in CJK)
-    counts["CJK"] = cjk
-    script, count = max(
-        ((name, n) for name, n in counts.items() if name not in CJK), key=lambda item: item[1]
-    )
-    if count == 0 or count < LEAST_SHARE * (cjk + sum(counts[n] for n in (*SCRIPTS, *SHARED))):
+    if len(text) > 2 * SAMPLE:
+        middle = len(text) // 2
+        text = f"{text[:SAMPLE]} {text[middle : middle + SAMPLE]}"
+    counts = {
+        name: len(letters.findall(text)) * WEIGHT.get(name, 1) for name, letters in LETTERS.items()
+    }
+    total = sum(counts.values())
+    han, *kana = (counts.pop(name) for name in CJK)
+    counts["CJK"] = han + sum(kana)
+    script = max(counts, key=lambda name: counts[name])
+    if counts[script] == 0 or counts[script] < LEAST_SHARE * total:
         return UNKNOWN
     if script == "CJK":
-        kana = counts["Hiragana"] + counts["Katakana"]
-        return "ja" if kana > KANA_SHARE * cjk else "zh"
-    if script in SCRIPTS:
-        return SCRIPTS[script]
-    return _among(SHARED[script], sample)
+        return "ja" if sum(kana) > KANA_SHARE * counts["CJK"] else "zh"
+    return SCRIPTS[script] if script in SCRIPTS else _among(SHARED[script], text)
 
 
 def language_note(language: str) -> str:
@@ -217,16 +195,7 @@ def language_note(language: str) -> str:
     )
 
 
-def _sample(text: str) -> str:
-    """Two stretches of the text, so that a foreign title does not decide."""
-    if len(text) <= 2 * SAMPLE:
-        return text
-    middle = len(text) // 2
-    return text[:SAMPLE] + " " + text[middle : middle + SAMPLE]
-
-
 def _among(candidates: tuple[str, ...], sample: str) -> str:
-    """The likeliest candidate, if it is likely enough for so many words."""
     words = LANGUAGE_WORD.findall(sample)
     if len(words) < 2:
         return UNKNOWN
@@ -237,14 +206,13 @@ def _among(candidates: tuple[str, ...], sample: str) -> str:
     )
     total = sum(p for p, _ in likely) or 1.0
     best, second = likely[0][0] / total, likely[1][0] / total
-    if len(words) < FEWEST_WORDS:
-        return likely[0][1] if best >= VERY_SURE else UNKNOWN
-    return likely[0][1] if best >= SURE or best >= max(LIKELY, TIMES * second) else UNKNOWN
+    is_sure = best >= SURE or best >= max(LIKELY, TIMES * second)
+    is_sure = best >= VERY_SURE if len(words) < FEWEST_WORDS else is_sure
+    return likely[0][1] if is_sure else UNKNOWN
 
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
-    """py3langid's model; loading takes most of a second, once."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
@@ -328,7 +296,6 @@ def _units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(line: str, following: str, is_full: bool) -> bool:
-    """True when a line was only broken for lack of room."""
     if ITEM.match(following) or not following.strip():
         return False
     if following.lstrip()[:1].islower():
@@ -337,7 +304,6 @@ def _goes_on(line: str, following: str, is_full: bool) -> bool:
 
 
 def _may_be_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:
-    """Wrapped prose goes on in small letters; lists begin anew. Few lines cannot tell."""
     openings = [text[a:b].lstrip()[:1] for a, b in lines[1:]]
     cased = [letter for letter in openings if letter.lower() != letter.upper()]
     small = sum(letter.islower() for letter in cased)
@@ -368,7 +334,6 @@ def _sentences_in(text: str, start: int, end: int, language: str) -> Iterator[tu
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The stretch without outer blanks, cut where it is too long, left out where it is empty."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

@@ -1,9 +1,7 @@
 """Tables as rows that stand alone: “Revenue (million EUR), 2024: 131.5; 2023: 120.2”.
 
-A retrieved row must say what its numbers are without the header above it. Every reader gives its
-tables as a grid of cells; here header rows, units and labels are found, and each row becomes a
-block whose pieces know their places. CSV and TSV files are read here too, and cells are kept from
-becoming formulas of a spreadsheet.
+Every reader gives a grid; header, units and labels are found here. Also reads CSV and TSV, and
+keeps cells from becoming formulas of a spreadsheet.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from core.documents.draft import Content, Draft, Piece, ReadRequest, TextBox, around, content
 from core.documents.readers import decoded
@@ -33,11 +32,7 @@ def folded(name: str) -> str:
 
 
 def require_columns(name: str, found: Iterable[str], wanted: Iterable[str]) -> None:
-    """Refuse a table of another kind.
-
-    Raises:
-        InputError: a column is not there.
-    """
+    """Refuse a table of another kind. Raises InputError: a column is not there."""
     names = list(found)
     missing = sorted(set(wanted) - set(names))
     if missing:
@@ -67,7 +62,6 @@ def bare(cell: str) -> str:
 
 
 def _would_be_one(cell: str) -> bool:
-    """A formula, or what looks like one that was masked before."""
     return FORMULA.match(cell.lstrip("'")) is not None
 
 
@@ -243,15 +237,12 @@ def header_of(rows: Sequence[Sequence[str]], headers: int | None = None) -> tupl
 
 
 def _is_title(row: Sequence[str]) -> bool:
-    """True for a row that says one thing of the whole table."""
     filled = [n for n, cell in enumerate(row) if cell]
     is_alone = len(filled) == 1 and (not filled[0] or len(row[filled[0]]) > LONGEST_LABEL_NAME)
     return not filled or is_alone or len(set(row)) == 1
 
 
 class _Table:
-    """A grid with its columns' names and units, and the places of its cells."""
-
     def __init__(self, rows: Grid, header: range, boxes: Boxes) -> None:
         self.rows, self.header, self.boxes = rows, header, boxes
         self.names = [self._name(n) for n in range(len(rows[0]) if rows else 0)]
@@ -276,7 +267,6 @@ class _Table:
         return Piece(said, around(seen, said) if seen else None)
 
     def _name(self, column: int) -> list[Piece]:
-        """The column's names from top to bottom, each once; units in parentheses."""
         pieces: list[Piece] = []
         last = ""
         for row in self.header:
@@ -290,7 +280,6 @@ class _Table:
         return pieces
 
     def rows_of(self, body: range) -> Iterator[Content]:
-        """The rows of the body; what names a group of rows stands before each label in it."""
         header = [self.rows[row] for row in self.header]
         rows = [row for row in body if any(self.rows[row]) and self.rows[row] not in header]
         grouped = bool(rows) and self._is_alone(rows[0])
@@ -306,18 +295,15 @@ class _Table:
                 after_values = False
 
     def _is_alone(self, row: int) -> bool:
-        """True for a row of a label alone, in a table that has values."""
         cells = self.rows[row]
         return len(cells) > 1 and bool(cells[0]) and not any(cells[1:]) and not is_number(cells[0])
 
     def _is_group(self, row: int, grouped: bool) -> bool:
-        """True for a name over all columns, or alone in a table that begins with such a name."""
         cells = self.rows[row]
         is_across = len(cells) > 1 and len(set(cells)) == 1
         return is_across or (self._is_alone(row) and (grouped or cells[0].endswith(":")))
 
     def _row(self, row: int) -> Iterator[list[Piece]]:
-        """The row's label and values; several times the label where the values are many."""
         cells = self.rows[row]
         filled = [n for n, cell in enumerate(cells) if cell]
         values = [n for n in filled if n and n != self.unit_column]
@@ -342,7 +328,6 @@ class _Table:
         yield from _chunks([*label, *after], pairs)
 
     def _takes_unit(self, row: int, column: int) -> bool:
-        """True for a bare number whose column has no unit of its own."""
         cell = self.rows[row][column]
         if self.own_units[column] or re.search(r"[^\W\d_]{2}|[%‰€$£¥°]", cell):
             return False
@@ -365,7 +350,6 @@ def _text(cells: Iterable[Piece]) -> str:
 
 
 def _chunks(label: Sequence[Piece], pairs: Sequence[Sequence[Piece]]) -> Iterator[list[Piece]]:
-    """The label with as many values as fit, then again with the next ones."""
     line: list[Piece] = list(label)
     length = start = len(_text(label))
     for pair in pairs:
@@ -381,8 +365,7 @@ def _chunks(label: Sequence[Piece], pairs: Sequence[Sequence[Piece]]) -> Iterato
 def read_table(request: ReadRequest) -> Source:
     """CSV and TSV files, whatever separates their cells.
 
-    Raises:
-        InputError: the file is not UTF-8, has no rows, or is too long.
+    Raises InputError: the file is not UTF-8, has no rows, or is too long.
     """
     draft = Draft(request)
     text = decoded(request.name, request.data)
@@ -412,38 +395,29 @@ def delimiter_of(text: str, name: str = "") -> str:
     if name.lower().endswith(".tsv"):
         return "\t"
     sample = "\n".join(text.splitlines()[:SNIFFED])
-    best, best_score = ",", 0.0
+    scores: dict[str, float] = dict.fromkeys(DELIMITERS, 0.0)
     for delimiter in DELIMITERS:
         widths = Counter(len(row) for row in _parsed(sample, delimiter)[0])
-        wide = {width: count for width, count in widths.items() if width > 1}
-        if not wide:
-            continue
-        width, count = max(wide.items(), key=lambda item: (item[1], item[0]))
-        share = count / sum(widths.values())
-        score = share + min(width, 20) / 1000
-        if share > 0.5 and score > best_score:
-            best, best_score = delimiter, score
-    return best
+        count, width = max(((n, w) for w, n in widths.items() if w > 1), default=(0, 0))
+        share = count / max(1, widths.total())
+        scores[delimiter] = share + min(width, 20) / 1000 if share > 0.5 else 0.0
+    return max(DELIMITERS, key=lambda delimiter: scores[delimiter])
 
 
 def _parsed(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
     """The non-empty rows, and False when a quotation mark was never closed."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    stream = io.StringIO(text, newline="")
+
+    def filled(newline: str | None, **options: Any) -> list[list[str]]:
+        reader = csv.reader(io.StringIO(text, newline=newline), delimiter=delimiter, **options)
+        return [row for row in reader if any(cell.strip() for cell in row)]
+
     try:
-        return _filled(csv.reader(stream, delimiter=delimiter, strict=True)), True
+        return filled("", strict=True), True
     except csv.Error as error:
-        is_whole = "unexpected end" not in str(error)
-    stream.seek(0)
-    if is_whole:
-        return _filled(csv.reader(stream, delimiter=delimiter)), True
-    lines = io.StringIO(text, newline=None)
-    return _filled(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)), False
-
-
-def _filled(reader: Iterable[list[str]]) -> list[list[str]]:
-    """The rows that hold anything."""
-    return [row for row in reader if any(cell.strip() for cell in row)]
+        if "unexpected end" not in str(error):
+            return filled(""), True
+    return filled(None, quoting=csv.QUOTE_NONE), False
 
 
 def _titles(grid: Grid) -> int:
@@ -477,7 +451,6 @@ def _spread(grid: list[list[str]]) -> list[list[str]]:
 
 
 def _ragged(body: Grid) -> str:
-    """A sentence naming the rows that have more or fewer cells than the first; empty if none."""
     width = len(body[0]) if body else 0
     rows = [number for number, row in enumerate(body, start=1) if len(row) != width]
     if not rows:

@@ -1,10 +1,7 @@
 """A question to a language model and its answer as plain values, and replies of a certain form.
 
-Agents make calls and hand them to a `Desk`; the desk keeps the ledger and the caps and hands them
-to a `Model`. Neither knows which provider answers. Names are read as litellm does, without it. A
-reply that must have a form is read by its schema, then repaired (code fences, prose around, single
-quotes, trailing commas), then asked for once more in the same conversation, which shows the model
-what was wrong; then `ReplyError` carries the raw text. Nothing in a reply is ever executed.
+Names are read as litellm does, without it. A reply is read by its schema, then repaired, then asked
+for once more with what was wrong; then `ReplyError` carries it. Nothing in it is ever executed.
 """
 
 from __future__ import annotations
@@ -214,9 +211,8 @@ class Desk(Protocol):
     def ask(self, asked: Asked, stop: Stop, speak: Speak = ...) -> Completion:
         """The answer from the ledger, or from the model within the caps.
 
-        Raises:
-            BudgetReached: a cap leaves no room; nothing was sent.
-            ReviewError: whatever `Model.complete` raises.
+        Raises BudgetReached: a cap leaves no room; nothing was sent; ReviewError: whatever
+        `Model.complete` raises.
         """
         ...
 
@@ -268,8 +264,7 @@ class Shape(Generic[Kind]):
     def read(self, completion: Completion) -> Kind:
         """The reply as a value.
 
-        Raises:
-            Unusable: it is cut off, holds no JSON object, or one of another form.
+        Raises Unusable: it is cut off, holds no JSON object, or one of another form.
         """
         text = completion.text.strip()[:LONGEST]
         if _depth(text) > DEEPEST and _nesting(text) > DEEPEST:
@@ -301,8 +296,7 @@ def ask_structured(
 ) -> Kind:
     """The reply in that shape; `check` may raise `Unusable` for what a schema cannot say.
 
-    Raises:
-        ReplyError: two replies could not be read; the second one's raw text goes along.
+    Raises ReplyError: two replies could not be read; the second one's raw text goes along.
     """
 
     def read(completion: Completion) -> Kind:
@@ -321,8 +315,7 @@ def ask_readable(
 ) -> Kind:
     """What `read` makes of the reply, or of the one after the model was shown what was wrong.
 
-    Raises:
-        ReplyError: `read` found both unusable.
+    Raises ReplyError: `read` found both unusable.
     """
     first = ask(messages, again=False)
     try:
@@ -350,7 +343,6 @@ def _object_in(text: str) -> str:
 
 
 def _repaired(text: str) -> bytes:
-    """Strict JSON of what json_repair reads; encoding it again refuses lone surrogates."""
     if _depth(text) > DEEPEST:
         raise Unusable("no object")
     found = json_repair.loads(text)
@@ -360,7 +352,6 @@ def _repaired(text: str) -> bytes:
 
 
 def _depth(text: str) -> int:
-    """How many brackets are open at once at most, those within strings counted too."""
     steps = (1 if char in "{[(" else -1 for char in text if char in "{[()]}")
     return max(accumulate(steps, lambda depth, step: max(0, depth + step)), default=0)
 
@@ -380,7 +371,6 @@ def _nesting(text: str) -> int:
 
 
 def _closed(schema: Any) -> Any:
-    """The schema with objects that allow no other fields, without what providers refuse."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,9 +1,7 @@
 """The one boundary to litellm: any provider it knows, any OpenAI-compatible address.
 
-Calls are streamed on a loop of their own; errors become our tree, without a trace of litellm's,
-whose texts may repeat a key. Its clients stay where they were sent: they would follow a redirect
-anywhere, with the whole prompt, and leave out only a key that travels as `Authorization`:
-Anthropic's, Azure's and Gemini's travel under names of their own.
+Errors become our tree, without litellm's texts, which may repeat a key. Its clients follow no
+redirect: keys of Anthropic, Azure and Gemini would travel on in headers of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, Literal
 
 from core.llm.call import Call, Completion, Message, Speak, provider_of, wire_name
 from core.llm.failures import Fault, Faults, Patience, first_answer
@@ -106,8 +104,7 @@ class LiteLlm:
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
         """A vector for each text, in order.
 
-        Raises:
-            ReviewError: as `complete` does; ReplyError when a vector is missing.
+        Raises ReviewError: as `complete` does; ReplyError when a vector is missing.
         """
         request: dict[str, Any] = {**addressed(seat, self._keys), "input": list(texts)}
         request |= {"encoding_format": "float", "drop_params": True}
@@ -136,8 +133,6 @@ class _TooLong(Exception):
 
 @dataclass(frozen=True)
 class _Answer:
-    """One attempt at one call, on the loop."""
-
     call: Call
     request: dict[str, Any]
     faults: Faults
@@ -165,7 +160,6 @@ class _Answer:
         return self._fault_in(text, finish, tap) or self._whole(text, finish, tap.counts, seconds)
 
     async def _read(self, tap: Tap, said: list[str], put: Put) -> str | None:
-        """Read to the end; returns the provider's own finish reason."""
         wrapper = await self._within(_litellm().acompletion(**self.request))
         length = 0
         try:
@@ -187,7 +181,6 @@ class _Answer:
         return tap.finish or wrapper.received_finish_reason
 
     async def _within(self, step: Any) -> Any:
-        """One step of the stream, within the silence that the seat allows."""
         try:
             async with asyncio.timeout(self.call.seat.seconds):
                 return await step
@@ -195,7 +188,6 @@ class _Answer:
             raise TimeoutError("silence") from None
 
     def _fault_in(self, text: str, finish: str | None, tap: Tap) -> Fault | None:
-        """What is wrong with a stream that came to its end."""
         who = self.faults.who
         if tap.refusal or finish == FILTERED:
             by = "declined to answer" if tap.refusal else "was cut off by its content filter"
@@ -221,27 +213,16 @@ class _Answer:
     def _whole(
         self, text: str, finish: str | None, counts: tuple[int, int] | None, seconds: float
     ) -> Completion:
-        if counts is not None:
-            tokens_in, tokens_out = counts
-        else:
-            tokens_in = sum(estimated_tokens(message.text) for message in self.call.messages)
-            tokens_out = estimated_tokens(text)
+        asked = sum(estimated_tokens(message.text) for message in self.call.messages)
+        tokens = counts or (asked, estimated_tokens(text))
         price = price_of(self.call.seat)
-        return Completion(
-            text=text,
-            finish="length" if finish == "length" else "stop",
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            is_counted=counts is not None,
-            cost=price.of(tokens_in, tokens_out) if price else None,
-            seconds=seconds,
-        )
+        cost = price.of(*tokens) if price else None
+        end: Literal["length", "stop"] = "length" if finish == "length" else "stop"
+        return Completion(text, end, *tokens, counts is not None, cost, seconds)
 
 
 @dataclass(frozen=True)
 class _Embedding:
-    """One attempt at one batch of texts, on the loop."""
-
     seat: Seat
     request: dict[str, Any]
     faults: Faults
@@ -249,6 +230,7 @@ class _Embedding:
     async def embedded(self, put: Put) -> Embedded | Fault:
         """The vectors; what fails is returned, never raised."""
         started = time.monotonic()
+        texts = self.request["input"]
         try:
             async with asyncio.timeout(self.seat.seconds):
                 reply = await _litellm().aembedding(**self.request)
@@ -258,15 +240,12 @@ class _Embedding:
             return Fault(self.faults.silent(self.seat.seconds))
         except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
             return self.faults.of(error, self.request, has_begun=False)
-        expected = len(self.request["input"])
-        if len(vectors) != expected or len({len(row) for row in vectors}) != 1:
-            found = f"expected {expected} vectors of one length, found {len(vectors)}"
+        if len(vectors) != len(texts) or len({len(row) for row in vectors}) != 1:
+            found = f"expected {len(texts)} vectors of one length, found {len(vectors)}"
             return Fault(ModelError(f"{self.faults.who} answered with the wrong vectors: {found}."))
-        return self._counted(vectors, reply.usage, time.monotonic() - started)
-
-    def _counted(self, vectors: tuple[Vector, ...], usage: Any, seconds: float) -> Embedded:
-        counted = int(getattr(usage, "prompt_tokens", 0) or 0)
-        tokens = counted or sum(estimated_tokens(text) for text in self.request["input"])
+        seconds = time.monotonic() - started
+        counted = int(getattr(reply.usage, "prompt_tokens", 0) or 0)
+        tokens = counted or sum(map(estimated_tokens, texts))
         price = price_of(self.seat)
         cost = price.of(tokens, 0) if price else None
         return Embedded(vectors, tokens, counted > 0, cost, seconds)
@@ -318,14 +297,8 @@ def _unheard(piece: str) -> None:
 
 
 OLLAMA = ("ollama", "ollama_chat")
-
-
 SECRETS = ("api_key", "aws_secret_access_key", "aws_session_token")
-
-
 SHORTEST_SECRET = 12
-
-
 SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where it was silent
 
 
@@ -333,11 +306,8 @@ def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
     """Who is asked, with which key, as every request of the seat says it.
 
     The key is always given: left out, litellm would take one from the environment, whose ever it
-    is. Retries are our own.
-
-    Raises:
-        KeyMissing: a key is needed that is not at hand.
-        ConfigError: the key belongs to somebody else, or cannot be one.
+    is. Retries are our own. Raises KeyMissing: a key is needed that is not at hand; ConfigError:
+    the key belongs to somebody else, or cannot be one.
     """
     request: dict[str, Any] = {
         "model": wire_name(seat),
@@ -411,16 +381,14 @@ def _is_closed(schema: object) -> bool:
     Only such a schema may be asked for strictly.
     """
     if isinstance(schema, list | tuple):
-        return all(_is_closed(part) for part in schema)
+        return all(map(_is_closed, schema))
     if not isinstance(schema, Mapping):
         return True
-    if schema.get("type") == "object":
-        fields = schema.get("properties", {})
-        if schema.get("additionalProperties") is not False:
-            return False
-        if set(schema.get("required", ())) != set(fields):
-            return False
-    return all(_is_closed(part) for part in schema.values())
+    is_open = schema.get("type") == "object" and (
+        schema.get("additionalProperties") is not False
+        or set(schema.get("required", ())) != set(schema.get("properties", {}))
+    )
+    return not is_open and all(map(_is_closed, schema.values()))
 
 
 def joined(pieces: Sequence[str]) -> str:

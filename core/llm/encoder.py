@@ -1,10 +1,6 @@
-"""Sentence embeddings: the exported encoder through onnxruntime, and a provider's model.
+"""Sentence embeddings: the exported encoder (MiniLM) by onnxruntime, or a provider's model.
 
-The exported model (MiniLM, or what a version was fine-tuned from) lies in a folder with
-`encoder.onnx`, `tokenizer.json` and `encoder.json` (its card). MiniLM's vocabulary is English:
-where more than a fifth of a text's tokens are unknown, its embedding says nothing (`muted`).
-Documents are searched with the multilingual encoder of `core.baseline.export`, or with the
-provider's model that a roster seats as CEDA's agent A.
+MiniLM knows English: where a fifth of a text's tokens are unknown its embedding is `muted`.
 """
 
 from __future__ import annotations
@@ -59,11 +55,7 @@ class OnnxEncoder:
     """An exported encoder; safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigError: the folder is missing or incomplete.
-        """
+        """Load the model. Raises ConfigError: the folder is missing or incomplete."""
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -78,8 +70,9 @@ class OnnxEncoder:
                 str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # the three loaders raise their own, undocumented kinds
+            found = (str(error) or type(error).__name__).splitlines()[0][:200]
             raise ConfigError(
-                f"Expected the exported encoder in {folder}, found: {_first_line(error)}. "
+                f"Expected the exported encoder in {folder}, found: {found}. "
                 "Run `make setup` to make it."
             ) from error
         self._tokenizer.enable_truncation(MAX_TOKENS)
@@ -95,33 +88,29 @@ class OnnxEncoder:
         for batch in _batches([len(item.ids) for item in encodings]):
             if stop is not None:
                 stop.check()
-            hidden, mask = self._run([encodings[i].ids for i in batch])
-            out[batch] = (hidden * mask[..., None]).sum(axis=1)
+            ids = [encodings[i].ids for i in batch]
+            tokens = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
+            mask = np.zeros_like(tokens)
+            for number, row in enumerate(ids):
+                tokens[number, : len(row)] = row
+                mask[number, : len(row)] = 1
+            (hidden,) = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})
+            out[batch] = (hidden * mask.astype(np.float32)[..., None]).sum(axis=1)
         return _unit(out)
 
     def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         """(n,) True where more than a fifth of the tokens are unknown."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return np.array([self._is_muted(item.ids) for item in encodings], dtype=bool)
-
-    def _is_muted(self, ids: Sequence[int]) -> bool:
-        unknown = sum(1 for token in ids if token == self._unknown)
-        return bool(unknown > MUTED_ABOVE * max(1, len(ids)))
-
-    def _run(self, ids: Sequence[Sequence[int]]) -> tuple[Matrix, Matrix]:
-        """Hidden states (n, longest, width) and mask (n, longest) of one padded batch."""
-        longest = max(len(row) for row in ids)
-        tokens = np.zeros((len(ids), longest), dtype=np.int64)
-        mask = np.zeros((len(ids), longest), dtype=np.int64)
-        for number, row in enumerate(ids):
-            tokens[number, : len(row)] = row
-            mask[number, : len(row)] = 1
-        (hidden,) = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})
-        return hidden, mask.astype(np.float32)
+        shares = [
+            item.ids.count(self._unknown) / max(1, len(item.ids))
+            if self._unknown is not None
+            else 0
+            for item in encodings
+        ]
+        return np.array(shares, dtype=float) > MUTED_ABOVE
 
 
 def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
-    """Row numbers in groups of similar length, each at most TOKENS_PER_BATCH when padded."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if batch and (len(batch) + 1) * lengths[number] > TOKENS_PER_BATCH:
@@ -137,10 +126,6 @@ def _unit(rows: Matrix) -> Matrix:
     return np.asarray(rows / np.maximum(norms, 1e-12), dtype=np.float32)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
-
-
 _LOADING = threading.Lock()
 
 
@@ -152,8 +137,7 @@ def _loaded(folder: Path) -> OnnxEncoder:
 def load_encoder(folder: Path) -> OnnxEncoder:
     """The encoder in that folder, loaded once per process.
 
-    Raises:
-        ConfigError: it is missing or incomplete.
+    Raises ConfigError: it is missing or incomplete.
     """
     with _LOADING:
         return _loaded(folder)
@@ -192,8 +176,7 @@ class LlmEmbedder:
     def width(self) -> int:
         """Length of a vector; asked for with one tiny call when none was seen yet.
 
-        Raises:
-            ReviewError: that call failed.
+        Raises ReviewError: that call failed.
         """
         if not self._width:
             self._fetched(["width"], Stop())
@@ -202,11 +185,8 @@ class LlmEmbedder:
     def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; order as given, zero for a blank text.
 
-        What is longer than any provider takes is embedded by its beginning.
-
-        Raises:
-            ReviewError: a call failed.
-            Stopped: `stop` was set.
+        What is longer than any provider takes is embedded by its beginning. Raises ReviewError: a
+        call failed; Stopped: `stop` was set.
         """
         stop = stop or Stop()
         spoken = [number for number, text in enumerate(texts) if text.strip()]
@@ -224,7 +204,6 @@ class LlmEmbedder:
         return np.zeros(len(texts), dtype=np.bool_)
 
     def _fetched(self, texts: list[str], stop: Stop) -> Matrix:
-        """One call's vectors at unit length, of the width that all others had."""
         rows = np.asarray(self._embeds.embed(self._seat, texts, stop).vectors, dtype=np.float32)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         with self._lock:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -81,28 +81,41 @@ class Faults:
     def of(self, error: BaseException, sent: Mapping[str, Any], *, has_begun: bool) -> Fault:
         """The fault behind litellm's error; `sent` is the request, `has_begun` if words came."""
         if not has_begun and _is_sent_on(error):
-            return Fault(self._sent_on(), is_unbilled=True)
+            refusal = ConfigError(
+                f"{self.who} answered that what was asked for is at another address. Keys and "
+                "prompts go only where a seat says: give it the address that answers itself."
+            )
+            return Fault(refusal, is_unbilled=True)
         words = self.quoted(error)
         if has_begun or type(error).__name__ == "MidStreamFallbackError":
             return self.broken_off(words, has_begun=has_begun)
-        return replace(self._unanswered(error, words, sent), is_unbilled=_is_unbilled(error))
+        # Nothing is billed where the service answered with an error, or was never reached.
+        is_unbilled = _headers(error) is not None or _is_out_of_reach(error)
+        return replace(self._unanswered(error, words, sent), is_unbilled=is_unbilled)
 
     def _unanswered(self, error: BaseException, words: str, sent: Mapping[str, Any]) -> Fault:
         """No answer was begun: an error came instead, or nobody was reached."""
         status = getattr(error, "status_code", None)
         if _is_out_of_reach(error):
-            return Fault(self._out_of_reach(), is_passing=True)
+            hint = "cannot be reached. Is it running, and is the address right?"
+            return Fault(ModelError(f"{self.who} {hint}{AGAIN}"), is_passing=True)
         if "LLM Provider NOT provided" in str(error):
-            return Fault(self._no_provider())
+            return Fault(
+                ConfigError(
+                    "Expected a model's name as provider/model, such as openai/gpt-4o-mini or "
+                    f"ollama_chat/llama3.2, found “{self.seat.model}”. A server of your own also "
+                    "needs its address."
+                )
+            )
         if _SPENT.search(str(error)) and status in (402, 429):
             return Fault(ModelError(f"The account behind {self.who} has no credit left: {words}."))
         if status in (401, 403):
             return Fault(self._wrong_key(status, words))
         if status in (400, 404, 413, 422):
             return self._declined(status, str(error), words, sent)
-        if not isinstance(status, int) or status in PASSING or status >= 500:
-            return Fault(self._failed(status, words), is_passing=True, wait=retry_after(error))
-        return Fault(self._failed(status, words))
+        is_passing = not isinstance(status, int) or status in PASSING or status >= 500
+        wait = retry_after(error) if is_passing else None
+        return Fault(self._failed(status, words), is_passing=is_passing, wait=wait)
 
     def silent(self, seconds: float) -> ModelTimeout:
         """Nothing came for that long."""
@@ -156,27 +169,18 @@ class Faults:
 
     def _wrong_key(self, status: int, words: str) -> ConfigError:
         name = self.keys.name_for(self.seat)
-        place = self.keys.where(name) if name else None
         origin = {
             "typed": "as typed in this session",
             "secrets": "from .streamlit/secrets.toml",
             "environment": "from the environment",
         }
-        if not name:
-            sent = "No key was sent: set COUNTERPOINT_API_KEY, or name the key in the seat."
-        else:
-            sent = f"The key sent was {name}, {origin[place or 'environment']}: put it right there."
+        sent = "No key was sent: set COUNTERPOINT_API_KEY, or name the key in the seat."
+        if name:
+            place = origin[self.keys.where(name) or "environment"]
+            sent = f"The key sent was {name}, {place}: put it right there."
         return ConfigError(f"{self.who} refused the key ({status}): {words}. {sent}")
 
-    def _no_provider(self) -> ConfigError:
-        return ConfigError(
-            f"Expected a model's name as provider/model, such as openai/gpt-4o-mini or "
-            f"ollama_chat/llama3.2, found “{self.seat.model}”. A server of your own also needs its "
-            "address."
-        )
-
     def _declined(self, status: int, text: str, words: str, sent: Mapping[str, Any]) -> Fault:
-        """The request itself was refused."""
         if _CONTEXT.search(text) and "max_completion_tokens" not in text:
             return Fault(
                 ModelError(
@@ -190,22 +194,8 @@ class Faults:
         if _POLICY.search(text):
             refusal = f"The content filter of {self.who} declined the request: {words}."
             return Fault(ModelRefused(refusal, reply=words))
-        if status == 404 or _UNKNOWN_MODEL.search(text):
-            return Fault(self._unknown(status, words))
-        return Fault(self._failed(status, words))
-
-    def _sent_on(self) -> ConfigError:
-        return ConfigError(
-            f"{self.who} answered that what was asked for is at another address. Keys and prompts "
-            "go only where a seat says: give it the address that answers itself."
-        )
-
-    def _out_of_reach(self) -> ModelError:
-        return ModelError(
-            f"{self.who} cannot be reached. Is it running, and is the address right?{AGAIN}"
-        )
-
-    def _unknown(self, status: int, words: str) -> ConfigError:
+        if status != 404 and not _UNKNOWN_MODEL.search(text):
+            return Fault(self._failed(status, words))
         hint = "Is the model's name right?"
         if self.seat.api_base:
             own = provider_of(self.seat) or "openai"
@@ -213,7 +203,8 @@ class Faults:
                 "Is the model's name right, and the address (it usually ends in /v1)? A server's "
                 f"own name that begins with “{own}/” is written openai/{own}/…"
             )
-        return ConfigError(f"{self.who} does not know that model ({status}): {words}. {hint}")
+        unknown = f"{self.who} does not know that model ({status}): {words}. {hint}"
+        return Fault(ConfigError(unknown))
 
     def _failed(self, status: object, words: str) -> ModelError:
         code = f" ({status})" if isinstance(status, int) else ""
@@ -221,29 +212,25 @@ class Faults:
 
     def _to_relax(self, text: str, sent: Mapping[str, Any]) -> str:
         """The part of the request that the refusal speaks of, if it was sent."""
-        parts = {"schema": "response_format"}
-        found = [
-            part
-            for part, pattern in RELAXABLE.items()
-            if parts.get(part, part) in sent and pattern.search(text)
-        ]
+        has_schema = "response_format" in sent
+        for part, pattern in RELAXABLE.items():
+            is_sent = has_schema if part == "schema" else part in sent
+            if is_sent and pattern.search(text):
+                return part
         # A server may refuse a schema in words of its own; one attempt without it tells.
-        fallback = "schema" if "response_format" in sent and not _UNKNOWN_MODEL.search(text) else ""
-        return found[0] if found else fallback
+        return "schema" if has_schema and not _UNKNOWN_MODEL.search(text) else ""
+
+
+def _headers(error: BaseException) -> Any:
+    return getattr(error, "litellm_response_headers", None)
 
 
 def retry_after(error: BaseException) -> float | None:
     """The seconds that a Retry-After header asks for, given in seconds or as a date."""
-    headers = getattr(error, "litellm_response_headers", None)
-    if headers is None:
-        headers = getattr(getattr(error, "response", None), "headers", None)
-    said = str((headers or {}).get("retry-after") or "").strip()
-    if not said:
-        return None
-    try:
+    headers = _headers(error) or getattr(getattr(error, "response", None), "headers", None) or {}
+    said = str(headers.get("retry-after") or "").strip()
+    with contextlib.suppress(ValueError):
         return max(0.0, float(said))
-    except ValueError:
-        pass
     try:
         moment = parsedate_to_datetime(said)
     except (ValueError, OverflowError):
@@ -252,19 +239,12 @@ def retry_after(error: BaseException) -> float | None:
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
-def _is_unbilled(error: BaseException) -> bool:
-    """True when the service answered with an error, or no connection to it came about."""
-    answered = getattr(error, "litellm_response_headers", None) is not None
-    return answered or _is_out_of_reach(error)
-
-
 def _is_out_of_reach(error: BaseException) -> bool:
     """True when no connection came about: nothing of the request has left."""
     return any(type(each).__name__ in ("ConnectError", "ConnectTimeout") for each in _all_of(error))
 
 
 def _is_sent_on(error: BaseException) -> bool:
-    """True for a redirect, of which litellm sometimes makes an error of the server's."""
     answers = (getattr(each, "response", None) for each in _all_of(error))
     statuses = [getattr(answer, "status_code", None) for answer in answers]
     statuses.append(getattr(error, "status_code", None))
@@ -272,7 +252,6 @@ def _is_sent_on(error: BaseException) -> bool:
 
 
 def _all_of(error: BaseException) -> list[BaseException]:
-    """The error and what it came from."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
@@ -283,11 +262,8 @@ def _all_of(error: BaseException) -> list[BaseException]:
 
 def _message_in(text: str) -> str:
     """The message inside an error that some providers hand on as JSON."""
-    start = text.find("{")
-    if start < 0:
-        return text
     try:
-        found: Any = json.loads(text[start:])
+        found: Any = json.loads(text[text.index("{") :])
     except (ValueError, RecursionError):
         return text
     found = found.get("error", found) if isinstance(found, dict) else found
@@ -315,24 +291,8 @@ class Patience:
         return silence * self.overall
 
 
-class _Relaxed:
-    """Which parts of a request each server was found to refuse, while this process lives."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._parts: dict[tuple[str, str], frozenset[str]] = {}
-
-    def of(self, seat: Seat) -> frozenset[str]:
-        with self._lock:
-            return self._parts.get((seat.model, seat.api_base), frozenset())
-
-    def keep(self, seat: Seat, parts: frozenset[str]) -> None:
-        with self._lock:
-            known = self._parts.get((seat.model, seat.api_base), frozenset())
-            self._parts[seat.model, seat.api_base] = known | parts
-
-
-_RELAXED = _Relaxed()
+# Which parts of a request each server was found to refuse, while this process lives.
+_RELAXED: dict[tuple[str, str], frozenset[str]] = {}
 
 
 def first_answer(
@@ -341,13 +301,11 @@ def first_answer(
     """What the first attempt with an answer gave.
 
     `attempt` is told which parts of the request to leave out. Only what failed before its first
-    word is tried again, and only where the fault says that this may help.
-
-    Raises:
-        ReviewError: the last attempt's.
-        Stopped: `stop` was set, also while waiting.
+    word is tried again, and only where the fault says that this may help. Raises ReviewError: the
+    last attempt's; Stopped: `stop` was set, also while waiting.
     """
-    relaxed = _RELAXED.of(seat)
+    server = seat.model, seat.api_base
+    relaxed = _RELAXED.get(server, frozenset())
     tries = 0
     is_unbilled = True
     while isinstance(found := attempt(relaxed), Fault):
@@ -363,9 +321,8 @@ def first_answer(
         if pause is None:
             raise error
         stop.wait(pause)
-    if relaxed:
-        # Only now: the refusal may have had another cause, which an answer rules out.
-        _RELAXED.keep(seat, relaxed)
+    # Only now: the refusal may have had another cause, which an answer rules out.
+    _RELAXED[server] = _RELAXED.get(server, frozenset()) | relaxed
     return found
 
 

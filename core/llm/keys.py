@@ -1,8 +1,7 @@
 """The keys at hand: where each comes from, whom it may be sent to, never what it is.
 
-They come from the environment and `.streamlit/secrets.toml`, read without streamlit, which would
-put every secret into the environment. Settings of OpenAI and watsonx that the libraries beneath
-litellm would send as headers to any address are taken out of it and given to their own calls only.
+Streamlit would put every secret into the environment, and libraries beneath litellm would send
+settings of OpenAI and watsonx from there to any address: these are taken out of it.
 """
 
 from __future__ import annotations
@@ -30,6 +29,9 @@ from core.schema.rosters import Seat
 
 Place = Literal["typed", "secrets", "environment"]
 
+SECRETS = Path(".streamlit") / "secrets.toml"
+TABLE = "keys"  # in that file
+MOST_KEYS_BYTES = 1_000_000
 ADDRESS_KEY = "COUNTERPOINT_API_KEY"
 SEARCH_KEY = "GOOGLE_SEARCH_API_KEY"  # Google Programmable Search; sent to Google alone
 NO_KEY = "no-key"  # litellm looks into the environment when it is given none
@@ -39,19 +41,18 @@ SIGN_IN = frozenset({"github_copilot", "chatgpt"})
 # litellm's words for servers that anybody may run.
 ANYBODY = frozenset({"custom", "custom_openai", "openai_like", "litellm_proxy"})
 # What providers call their keys where it is not PROVIDER_API_KEY.
-NAMES: dict[str, tuple[str, ...]] = {
-    "text-completion-openai": ("OPENAI_API_KEY",),
-    "azure_text": ("AZURE_API_KEY",),
-    "cohere_chat": ("COHERE_API_KEY",),
-    "databricks": ("DATABRICKS_API_KEY",),
-    "fireworks_ai": ("FIREWORKS_API_KEY",),
-    "huggingface": ("HF_TOKEN",),
-    "jina_ai": ("JINA_AI_API_KEY",),
-    "meta_llama": ("LLAMA_API_KEY",),
-    "perplexity": ("PERPLEXITYAI_API_KEY",),
-    "together_ai": ("TOGETHERAI_API_KEY",),
-    "vertex_ai": ("GOOGLE_APPLICATION_CREDENTIALS",),
-    "watsonx": ("WATSONX_APIKEY",),
+NAMES = {
+    "text-completion-openai": "OPENAI_API_KEY",
+    "azure_text": "AZURE_API_KEY",
+    "cohere_chat": "COHERE_API_KEY",
+    "fireworks_ai": "FIREWORKS_API_KEY",
+    "huggingface": "HF_TOKEN",
+    "jina_ai": "JINA_AI_API_KEY",
+    "meta_llama": "LLAMA_API_KEY",
+    "perplexity": "PERPLEXITYAI_API_KEY",
+    "together_ai": "TOGETHERAI_API_KEY",
+    "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
+    "watsonx": "WATSONX_APIKEY",
 }
 AMAZON_NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME")
 AMAZON_TOKEN = "AWS_BEARER_TOKEN_BEDROCK"  # noqa: S105 - a name
@@ -98,12 +99,9 @@ class Keys:
     def credentials(self, seat: Seat) -> dict[str, str]:
         """What is sent to the seat's provider, under litellm's names.
 
-        A provider's own key never goes to another address; there only the key that the seat
-        names or `COUNTERPOINT_API_KEY` does.
-
-        Raises:
-            KeyMissing: a key is needed that is not at hand.
-            ConfigError: the key belongs to somebody else, or cannot be one.
+        A provider's own key never goes to another address; there only the key that the seat names
+        or `COUNTERPOINT_API_KEY` does. Raises KeyMissing: a key is needed that is not at hand;
+        ConfigError: the key belongs to somebody else, or cannot be one.
         """
         _check_owner(seat)
         missing = self.missing_for(seat)
@@ -139,35 +137,29 @@ class Keys:
 
     def _amazon(self, seat: Seat) -> dict[str, str]:
         """Amazon's set of names; made-up ones where the address is not Amazon's."""
-        region = self._any_of("AWS_REGION_NAME") or "us-east-1"
+        region = {"aws_region_name": self._any_of("AWS_REGION_NAME") or "us-east-1"}
         if is_elsewhere(seat):
             name = self.name_for(seat)
             key = self.get(name) if name else None
             unsigned = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), NO_KEY)
-            own = _checked(name, key) if key else NO_KEY
-            return {"api_key": own, "aws_region_name": region, **unsigned}
-        token = self.get(seat.key_name or AMAZON_TOKEN)
-        if token:
-            return {"api_key": _checked(AMAZON_TOKEN, token), "aws_region_name": region}
-        sent = {
-            "aws_access_key_id": self.get("AWS_ACCESS_KEY_ID"),
-            "aws_secret_access_key": self.get("AWS_SECRET_ACCESS_KEY"),
-            "aws_session_token": self.get(AMAZON_SESSION),
-            "aws_region_name": region,
-        }
-        return {name: value for name, value in sent.items() if value}
+            return {"api_key": _checked(name, key) if key else NO_KEY, **region, **unsigned}
+        if token := self.get(seat.key_name or AMAZON_TOKEN):
+            return {"api_key": _checked(AMAZON_TOKEN, token), **region}
+        names = (*AMAZON_NAMES[:2], AMAZON_SESSION)
+        sent = {name.lower(): value for name in names if (value := self.get(name))}
+        return sent | region
 
     def _any_of(self, name: str) -> str | None:
         found = (self.get(each) for each in (name, *ALSO.get(name, ())))
         return next((value for value in found if value), None)
 
     def _found(self, name: str) -> tuple[Place, str] | None:
-        places: tuple[tuple[Place, Mapping[str, str]], ...] = (
-            ("typed", self.typed),
-            ("secrets", self.secrets),
-            ("environment", self.environment),
-        )
-        for place, keys in places:
+        places: dict[Place, Mapping[str, str]] = {
+            "typed": self.typed,
+            "secrets": self.secrets,
+            "environment": self.environment,
+        }
+        for place, keys in places.items():
             value = keys.get(name)
             # secrets.toml may hold a table or a number under any name
             if isinstance(value, str) and value.strip():
@@ -175,7 +167,6 @@ class Keys:
         return None
 
     def _values(self) -> Iterator[str]:
-        """Every key we know; of the environment only what is called like one."""
         named = (value for name, value in self.environment.items() if _SECRET_NAME.search(name))
         for value in (*self.typed.values(), *self.secrets.values(), *named):
             if isinstance(value, str) and len(value.strip()) >= SHORTEST_SCRUBBED:
@@ -191,12 +182,12 @@ def key_names(seat: Seat) -> tuple[str, ...]:
         return (seat.key_name,)
     if is_elsewhere(seat) or provider is None or provider in LOCAL:
         return ()
-    return AMAZON_NAMES if provider in AMAZON else _usual_names(provider)
+    return AMAZON_NAMES if provider in AMAZON else (_usual_name(provider),)
 
 
-def _usual_names(provider: str) -> tuple[str, ...]:
+def _usual_name(provider: str) -> str:
     word = re.sub(r"\W", "_", provider).upper()
-    return NAMES.get(provider, (f"{word}_API_KEY",))
+    return NAMES.get(provider, f"{word}_API_KEY")
 
 
 def _check_owner(seat: Seat) -> None:
@@ -208,30 +199,27 @@ def _check_owner(seat: Seat) -> None:
             f"{seat.model} cannot be seated: litellm would sign in to {provider} by itself, on "
             "whatever machine this is. Expected a model that is asked with a key of its own."
         )
-    usual = (*AMAZON_NAMES, AMAZON_TOKEN) if provider in AMAZON else _usual_names(provider)
+    usual = (*AMAZON_NAMES, AMAZON_TOKEN) if provider in AMAZON else (_usual_name(provider),)
     own = {*usual, *(other for each in usual for other in ALSO.get(each, ()))}
     if not name or (name in own and not is_elsewhere(seat)):
         return
-    if name.endswith("_API_KEY") and name not in _owned():
-        return
-    raise ConfigError(
-        f"{name} is not sent to {shown_address(seat)}: it belongs to another service, or is not "
-        f"called like a key. Keep the key of that address under a name of its own that ends in "
-        f"_API_KEY, such as {ADDRESS_KEY}, and give the seat that name."
-    )
+    if not name.endswith("_API_KEY") or name in _owned():
+        raise ConfigError(
+            f"{name} is not sent to {shown_address(seat)}: it belongs to another service, or is "
+            "not called like a key. Keep the key of that address under a name of its own that ends "
+            f"in _API_KEY, such as {ADDRESS_KEY}, and give the seat that name."
+        )
 
 
 @lru_cache(maxsize=1)
 def _owned() -> frozenset[str]:
-    """All names that belong to a provider with an address of its own."""
     hosted = known_providers() - LOCAL - ANYBODY
-    usual = {name for provider in hosted for name in _usual_names(provider)}
+    usual = set(map(_usual_name, hosted))
     also = {name for names in ALSO.values() for name in names}
     return frozenset(usual | also | {*AMAZON_NAMES, AMAZON_TOKEN, AMAZON_SESSION, SEARCH_KEY})
 
 
 def _checked(name: str, key: str) -> str:
-    """The key, when it can travel in a header."""
     if not re.fullmatch(r"[\x21-\x7e]+", key):
         raise ConfigError(
             f"{name} holds a space, a line break or a letter that no key has. Copy it again and "
@@ -243,8 +231,7 @@ def _checked(name: str, key: str) -> str:
 def keys_here(environment: Mapping[str, str], root: Path) -> Keys:
     """Keys of the environment as it is now, and of the secrets file under the project's root.
 
-    Raises:
-        ConfigError: the file is there and cannot be read; the message shows nothing of it.
+    Raises ConfigError: the file is there and cannot be read; the message shows nothing of it.
     """
     return Keys(dict(environment), _secrets(root / SECRETS))
 
@@ -272,17 +259,7 @@ def _secrets(path: Path) -> dict[str, str]:
     return {name: value for name, value in named.items() if isinstance(value, str)}
 
 
-SECRETS = Path(".streamlit") / "secrets.toml"
-
-
-TABLE = "keys"
-
-
-MOST_KEYS_BYTES = 1_000_000
-
-
 def _place(error: Exception) -> str:
-    """Where the parser stumbled, without what it found there."""
     _, found, place = str(error).rpartition("(at ")
     return f" at {place.rstrip(')')}" if found and "line" in place else ""
 
@@ -292,17 +269,9 @@ OPENAI_HEADERS = {
     "OpenAI-Organization": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID"),
     "OpenAI-Project": ("OPENAI_PROJECT_ID",),
 }
-
-
 ANY_HEADERS = "OPENAI_CUSTOM_HEADERS"  # a line each
-
-
 WATSONX_SCHEMES = {"WATSONX_TOKEN": "Bearer", "WATSONX_ZENAPIKEY": "ZenApiKey"}
-
-
 TAKEN_OUT = (ANY_HEADERS, *sum(OPENAI_HEADERS.values(), ()), *WATSONX_SCHEMES)
-
-
 _kept: dict[str, str] = {}
 
 

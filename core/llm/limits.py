@@ -1,9 +1,7 @@
 """What a call could cost at worst, and the caps that it must fit under before it is sent.
 
-Prices and windows are those of litellm's list. Where a model's price is known its calls count in
-money, else in tokens; never as free. Tokens are estimated without asking any model: the weights
-below were fitted to OpenAI's cl100k on texts, code and tables in 14 languages so that the estimate
-lies at or above it: what is cut too early costs a passage, what is cut too late costs the call.
+Calls of a known price count in money, others in tokens; never as free. The weights were fitted to
+cl100k in 14 languages so that an estimate lies at or above it.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -46,13 +44,16 @@ def price_of(seat: Seat) -> Price | None:
     A price set on the seat counts, zero too. A zero in the list does not: lists say 0 for what
     they do not know. At an address of the seat's own another server sets the price.
     """
-    listed = _listed_price(seat)
-    per_in = listed.per_token_in if listed else None
-    per_out = listed.per_token_out if listed else None
-    if seat.price_in is not None:
-        per_in = seat.price_in / MILLION
-    if seat.price_out is not None:
-        per_out = seat.price_out / MILLION
+    entry = _entry(seat)
+    per_in, per_out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if entry.get("mode") == "embedding":
+        per_out = 0.0  # it writes no tokens
+    elif not isinstance(per_out, int | float) or per_out <= 0:
+        per_in = None
+    if not isinstance(per_in, int | float) or per_in <= 0:
+        per_in = per_out = None
+    per_in = per_in if seat.price_in is None else seat.price_in / MILLION
+    per_out = per_out if seat.price_out is None else seat.price_out / MILLION
     return None if per_in is None or per_out is None else Price(per_in, per_out)
 
 
@@ -65,20 +66,7 @@ def window_of(seat: Seat) -> int:
     return listed if isinstance(listed, int) and listed > 0 else DEFAULT_WINDOW
 
 
-def _listed_price(seat: Seat) -> Price | None:
-    entry = _entry(seat)
-    per_in, per_out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-    if not isinstance(per_in, int | float) or per_in <= 0:
-        return None
-    if entry.get("mode") == "embedding":
-        return Price(per_in, 0.0)  # it writes no tokens
-    if not isinstance(per_out, int | float) or per_out <= 0:
-        return None
-    return Price(per_in, per_out)
-
-
 def _entry(seat: Seat) -> dict[str, Any]:
-    """What the list says about the seat's model; empty where it is another server's."""
     provider = provider_of(seat)
     if seat.is_built_in or seat.api_base or provider is None or provider in LOCAL:
         return {}
@@ -144,7 +132,11 @@ _KEPT_LINES, _LONGEST_KEPT = 4_096, 1_000  # lines, characters
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens the text has; seldom fewer than it really has."""
-    return ceil(sum(_line(line) for line in text.split("\n")) + _LINE * text.count("\n"))
+    lines = text.split("\n")
+    tokens = sum(
+        _kept_line(line) if len(line) <= _LONGEST_KEPT else _counted_line(line) for line in lines
+    )
+    return ceil(tokens + _LINE * (len(lines) - 1))
 
 
 def picture_tokens(picture: Picture) -> int:
@@ -178,15 +170,6 @@ def beginning(text: str, room: int) -> str:
     return text
 
 
-def _line(line: str) -> float:
-    return _kept_line(line) if len(line) <= _LONGEST_KEPT else _counted_line(line)
-
-
-@lru_cache(maxsize=_KEPT_LINES)
-def _kept_line(line: str) -> float:
-    return _counted_line(line)
-
-
 def _counted_line(line: str) -> float:
     tokens, words, letters, known = 0.0, 0, 0, 0
     for match in _RUNS.finditer(line):
@@ -196,7 +179,12 @@ def _counted_line(line: str) -> float:
                 words += 1
                 letters += max(0, len(run) - _SHORT)
                 known += run.lower() in _ENGLISH
-                tokens += 1.0 + _broken(run)
+                tokens += 1.0
+                # Most words have neither accents nor capitals, which is told at a glance.
+                if not run.isascii():
+                    tokens += _ACCENT * sum(1 + (c >= "\u1e00") for c in run if not c.isascii())
+                if not (run.isupper() or run[1:].islower()):
+                    tokens += _CAPITAL * sum(c.isupper() for c in run[1:])
             case "digits":
                 tokens += _THREE_DIGITS * ceil(len(run) / 3)
             case "marks":
@@ -209,18 +197,10 @@ def _counted_line(line: str) -> float:
     return tokens + letters * (_ENGLISH_LETTER if is_english else _LETTER)
 
 
-def _broken(word: str) -> float:
-    """What accents and capitals in the midst of a word add to it."""
-    accents = 0 if word.isascii() else sum(1 + (c >= "\u1e00") for c in word if not c.isascii())
-    # Most words have none, which is told without looking at every letter.
-    is_plain = word.isupper() or word[1:].islower()
-    capitals = 0 if is_plain else sum(c.isupper() for c in word[1:])
-    return _ACCENT * accents + _CAPITAL * capitals
+_kept_line = lru_cache(maxsize=_KEPT_LINES)(_counted_line)
 
 
 class _Weights(dict[int, float]):
-    """Tokens for one character, worked out when it is first met."""
-
     def __missing__(self, code: int) -> float:
         self[code] = weight = _weight(code)
         return weight
@@ -233,21 +213,13 @@ def _weight(code: int) -> float:
     character = chr(code)
     if character in _FULL_WIDTH_MARKS:
         return 1.0
-    if _HAN[0] <= code <= _HAN[1]:
-        return _han_weight(character)
-    for first, last, weight in _SCRIPTS:
-        if first <= code <= last:
+    if _HAN[0] <= code <= _HAN[1]:  # the first standard put the common ones first
+        first = character.encode("gb2312", "ignore")[:1]
+        return _RARE_HAN if not first else _COMMON_HAN if first < b"\xd8" else _LESS_COMMON_HAN
+    for first_code, last_code, weight in _SCRIPTS:
+        if first_code <= code <= last_code:
             return weight
     return _BYTE * len(character.encode(errors="surrogatepass"))
-
-
-def _han_weight(character: str) -> float:
-    """By the first standard of Chinese characters, which put the common ones first."""
-    try:
-        first, _ = character.encode("gb2312")
-    except UnicodeEncodeError:
-        return _RARE_HAN
-    return _COMMON_HAN if first < 0xD8 else _LESS_COMMON_HAN
 
 
 def _size(picture: Picture) -> tuple[int, int]:
@@ -285,10 +257,7 @@ class WorstCase:
 
     def nano(self, tokens_in: int, tokens_out: int) -> int | None:
         """What so many tokens cost, in billionths of a US dollar, rounded up; None if not known."""
-        if self.price is None:
-            return None
-        dollars = tokens_in * self.price.per_token_in + tokens_out * self.price.per_token_out
-        return in_nano(dollars)
+        return None if self.price is None else in_nano(self.price.of(tokens_in, tokens_out))
 
     def counts(self, tokens_in: int, tokens_out: int) -> tuple[int, int]:
         """What so many tokens take from the caps: money (nano), tokens; one of them is 0."""
@@ -302,11 +271,7 @@ def in_nano(dollars: float) -> int:
 
 
 def worst_case(call: Call) -> WorstCase:
-    """The most that a call can use.
-
-    Raises:
-        ConfigError: its seat has no token limit, so there is no most.
-    """
+    """The most that a call can use. Raises ConfigError: its seat has no token limit."""
     seat = call.seat
     if seat.max_tokens < 1:
         raise ConfigError(
@@ -317,20 +282,19 @@ def worst_case(call: Call) -> WorstCase:
     prompt = words_tokens(call.messages) + sum(map(picture_tokens, pictures))
     if call.schema is not None:  # many services write it into the prompt
         prompt += estimated_tokens(json.dumps(call.schema, ensure_ascii=False))
-    return WorstCase(_usable(price_of(seat)), prompt, seat.max_tokens)
+    return WorstCase(_sound_price(seat), prompt, seat.max_tokens)
 
 
 def worst_of_texts(seat: Seat, texts: Sequence[str]) -> WorstCase:
     """The most that embedding the texts can use; there is no reply to pay for."""
     tokens = sum(MESSAGE_TOKENS + estimated_tokens(text) for text in texts)
-    return WorstCase(_usable(price_of(seat)), tokens, 0)
+    return WorstCase(_sound_price(seat), tokens, 0)
 
 
-def _usable(price: Price | None) -> Price | None:
+def _sound_price(seat: Seat) -> Price | None:
     """A price that is no amount of money is not known: it must not open a cap."""
-    if price is None:
-        return None
-    parts = (price.per_token_in, price.per_token_out)
+    price = price_of(seat)
+    parts = (price.per_token_in, price.per_token_out) if price else (-1.0,)
     return price if all(math.isfinite(part) and part >= 0 for part in parts) else None
 
 
@@ -369,52 +333,46 @@ class Caps:
     def check(self, worst: WorstCase, spent: Spent, who: str) -> None:
         """Refuse a call that could pass a cap; `who` names role and model.
 
-        Raises:
-            BudgetReached: says which cap, what is used, what the call could cost, what to do.
+        Raises BudgetReached: says which cap, what is used, what the call could cost, what to do.
         """
         nano = worst.nano(worst.prompt_tokens, worst.reply_tokens)
-        for setting, amount in _amounts(spent, "tokens" if nano is None else "cents"):
+        amounts = {"run": spent.run, "person_day": spent.person_day, "day": spent.day}
+        for span, amount in amounts.items():
+            setting = f"{span}_{'tokens' if nano is None else 'cents'}"
             cap = getattr(self, setting)
             if nano is None:
-                has_room = worst.tokens <= cap - amount.tokens
+                is_over = worst.tokens > cap - amount.tokens
             else:
-                has_room = nano <= cap * NANO_PER_CENT - amount.nano
-            if not has_room:
-                is_share = self.share_cents > 0 and setting.startswith("run_")
+                is_over = nano > cap * NANO_PER_CENT - amount.nano
+            if is_over:
+                is_share = self.share_cents > 0 and span == "run"
                 raise BudgetReached(_refusal(setting, cap, amount, worst, who, is_share=is_share))
-
-
-def _amounts(spent: Spent, unit: str) -> Iterator[tuple[str, Amount]]:
-    yield f"run_{unit}", spent.run
-    yield f"person_day_{unit}", spent.person_day
-    yield f"day_{unit}", spent.day
 
 
 def _refusal(
     setting: str, cap: int, amount: Amount, worst: WorstCase, who: str, *, is_share: bool
 ) -> str:
     """The whole sentence for a cap that leaves no room."""
-    is_money = setting.endswith("cents")
-    if is_money:
-        nano = worst.nano(worst.prompt_tokens, worst.reply_tokens) or 0
-        limit, used, held = (
-            money(nano) for nano in (cap * NANO_PER_CENT, amount.nano, amount.held_nano)
+    why = line = ""
+    nano = worst.nano(worst.prompt_tokens, worst.reply_tokens)
+    if nano is not None:
+        limit, used, held, could = (
+            money(each) for each in (cap * NANO_PER_CENT, amount.nano, amount.held_nano, nano)
         )
-        could = f"cost up to {money(nano)}"
+        is_held, could = amount.held_nano > 0, f"cost up to {could}"
     else:
-        limit, used, held = (
-            f"{tokens:,} tokens" for tokens in (cap, amount.tokens, amount.held_tokens)
+        limit, used, held, could = (
+            f"{each:,} tokens" for each in (cap, amount.tokens, amount.held_tokens, worst.tokens)
         )
-        could = f"take up to {worst.tokens:,} tokens"
-    why = "" if is_money else "The model's price is not known, so its tokens are capped. "
-    under_way = amount.held_nano if is_money else amount.held_tokens
-    kept = f", of which {held} are held for calls under way" if under_way else ""
-    line = " or give a higher --token-cap" if setting == "run_tokens" else ""
-    name = "This run's share of the comparison's budget"
-    advice = "Compare again with a larger budget."
-    if not is_share:
-        name = f"The cap “{SETTINGS[setting].label}”"
-        advice = f"Raise the cap in Settings{line}, then resume the run."
+        is_held, could = amount.held_tokens > 0, f"take up to {could}"
+        why = "The model's price is not known, so its tokens are capped. "
+        line = " or give a higher --token-cap" if setting == "run_tokens" else ""
+    kept = f", of which {held} are held for calls under way" if is_held else ""
+    name = f"The cap “{SETTINGS[setting].label}”"
+    advice = f"Raise the cap in Settings{line}, then resume the run."
+    if is_share:
+        name = "This run's share of the comparison's budget"
+        advice = "Compare again with a larger budget."
     return (
         f"{who}: not asked, nothing was sent. {why}{name} is {limit}; "
         f"used so far: {used}{kept}; this call could {could}. {advice}"

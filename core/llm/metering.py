@@ -1,10 +1,7 @@
 """Reserve, send and settle model calls within the caps of run, day and person.
 
-`LedgerDesk` reserves each call in the ledger at its worst case before it is sent, and settles it
-after: at what was used, at nothing where nothing is owed (wrong key, refused connection), or at
-prompt and received tokens of unknown cost (a broken stream, Stop, an unusable reply). A process
-that dies settles nothing: its reservation counts in full until it is a day old, or until the
-resumed run asks the same again. `Books` writes what several threads want in one transaction.
+A reservation is the worst case; it is settled at what was used, or at nothing where nothing is
+owed. One of a process that died counts in full for a day, or until the run asks the same again.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -211,19 +207,14 @@ class Books:
                 with self._turn:
                     self._let_go()
 
-    def write(self, act: Act[T]) -> T:
+    def write(self, act: Act[T], *, is_note: bool = False) -> T:
         """What `act` returns, once what it wrote is on the disk; it may run in another thread.
 
         It is all written or none of it. What it raises is raised here and is no other act's loss,
-        but for errors of the database, which every act of the transaction gets to hear.
+        but for errors of the database, which every act of the transaction gets to hear. A note
+        does not wait for the disk (`Store.noting`).
         """
-        return self._written(_Entry(act, is_note=False))
-
-    def note(self, act: Act[T]) -> T:
-        """As `write`, without waiting for the disk (`Store.noting`)."""
-        return self._written(_Entry(act, is_note=True))
-
-    def _written(self, entry: _Entry[T]) -> T:
+        entry = _Entry(act, is_note)
         with self._lock:
             self._waiting.append(entry)
         with self._turn:  # whoever comes first writes for all that wait by then
@@ -236,17 +227,18 @@ class Books:
     def _write_waiting(self) -> None:
         with self._lock:
             entries, self._waiting = self._waiting, []
+        is_broken = False
         try:
             store = self._kept = self._kept or open_store(self._home, is_shared=True)
-            with _turn_of(entries, store):
+            with store.noting() if all(entry.is_note for entry in entries) else store.writing():
                 for entry in entries:
                     _carry_out(entry, store)
         except BaseException as error:  # noqa: BLE001 - handed to those whose writes are lost
+            is_broken = True
             for entry in entries:
                 entry.error = error
-            self._let_go(is_broken=True)
-        else:
-            self._let_go()
+        try:
+            self._let_go(is_broken=is_broken)
         finally:  # also where a connection cannot even be closed: others wait for theirs
             for entry in entries:
                 entry.is_done = True
@@ -260,13 +252,7 @@ class Books:
         store.close()
 
 
-def _turn_of(entries: Sequence[_Entry[Any]], store: Store) -> AbstractContextManager[None]:
-    """The transaction for all of them, on the disk when it ends unless none of them minds."""
-    return store.noting() if all(entry.is_note for entry in entries) else store.writing()
-
-
 def _carry_out(entry: _Entry[T], store: Store) -> None:
-    """One act in a part of the transaction that is taken back alone where it fails."""
     try:
         with store.part():
             entry.result = entry.act(store)
@@ -320,10 +306,9 @@ class LedgerDesk:
     def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
         """The answer from the ledger, or from the model within the caps.
 
-        Raises:
-            BudgetReached: a cap leaves no room; nothing was sent.
-            ModelError: the ledger cannot be written; nothing was sent.
-            ReviewError: whatever the model raises, with the role and the model in front.
+        Raises BudgetReached: a cap leaves no room; nothing was sent; ModelError: the ledger cannot
+        be written; nothing was sent; ReviewError: whatever the model raises, with the role and the
+        model in front.
         """
         stop.check()
         with self._books.kept_open():
@@ -332,7 +317,10 @@ class LedgerDesk:
     def _answered(self, asked: Asked, stop: Stop, speak: Speak) -> Completion:
         worst = worst_case(asked.call)
         self._write_again()
-        row, origin = self._entered(asked, worst)
+        new = self._reservation(asked, asked.call.digest, worst)
+        row, origin, lost = self._booked(asked, lambda store: self._found(store, new, worst, asked))
+        for dead in lost:
+            self._tell(dead, "called")
         if origin != "called":
             self._tell(row, origin)
             speak(row.reply)
@@ -351,10 +339,8 @@ class LedgerDesk:
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
         """A vector for each text within the caps, counted and told as any other call.
 
-        The ledger keeps no vectors: those of passages are stored with their source.
-
-        Raises:
-            ReviewError: as `ask` does; ConfigError when the desk's model embeds nothing.
+        The ledger keeps no vectors: those of passages are stored with their source. Raises
+        ReviewError: as `ask` does; ConfigError when the desk's model embeds nothing.
         """
         stop.check()
         embed: Embed | None = getattr(self._model, "embed", None)
@@ -379,32 +365,31 @@ class LedgerDesk:
             made, self._made = tuple(self._made), []
         return made
 
-    def _entered(self, asked: Asked, worst: WorstCase) -> tuple[LedgerRow, Origin]:
-        """A finished row from the ledger, or a reservation; looked up and written in one go."""
-        new = self._reservation(asked, asked.call.digest, worst)
-        row, origin, lost = self._booked(asked, lambda store: self._found(store, new, worst, asked))
-        for dead in lost:
-            self._tell(dead, "called")
-        return row, origin
-
     def _found(
         self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked
     ) -> tuple[LedgerRow, Origin, list[LedgerRow]]:
-        """The row to go by, where it comes from, and the calls that died before it."""
+        """The row to go by, where it comes from, and the calls that died before it.
+
+        A reservation for what is asked again belongs to a process that died with it.
+        """
         key = row.run_id, row.slot, row.digest
-        may_reuse = self._reuses or asked.call.seat.temperature == 0
         if own := store.ledger.finished(*key):
             return own, "resumed", []
+        may_reuse = self._reuses or asked.call.seat.temperature == 0
         if may_reuse and (other := store.ledger.reusable(*key)):
             row = reused(row, other)
             store.ledger.put(row)
             return row, "reused", []
-        lost = self._settled_lost(store, row, worst)
+        with self._lock:
+            under_way = set(self._under_way)
+        lost = [dead for dead in store.ledger.lost(*key) if dead.id not in under_way]
+        settled = [unanswered(dead, worst, LOST, 0) for dead in lost]
+        for dead in settled:
+            store.ledger.put(dead)
         self._reserve(store, row, worst, asked)
-        return row, "called", lost
+        return row, "called", settled
 
     def _booked(self, asked: Asked, act: Callable[[Store], T]) -> T:
-        """What comes of the act in a transaction that others wait for, before the call is sent."""
         try:
             return self._books.write(act)
         except sqlite3.Error as error:
@@ -414,7 +399,6 @@ class LedgerDesk:
             ) from error
 
     def _reserve(self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked) -> None:
-        """Enter the call where every cap has room for it."""
         spent = store.ledger.spent(self._account.run_id, self._account.person, row.at)
         self._caps.check(worst, spent, who_of(asked))
         store.ledger.put(row)
@@ -422,7 +406,6 @@ class LedgerDesk:
             self._under_way.add(row.id)
 
     def _reservation(self, asked: Asked, digest: str, worst: WorstCase) -> LedgerRow:
-        """The row of a call that is about to be sent."""
         nano, tokens = worst.counts(worst.prompt_tokens, worst.reply_tokens)
         return LedgerRow(
             id=secrets.token_hex(8),
@@ -442,16 +425,6 @@ class LedgerDesk:
             counts_nano=nano,
             counts_tokens=tokens,
         )
-
-    def _settled_lost(self, store: Store, asked: LedgerRow, worst: WorstCase) -> list[LedgerRow]:
-        """A reservation for what is asked again belongs to a process that died with it."""
-        with self._lock:
-            under_way = set(self._under_way)
-        lost = store.ledger.lost(asked.run_id, asked.slot, asked.digest)
-        settled = [unanswered(row, worst, LOST, 0) for row in lost if row.id not in under_way]
-        for row in settled:
-            store.ledger.put(row)
-        return settled
 
     @contextlib.contextmanager
     def _under_way_as(
@@ -482,7 +455,7 @@ class LedgerDesk:
 
     def _write(self, row: LedgerRow) -> None:
         try:
-            self._books.note(lambda store: store.ledger.put(row))
+            self._books.write(lambda store: store.ledger.put(row), is_note=True)
         except (sqlite3.Error, ReviewError, OSError) as error:
             log.warning("call %s could not be written to the ledger: %s", row.id, error)
             with self._lock:
@@ -512,7 +485,6 @@ def embedding_digest(seat: Seat, texts: Sequence[str]) -> str:
 
 
 def _named(error: ReviewError, asked: Asked) -> ReviewError:
-    """The same kind of error, with role and model in front; the model is named once."""
     model = asked.call.seat.model
     rest = str(error).removeprefix(model).removeprefix(" ")
     message = f"{who_of(asked)} {rest}" if rest != str(error) else f"{who_of(asked)}: {error}"

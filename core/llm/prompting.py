@@ -1,15 +1,7 @@
 """The prompts in force, and the fence around every untrusted text on its way into one.
 
-One Markdown file per role and step under `prompts/<language>/`: a comment that names the paper's
-section, then a system and a user part with `string.Template` fields; they ship as files, are edited
-per project, and are filled with the facts of a case. Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent
-A.2.
-
-`Fence.around` is what every piece of a case, a source, a file's name or a model's reply goes
-through: it can neither end its fence nor pose as anyone else, and stays readable. `steering` names
-what openly addresses a model; it is a hint for people, never a filter. Patterns look at a skeleton
-of the text in small letters without accents; invisible characters and look-alikes are undone first.
-Offsets never refer to what `skeleton` and `visible` return.
+Source: CEDA 3.3, A.3.1 to A.3.4, HaluAgent A.2. What passes `Fence.around` can neither end it nor
+pose as anyone else. Patterns look at a `skeleton` of the text, to which no offset ever refers.
 """
 
 from __future__ import annotations
@@ -76,8 +68,6 @@ def skeleton(text: str) -> str:
 
 
 class _Skeleton(dict[int, str]):
-    """Works a character out when it is first met."""
-
     def __missing__(self, code: int) -> str:
         character = chr(code)
         plain = unicodedata.normalize("NFKC", character).casefold()
@@ -204,7 +194,6 @@ def _once(token: str, text: str) -> str:
 
 
 def _changed(text: str, pattern: re.Pattern[str], change: Callable[[str], str]) -> str:
-    """The text with every place changed at which its skeleton matches."""
     pieces, end = [], 0
     for match in pattern.finditer(skeleton(text)):
         pieces += [text[end : match.start()], change(text[match.start() : match.end()])]
@@ -213,7 +202,6 @@ def _changed(text: str, pattern: re.Pattern[str], change: Callable[[str], str]) 
 
 
 def _in_parentheses(found: str) -> str:
-    """A mark that imitates ours, with its words in parentheses and no closing stroke."""
     words = re.sub(r"[^\w .:#-]", "", found).strip()
     return f"({words.lstrip()})" if found[0] != "(" or words != found[1:-1] else found
 
@@ -301,7 +289,6 @@ _PART = re.compile(r"^## (System|User)[ \t\r]*$", re.MULTILINE)
 
 
 def _text(name: str, language: str) -> str:
-    """The prompt's file, in English where the language's folder has none."""
     path = _FOLDER / language / f"{name}.md"
     return (path if path.exists() else _FOLDER / "en" / path.name).read_text(encoding="utf-8")
 
@@ -362,10 +349,8 @@ def shipped(name: str, language: str) -> Prompt:
 def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
     """The messages to send: a system and a user one (`mend`: only the user's).
 
-    Values are put in as they are: what looks like a field in them stays text.
-
-    Raises:
-        ConfigError: a field has no value, or a value no field; the message names it.
+    Values are put in as they are: what looks like a field in them stays text. Raises ConfigError: a
+    field has no value, or a value no field; the message names it.
     """
     parts, used = _read(prompt, ConfigError)
     where = f"The prompt {_title(prompt)}"
@@ -375,17 +360,16 @@ def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
         raise ConfigError(
             f"{where} has no place for {_named(unused)}. Put the field into its text, or take ours."
         )
-    messages = []
-    if "System" in parts:
-        messages.append(Message("system", Template(parts["System"]).substitute(fields)))
-    return (*messages, Message("user", Template(parts["User"]).substitute(fields)))
+    return tuple(
+        Message("system" if name == "System" else "user", Template(text).substitute(fields))
+        for name, text in parts.items()
+    )
 
 
 def check_edit(name: str, language: str, text: str) -> None:
     """Checks that a person's version of a prompt can be filled, before it is saved.
 
-    Raises:
-        InputError: a part or a field is missing or unknown; the message says which.
+    Raises InputError: a part or a field is missing or unknown; the message says which.
     """
     if name not in FIELDS or language not in LANGUAGES:
         raise InputError(f"There is no prompt “{name}” in “{language}”; reload the page.")
@@ -411,44 +395,34 @@ def check_edit(name: str, language: str, text: str) -> None:
 
 @lru_cache(maxsize=128)  # a prompt is filled for every call of its role
 def _read(prompt: Prompt, error: type[ReviewError]) -> tuple[Mapping[str, str], frozenset[str]]:
-    """The texts of a prompt's parts, and the names of the fields in them."""
-    parts = _parts(prompt, error)
-    return parts, frozenset(
-        name for text in parts.values() for name in _fields(prompt, text, error)
-    )
+    """The texts under `## System` and `## User`, and the names of the fields in them.
 
-
-def _parts(prompt: Prompt, error: type[ReviewError]) -> dict[str, str]:
-    """The texts under `## System` and `## User`; the comment before them is not sent."""
-    text = _COMMENT.sub("", prompt.text, count=1)
-    before, *rest = _PART.split(text)
+    The comment before them is not sent.
+    """
+    title = f"The prompt {_title(prompt)}"
+    before, *rest = _PART.split(_COMMENT.sub("", prompt.text, count=1))
     names = rest[::2]
     expected = ["User"] if prompt.name in WITHOUT_SYSTEM else ["System", "User"]
     if names != expected:
         raise error(
-            f"The prompt {_title(prompt)} must have the lines "
-            f"{' and '.join(f'“## {name}”' for name in expected)}, once each and in this order; "
-            f"found {', '.join(f'“## {name}”' for name in names) or 'none'}."
+            f"{title} must have the lines {' and '.join(f'“## {name}”' for name in expected)}, "
+            f"once each and in this order; found "
+            f"{', '.join(f'“## {name}”' for name in names) or 'none'}."
         )
     if before.strip():
         raise error(
-            f"The prompt {_title(prompt)} has text before its first heading, which nobody would "
-            f"see. Move it below “## {expected[0]}”."
+            f"{title} has text before its first heading, which nobody would see. Move it below "
+            f"“## {expected[0]}”."
         )
     parts = {name: body.strip() for name, body in zip(names, rest[1::2], strict=True)}
     if empty := [name for name, body in parts.items() if not body]:
-        raise error(f"The prompt {_title(prompt)} has nothing below “## {empty[0]}”; write it.")
-    return parts
-
-
-def _fields(prompt: Prompt, text: str, error: type[ReviewError]) -> list[str]:
-    template = Template(text)
-    if not template.is_valid():
+        raise error(f"{title} has nothing below “## {empty[0]}”; write it.")
+    templates = [Template(body) for body in parts.values()]
+    if not all(template.is_valid() for template in templates):
         raise error(
-            f"The prompt {_title(prompt)} has a dollar sign that begins no field. "
-            "Write $$ for the sign itself."
+            f"{title} has a dollar sign that begins no field. Write $$ for the sign itself."
         )
-    return template.get_identifiers()
+    return parts, frozenset(name for each in templates for name in each.get_identifiers())
 
 
 def _title(prompt: Prompt) -> str:

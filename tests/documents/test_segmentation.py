@@ -1,4 +1,4 @@
-"""Sentences with exact offsets, whatever the script and layout."""
+"""Sentences keep their offsets, languages are named where they are sure, terms meet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.documents import segmentation
-from core.documents.segmentation import LONGEST, joined_lines, sentences, words_in
+from core.documents.segmentation import (
+    LONGEST,
+    fold,
+    joined_lines,
+    language_note,
+    language_of,
+    query_terms,
+    sentences,
+    terms,
+    words_in,
+)
 
 
 def cut(text: str, language: str = "en") -> list[str]:
@@ -144,3 +154,108 @@ def test_nothing_but_a_hyphen_is_ever_lost_between_lines(above: str, below: str)
     assert text in (above, above[:-1])
     assert by in ("", " ")
     assert text == above or above[-1] in "-\u2010\u00ad"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Barack Obama was born in Hawaii in 1961.", "en"),
+        ("La Tour Eiffel a été construite en 1889 pour une exposition.", "fr"),
+        ("Das Museum hatte im Jahr 2023 über fünfzigtausend Besucher.", "de"),
+        ("El museo recibió cincuenta mil visitantes el año pasado.", "es"),
+        ("Kungen bor i Stockholm med sin familj.", "sv"),
+        ("Kissa istuu pöydällä ja koira nukkuu lattialla.", "fi"),
+        ("Euskal Herria oso toki polita da eta jende asko bizi da bertan", "eu"),
+        ("2023年有五万人参观了博物馆", "zh"),
+        ("博物館には2023年に五万人が訪れました", "ja"),
+        ("박물관에 방문했다", "ko"),
+        ("זה משפט", "he"),
+        ("พิพิธภัณฑ์", "th"),
+        ("Το μουσείο", "el"),
+        ("زار المتحف خمسون ألف شخص في عام 2023", "ar"),
+        ("این یک جمله فارسی است که برای آزمایش نوشته شده", "fa"),
+        ("Музей посетили 50 тысяч человек в 2023 году", "ru"),
+        ("Музей відвідали п'ятдесят тисяч осіб минулого року", "uk"),
+        ("संग्रहालय में पचास हजार लोग आए", "hi"),
+        ("The word 汉字 means Chinese characters in that language.", "en"),
+        ("Hello", "und"),
+        ("Der Hund", "und"),
+        ("North: 412\nSouth: 287", "und"),
+        ("12.5 % – 2023", "und"),
+        ("", "und"),
+    ],
+)
+def test_languages(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_a_foreign_title_does_not_decide() -> None:
+    text = "Le Monde\n" + "The museum of the harbour was founded by two brothers in 1904. " * 500
+    assert language_of(text) == "en"
+
+
+@given(st.text())
+def test_any_text_has_a_code(text: str) -> None:
+    assert language_of(text).isalpha()
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "zh", "und"])
+def test_languages_that_the_reader_knows_are_not_noted(language: str) -> None:
+    assert language_note(language) == ""
+
+
+def test_a_language_that_the_reader_does_not_know_is_noted() -> None:
+    assert language_note("mt") == (
+        "This seems to be Maltese, which the built-in reader does not know: it compares numbers, "
+        "dates and words, not what is meant."
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "language"),
+    [
+        ("The Towers", "tower", "en"),
+        ("ZÜRICH", "Zurich", "de"),
+        ("1,234", "1234", "en"),
+        ("٤١٢", "412", "ar"),
+        ("العاصمةُ", "العاصمة", "ar"),
+        ("employees", "employee’s", "en"),
+        ("ﬁne", "fine", "en"),
+        ("２０２３", "2023", "ja"),
+    ],
+)
+def test_what_is_the_same_word_meets(one: str, other: str, language: str) -> None:
+    assert set(terms(one, language)) & set(terms(other, language))
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"), [("人口有两千万的北京市", "北京"), ("กรุงเทพมหานครเป็นเมืองหลวง", "เมือง")]
+)
+def test_a_word_inside_an_unspaced_run_is_found(text: str, inside: str) -> None:
+    assert set(terms(inside)) <= set(terms(text))
+
+
+def test_indic_vowels_are_kept() -> None:
+    assert list(terms("दिल्ली", "hi")) != list(terms("दल्ला", "hi"))
+
+
+def test_decimals_are_not_grouped_numbers() -> None:
+    assert list(terms("3.5")) == ["3d5"]
+    assert list(terms("1.234.567")) == ["1234567"]
+
+
+def test_function_words_are_searched_only_when_there_is_nothing_else() -> None:
+    assert query_terms("What is the height of the tower?", "en") == ["height", "tower"]
+    assert query_terms("to be or not to be", "en")
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_terms_without_blanks(text: str) -> None:
+    for term in terms(text):
+        assert term
+        assert not any(letter.isspace() for letter in term)
+
+
+@given(st.text(max_size=50))
+def test_folding_twice_changes_nothing_more(text: str) -> None:
+    assert fold(fold(text)) == fold(text)

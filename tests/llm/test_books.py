@@ -95,7 +95,7 @@ def test_what_is_written_within_a_call_shares_one_connection(
             ledger.write(noting(number))
             inside.wait(20)
             assert goes_on.wait(20)
-            ledger.note(noting(number))
+            ledger.write(noting(number), is_note=True)
 
     with ThreadPoolExecutor(MANY) as pool:
         calls = [pool.submit(call, number) for number in range(MANY)]
@@ -169,4 +169,5 @@ def test_what_is_only_noted_does_not_wait_for_the_disk(home: Path) -> None:
         return int(level)
 
     ledger = Books(home)
-    assert (ledger.write(safety), ledger.note(safety), ledger.write(safety)) == (FULL, NORMAL, FULL)
+    kinds = [ledger.write(safety, is_note=is_note) for is_note in (False, True, False)]
+    assert kinds == [FULL, NORMAL, FULL]

@@ -1,11 +1,24 @@
-"""The encoder at rest: its threads sleep once a text is read."""
+"""Vectors of the exported encoder and of a provider's model."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Sequence
+from typing import Any
 
-from core.llm.encoder import load_encoder
+import numpy as np
+import pytest
+
+from core.llm.client import Embedded, LiteLlm
+from core.llm.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder, load_encoder
+from core.llm.failures import Patience
+from core.llm.keys import Keys
+from core.runtime.concurrency import Stop
 from core.runtime.config import ENCODER_DIR
+from core.runtime.errors import ConfigError, ModelError, ModelTimeout, Stopped
+from core.schema.rosters import Seat
+from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
 REST = 0.04  # seconds
 TEXTS = ["The tower of the old town is 412 m tall and was opened in the year 1931."] * 4
@@ -20,3 +33,110 @@ def test_nothing_is_computed_once_the_texts_are_read() -> None:
         time.sleep(REST)
         spent.append(time.process_time() - before)
     assert min(spent) < REST / 8
+
+
+KEY = "sk-embedding-778899"
+KEYS = Keys({"COUNTERPOINT_API_KEY": KEY})
+
+
+def seat_at(server: Loopback, **more: Any) -> Seat:
+    return Seat(model="embed-small", api_base=server.base, seconds=5, **more)
+
+
+class Counting:
+    """Passes on to the boundary and keeps what was booked."""
+
+    def __init__(self) -> None:
+        self.booked: list[Embedded] = []
+
+    def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+        found = LiteLlm(KEYS, Patience(backoff=0.01)).embed(seat, texts, stop)
+        self.booked.append(found)
+        return found
+
+
+def test_vectors_come_in_order_at_unit_length_with_their_tokens_booked() -> None:
+    counting = Counting()
+    texts = [f"passage {number} of the book" for number in range(TEXTS_PER_CALL + 5)]
+    with loopback(Reply()) as server:
+        embedder: Embedder = LlmEmbedder(seat_at(server, price_in=1.0), KEYS, counting)
+        embedder = LlmEmbedder(seat_at(server, price_in=1.0, price_out=0.0), KEYS, counting)
+        rows = embedder.encode(texts)
+        again = embedder.encode([texts[3], texts[-1]])
+    assert rows.shape == (len(texts), 8)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    assert np.allclose(rows[[3, -1]], again)
+    assert not np.allclose(rows[3], rows[4])
+    assert embedder.width == 8
+    assert not embedder.muted(texts).any()
+    assert [len(asked.body["input"]) for asked in server.asked] == [TEXTS_PER_CALL, 5, 2]
+    assert [found.tokens for found in counting.booked] == [TEXTS_PER_CALL * 5, 25, 10]
+    assert all(found.is_counted for found in counting.booked)
+    assert counting.booked[1].cost == pytest.approx(25e-6)
+    assert all(asked.bearer == KEY for asked in server.asked)
+
+
+def test_a_blank_text_is_not_sent_and_nothing_asks_nothing() -> None:
+    with loopback(Reply()) as server:
+        embedder = LlmEmbedder(seat_at(server), KEYS)
+        rows = embedder.encode(["a passage", " ", "", "b passage"])
+        assert server.asked[0].body["input"] == ["a passage", "b passage"]
+        assert not rows[1:3].any()
+        assert rows[[0, 3]].any(axis=1).all()
+        assert embedder.encode([]).shape == (0, 8)
+        assert len(server.asked) == 1
+
+
+def test_the_width_is_asked_for_once() -> None:
+    with loopback(Reply()) as server:
+        embedder = LlmEmbedder(seat_at(server), KEYS)
+        assert (embedder.width, embedder.width) == (8, 8)
+        assert len(server.asked) == 1
+
+
+def test_the_id_tells_models_and_addresses_apart() -> None:
+    seats = [
+        Seat(model="a", api_base="http://x/v1"),
+        Seat(model="b", api_base="http://x/v1"),
+        Seat(model="a", api_base="http://y/v1"),
+    ]
+    assert len({LlmEmbedder(seat, KEYS).id for seat in seats}) == 3
+
+
+def test_faults_are_those_of_every_call() -> None:
+    def failing(asked: Asked) -> Reply:
+        return Reply(status=500) if len(server.asked) < 3 else Reply()
+
+    with loopback(failing) as server:
+        assert LlmEmbedder(seat_at(server), KEYS, Counting()).encode(["x"]).shape == (1, 8)
+        assert len(server.asked) == 3
+    for reply, kind in [(Reply(status=401), ConfigError), (Reply(status=422), ModelError)]:
+        with loopback(reply) as server, pytest.raises(kind) as caught:
+            LlmEmbedder(seat_at(server), KEYS).encode(["x"])
+        assert KEY not in str(caught.value)
+    with loopback(Reply(fault="hang_before")) as server, pytest.raises(ModelTimeout):
+        seat = Seat(model="embed-small", api_base=server.base, seconds=1)
+        LlmEmbedder(seat, KEYS).encode(["x"])
+
+
+def test_too_few_vectors_are_an_error() -> None:
+    class Short:
+        def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
+            return Embedded(((0.0, 0.0),) * len(texts), 1, True, None, 0.1)
+
+    with pytest.raises(ModelError, match="embedding model"):
+        LlmEmbedder(Seat(model="x"), KEYS, Short()).encode(["x"])
+
+
+def test_stop_closes_the_connection() -> None:
+    stop = Stop()
+    with loopback(Reply(fault="hang_before")) as server:
+        embedder = LlmEmbedder(seat_at(server), KEYS)
+        timer = threading.Timer(0.4, stop.set)
+        timer.start()
+        with pytest.raises(Stopped):
+            embedder.encode(["x"], stop)
+        ended = time.monotonic()
+        assert server.wait_closed() - ended < 0.5
+        timer.join()

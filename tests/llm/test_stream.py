@@ -1,9 +1,14 @@
-"""The tap on a provider's stream: what it hears after the end, and when nothing more can come."""
+"""Calls side by side on their loop, and what goes by in their streams."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import inspect
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +18,115 @@ import pytest
 from core.llm.call import Call, Message, in_silence
 from core.llm.client import LiteLlm
 from core.llm.keys import Keys
-from core.llm.stream import Tap
+from core.llm.stream import Put, Tap, streamed_from
 from core.runtime.concurrency import Stop
+from core.runtime.errors import Stopped
 from core.schema.rosters import Seat
 from tests.llm.loopback import USAGE, Reply, chunk, loopback
+
+ENDING = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from core.runtime.concurrency import Stop
+from core.llm.call import Call, Message
+from core.llm.keys import Keys
+from core.llm.client import LiteLlm
+from core.schema.rosters import Seat
+
+call = Call(Seat(model="tiny", api_base=sys.argv[1], seconds=60), (Message("user", "hi"),))
+print(LiteLlm(Keys({})).complete(call, print, Stop()).finish)
+work = lambda: LiteLlm(Keys({})).complete(call, print, Stop())
+if sys.argv[2] == "thread":
+    threading.Thread(target=work, daemon=True).start()
+else:
+    ThreadPoolExecutor(1).submit(work)
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize("caller", ["thread", "pool"])
+def test_a_process_ends_at_once_and_in_silence_while_a_call_is_under_way(caller: str) -> None:
+    replies = [Reply("hello"), Reply("hello you", fault="hang_within")]
+    with loopback(lambda _: replies.pop(0)) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", ENDING, server.base, caller],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            while len(server.asked) < 2:
+                time.sleep(0.02)
+                assert process.poll() is None
+            asked = time.monotonic()
+            out, problems = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert out.split()[:2] == ["hello", "stop"]
+    assert problems == ""
+    assert time.monotonic() - asked < 15  # taking the interpreter down; the call would take 60
+
+
+def test_what_cannot_be_cancelled_does_not_hold_up_a_stop() -> None:
+    stop = Stop()
+
+    async def stubborn(put: Put) -> str:
+        put("a word")
+        try:
+            await asyncio.sleep(5)
+        finally:
+            await asyncio.sleep(2)
+        return "never"
+
+    timer = threading.Timer(0.1, stop.set)
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        streamed_from(stubborn, lambda _: None, stop)
+    assert time.monotonic() - started < 0.7
+    timer.join()
+
+
+def test_an_error_of_the_work_is_raised_in_the_callers_thread() -> None:
+    async def failing(put: Put) -> str:
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError, match="a bug"):
+        streamed_from(failing, lambda _: None, Stop())
+
+
+@pytest.mark.parametrize("pressed_after", [0.1, 0.3])
+def test_what_a_thread_prepares_for_a_stopped_call_is_closed(pressed_after: float) -> None:
+    """As litellm does it: a thread makes the coroutine that would send the request."""
+    stop = Stop()
+    made: list[Coroutine[Any, Any, str]] = []
+    sent = threading.Event()
+
+    async def send() -> str:
+        sent.set()
+        await asyncio.sleep(5)
+        return "never"
+
+    def prepare() -> Coroutine[Any, Any, str]:
+        time.sleep(0.2)
+        made.append(send())
+        return made[0]
+
+    async def call(put: Put) -> str:
+        return await (await asyncio.get_running_loop().run_in_executor(None, prepare))
+
+    timer = threading.Timer(pressed_after, stop.set)
+    timer.start()
+    with pytest.raises(Stopped):
+        streamed_from(call, lambda _: None, stop)
+    timer.join()
+    end = time.monotonic() + 2
+    while not made or inspect.getcoroutinestate(made[0]) != inspect.CORO_CLOSED:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert sent.is_set() == (pressed_after > 0.2)
+
 
 COUNT = {"prompt_tokens": 3, "completion_tokens": 2}
 
@@ -62,7 +172,7 @@ def test_what_comes_after_the_end_is_heard() -> None:
 
 def test_a_stream_that_breaks_after_its_end_has_said_all() -> None:
     tap, rest = heard(Stream(chunk({}, "length"), error=OSError("reset")), 1)
-    assert (rest, tap.finish, tap.is_counted) == ("", "length", False)
+    assert (rest, tap.finish, bool(tap.counts)) == ("", "length", False)
 
 
 def test_a_stream_that_does_not_end_after_its_end_has_said_all() -> None:
@@ -75,7 +185,7 @@ def test_a_stream_that_does_not_end_after_its_end_has_said_all() -> None:
             await asyncio.sleep(60)
 
     tap, rest = heard(Open(), 1, seconds=0.05)
-    assert (rest, tap.finish, tap.is_counted) == (" And more.", "stop", False)
+    assert (rest, tap.finish, bool(tap.counts)) == (" And more.", "stop", False)
 
 
 def test_an_answer_is_not_lost_with_its_count() -> None:

@@ -1,14 +1,27 @@
-"""What is heard in a debater's plain text: reply, stance, quotes, and where a cut turn ends."""
+"""What a debater says in plain text is heard, and nothing is guessed."""
 
 from __future__ import annotations
+
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.reply_parser import quotes_in, reply_of, stance_of, whole_sentences, without_name
+from core.agents.reply_parser import (
+    confidence_in,
+    is_refusal,
+    quotes_in,
+    reply_of,
+    stance_of,
+    stated_in,
+    whole_sentences,
+    without_name,
+)
+from core.llm.prompting import FIELDS, shipped
 from core.runtime.errors import ReplyError
 from core.schema.records import Reply, Stance
+from core.schema.rosters import Manner
 
 
 @pytest.mark.parametrize(
@@ -177,3 +190,139 @@ def test_any_text_is_a_turn_or_none(text: str, near: str) -> None:
             continue
         assert reply in ("agree", "deny")
         assert stance_of(reply, rest, "supported") in ("supported", "hallucinated", "unclear")
+
+
+@pytest.mark.parametrize(
+    ("text", "stance"),
+    [
+        ("NOT CORRECT. It says 412 m.", "hallucinated"),
+        ("CORRECT according to the source.", "supported"),
+        ("The claim is correct because the source says so.", "supported"),
+        ("Correct\nthe source says so.", "supported"),
+        ("“CORRECT”", "supported"),
+        ("Wrong height: the source says 412 m.", "hallucinated"),
+        ("CORRECT / WRONG / OPEN: WRONG. It says 412 m.", "hallucinated"),
+        ("CORRECT, WRONG or OPEN: OPEN.", "unclear"),
+        ("不正确。", "hallucinated"),
+    ],
+)
+def test_the_first_word_is_the_verdict(text: str, stance: Stance) -> None:
+    assert stated_in(text).stance == stance
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CORRECT? No: WRONG.",
+        "Correct me if I am mistaken, but the height is off.",
+        "Correct about the year, but wrong about the height.",
+        "Correct figures are 412 m, so the claim is wrong.",
+        "“CORRECT” is what Ada says, but it is WRONG.",
+        "“WRONG” is what Ada says, but it is CORRECT.",
+        "CORRECT / WRONG / OPEN",
+        "正确吗？不，错误。",
+    ],
+)
+def test_of_words_that_are_no_verdict_none_is_made(text: str) -> None:
+    with pytest.raises(ReplyError, match="begins with CORRECT, WRONG or OPEN"):
+        stated_in(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "stance"),
+    [
+        ("AGREE. CORRECT? No: WRONG.", "hallucinated"),
+        ("DENY: Ada says CORRECT, but it is WRONG.", "hallucinated"),
+        ("AGREE, CORRECT. WRONG was Ben.", "supported"),
+        ("AGREE. The claim is not WRONG.", "supported"),
+        ("DENY. It is Not CORRECT.", "hallucinated"),
+    ],
+)
+def test_a_verdict_of_somebody_else_is_not_taken_for_the_turn_s_own(
+    text: str, stance: Stance
+) -> None:
+    reply, rest = reply_of(text)
+    assert stance_of(reply, rest, "supported") == stance
+
+
+@pytest.mark.parametrize(
+    ("value", "confidence"),
+    [
+        ("80", 0.8), ("80 %", 0.8), ("８０％", 0.8), ("0.8", 0.8), ("0,8", 0.8), ("8/10", 0.8),
+        ("8 out of 10", 0.8), ("80 of 100", 0.8), ("high (80 %)", 0.8), ("80-90", 0.8),
+        ("250 %", None), ("-5 %", None), ("4/5", None), ("4 out of 5", None), ("1,000", None),
+        ("nan", None), ("high", None), ("1", 0.01), ("1.0", 1.0), ("1,0", 1.0), ("1.00", 1.0),
+        ("1 %", 0.01), ("1.0 %", 0.01), ("1/10", 0.1), ("0", 0.0), ("100", 1.0), ("2", 0.02),
+        ("0.5 %", 0.005), ("１", 0.01), ("1 (sure)", 0.01),
+    ],
+)  # fmt: skip
+def test_a_confidence_is_a_share_that_can_be_told_or_none(
+    value: str, confidence: float | None
+) -> None:
+    assert confidence_in(f"CORRECT. It says so.\nConfidence: {value}") == confidence
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "whole"),
+    [("en", "Confidence:", "a whole number from 0 to 100"), ("zh", "信心：", "0 到 100 的整数")],
+)
+def test_every_prompt_that_asks_for_a_confidence_asks_for_a_whole_number_of_a_hundred(
+    language: str, line: str, whole: str
+) -> None:
+    """Otherwise “1” would be read in another way than it was meant."""
+    texts = [shipped(manner, language).text for manner in get_args(Manner) if manner in FIELDS]
+    asking = [own for text in texts for own in text.splitlines() if own.startswith(line)]
+    assert len(asking) == 5
+    assert all(own.startswith((f"{line} {whole}", f"{line}{whole}")) for own in asking)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I’m sorry, I cannot assist with this request.",
+        "Sorry, I can't describe this image.",
+        "I cannot help with that.",
+        "I can't assist with identifying people in images.",
+        "I am unable to process images.",
+        "I'm not able to view images.",
+        "As an AI language model, I cannot see images.",
+        "Unfortunately, I cannot provide a description of this content.",
+        "I don't have access to the image. Please attach it.",
+        "I apologize, I must decline to describe it.",
+        "I'm sorry, but no image was provided.",
+        "No image was attached to your message.",
+        "**I'm sorry**, I won't be able to help with this.",
+        "抱歉，我无法帮助您完成这个请求。",
+        "对不起，我不能描述这张图片。",
+        "很抱歉，无法查看图片。",
+        "作为一个人工智能，我无法查看图像。",
+        "我无法识别图片中的人物。",
+        "没有看到任何图片。",
+    ],
+)
+def test_declining_is_a_refusal(text: str) -> None:
+    assert is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The chart shows Switzerland as the largest importer, at about 12,000 million dollars.",
+        "I can't identify who this is, but the photograph shows a woman with a red umbrella.",
+        "The sign reads “Sorry, we are closed”.",
+        "A sorry-looking dog sits in front of a door.",
+        "The two lines have the same length; the image does not show any scale.",
+        "I see two horizontal lines of equal length.",
+        "Sorry is written on the card in blue letters.",
+        "The axis cannot be read, the bars rise from left to right.",
+        "抱歉二字写在门牌上，门是关着的。",
+        "图片显示两条等长的水平线。",
+        "我无法辨认左边的数字，但右边的柱子是412。",
+        "I'm sorry, but I can't tell the names of people. "
+        + "The photograph shows a street. " * 15,
+    ],
+)
+def test_answers_are_not(text: str) -> None:
+    assert not is_refusal(text)
