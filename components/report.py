@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import streamlit as st
 from components.review.correction import choose
 from components.review.correction_draft import Asked, keep, key_of, plain_words
 from components.run.audit import (
+    HEADS,
+    LONGEST_TEXT,
     NOTHING_TO_CHECK,
     OUTCOME_WORDS,
     Row,
@@ -44,14 +47,15 @@ from components.widgets import drafts
 from components.widgets.controls import ASSETS, button
 from components.widgets.html import (
     Html,
-    Mark,
     change_words,
     contested_still,
+    div,
     element,
     html_table,
     is_unchanged,
     joined,
     marked_text,
+    numbered,
     rationale_words,
     show,
     within_html,
@@ -62,6 +66,7 @@ from components.widgets.wording import (
     counted,
     escaped,
     percent,
+    place_words,
     protocol_words,
     roster_words,
     when,
@@ -70,7 +75,7 @@ from core.baseline.wording import edits_of_spans, shortened, with_edits
 from core.debate.signals import signals_of
 from core.schema.events import ToolUse
 from core.schema.progress import Progress
-from core.schema.records import Case, Passage, Run, Span
+from core.schema.records import Case, Run, Span
 from core.schema.reviews import Correction, category_words, instead_words
 
 LONGEST_TOLD = 80  # characters of a line that is read at a glance
@@ -89,11 +94,6 @@ def proposed(case: Case, progress: Progress) -> tuple[str, str]:
     return (text, by) if text != case.response else ("", "")
 
 
-def by_words(by: str) -> str:
-    """Who proposes it."""
-    return f"Proposed by {by}."
-
-
 def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
     """What would change, folded under a line that says it; within, two buttons."""
     text, by = proposed(case, progress)
@@ -106,11 +106,12 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
         return
     words = f"As it should read: {in_short(case.response, text, progress.spans)}"
     with st.expander(escaped(words), key=key):
-        st.caption(f"{escaped(by_words(by))} Nothing is changed until you take it and save.")
+        words = escaped(f"Proposed by {by}.")
+        st.caption(f"{words} Nothing is changed until you take it and save.")
         show(within_html(case.response, text))
         if left := contested_still(case.response, text, progress.spans):
             st.caption(escaped(left))
-        _draw_buttons(Asked(run, case, progress), text, str(kept.get("before", "")))
+        _draw_buttons(key, Asked(run, case, progress), text, str(kept.get("before", "")))
 
 
 def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
@@ -122,27 +123,16 @@ def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
     return f"{short} · {left} of {counted(len(spans), 'mark')} left as it was" if left else short
 
 
-def _draw_buttons(asked: Asked, text: str, before: str) -> None:
+def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:
     """To take it or not; `before` is what stood in the answer when it was taken."""
-    key = f"run.{asked.id}.corrected"
     with st.container(horizontal=True):
-        button(
-            "Take the corrected text",
-            f"{key}.take",
-            _take,
-            asked,
-            text,
-            icon="check",
-            help="It becomes the right answer in your judgement below",
-        )
-        button(
-            "Leave the corrected text",
-            f"{key}.leave",
-            _leave,
-            key,
-            icon="close",
-            help="It is put away; your judgement stays as it is",
-        )
+        about = "It becomes the right answer in your judgement below"
+        words = "Take the corrected text"
+        button(words, f"{key}.take", _take, asked, text, icon="check", help=about)
+        about = "It is put away; your judgement stays as it is"
+        left = {"is_left": True}
+        words = "Leave the corrected text"
+        button(words, f"{key}.leave", drafts.keep, key, left, icon="close", help=about)
         if before:
             button("Put back what I had typed", f"{key}.back", _put_back, asked, before)
 
@@ -169,35 +159,31 @@ def _answer(asked: Asked, text: str) -> None:
     keep(asked.id, "answer")
 
 
-def _leave(key: str) -> None:
-    drafts.keep(key, {"is_left": True})
-
-
 HEADING = "As it should read"
 
 
-def corrected_parts(case: Case, progress: Progress) -> list[Html]:
-    """Its section of the HTML report; none where nothing is proposed."""
-    text, by = proposed(case, progress)
-    if not text:
-        return []
-    left = contested_still(case.response, text, progress.spans)
-    return [
-        element("h2", HEADING),
-        element("p", by_words(by), class_="cp-quiet"),
-        within_html(case.response, text),
-        *([element("p", left, class_="cp-quiet", dir="auto")] if left else []),
-    ]
-
-
 def corrected_texts(case: Case, progress: Progress) -> list[str]:
-    """Who proposes it, the text, and each change, for the Markdown report; none without one."""
+    """Who proposes it, the text, each change, and what stays contested; none without one."""
     text, by = proposed(case, progress)
     if not text:
         return []
     left = contested_still(case.response, text, progress.spans)
     told = "\n".join(change_words(case.response, text))
-    return [by_words(by), text, told, *([left] if left else [])]
+    return [f"Proposed by {by}.", text, told, *([left] if left else [])]
+
+
+def corrected_parts(case: Case, progress: Progress) -> list[Html]:
+    """Its section of the HTML report; none where nothing is proposed."""
+    texts = corrected_texts(case, progress)
+    if not texts:
+        return []
+    by, text, _, *left = texts
+    return [
+        element("h2", HEADING),
+        element("p", by, class_="cp-quiet"),
+        within_html(case.response, text),
+        *(element("p", words, class_="cp-quiet", dir="auto") for words in left),
+    ]
 
 
 def debate_parts(progress: Progress) -> list[Html]:
@@ -212,10 +198,6 @@ def debate_parts(progress: Progress) -> list[Html]:
     return [element("p", *(joined([link, " "]) for link in links), class_="cp-rounds"), *pieces]
 
 
-HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
-LONGEST_TEXT = 600
-
-
 def audit_parts(progress: Progress) -> list[Html]:
     """The audit's section of the HTML report; none of a run without one."""
     if not has_audit(progress):
@@ -224,7 +206,7 @@ def audit_parts(progress: Progress) -> list[Html]:
     return [
         element("h2", "Statement by statement"),
         element("p", summary_words(rows), class_="cp-quiet"),
-        *([whole_html(whole, is_open=False)] if whole else []),
+        *([whole_html(whole)] if whole else []),
         html_table(HEADS, map(_cells, rows)),
         element("h3", "Step by step"),
         *(row_html(row, "", is_over=True) for row in rows),
@@ -253,13 +235,13 @@ def audit_texts(progress: Progress) -> list[str]:
 
 
 def _row_text(row: Row) -> str:
-    memory = row.memory
-    sure = f" ({sure_words(memory)})" if memory and sure_words(memory) else ""
-    verdict = f"{LABEL_WORDS[memory.label]}{sure}" if memory else "Not checked"
-    verdict = verdict if memory is None or memory.is_checkable else NOTHING_TO_CHECK
+    memory, verdict = row.memory, "Not checked"
+    if memory is not None:
+        sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
+        label = f"{LABEL_WORDS[memory.label]}{sure}"
+        verdict = label if memory.is_checkable else NOTHING_TO_CHECK
     lines = [f"{row.number}. {verdict}: {clipped(row.words, LONGEST_TEXT)}"]
-    if memory:
-        lines.append(f"evidence: {clipped(memory.evidence, LONGEST_TEXT)}")
+    lines += [f"evidence: {clipped(memory.evidence, LONGEST_TEXT)}"] if memory else []
     lines += [_use_words(use) for use in row.uses]
     lines += [
         f"reflection: {change.before} → {change.after}: {clipped(change.reason, LONGEST_TEXT)}"
@@ -287,7 +269,6 @@ def html_report(
 ) -> str:
     """The whole report as one HTML file without anything to fetch."""
     spans = progress.spans
-    marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(spans, start=1)]
     parts: list[str | Html] = [
         element("h1", "Counterpoint report"),
         element("p", _line(run, progress), class_="cp-quiet"),
@@ -296,7 +277,7 @@ def html_report(
         parts.append(verdict_html(progress, card, past))
     if case.question:
         parts += [element("h2", "Question"), element("p", case.question, dir="auto")]
-    parts += [element("h2", "Response"), marked_text(case.response, marks)]
+    parts += [element("h2", "Response"), marked_text(case.response, numbered(spans))]
     if spans:
         parts.append(span_table(spans))
     parts += corrected_parts(case, progress)
@@ -305,7 +286,9 @@ def html_report(
         parts.append(element("h2", "What people said"))
         parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
     parts.append(element("h2", "Evidence"))
-    parts += [_passage(passage) for passage in progress.evidence.values()]
+    for passage in progress.evidence.values():
+        text = div("cp-quote", passage.text, dir="auto")
+        parts.append(element("div", div("cp-quiet", place_words(passage)), text))
     parts += [element("h2", "Debate"), *debate_parts(progress)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
@@ -314,18 +297,14 @@ def html_report(
 
 def page_html(title: str, body: Html) -> Html:
     """The document around the body; the styles are our own files, never a person's text."""
-    styles = "".join(
-        (ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")
-    )
-    head = element(
-        "head",
+    styles = [(ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")]
+    parts = (
         element("meta", charset="utf-8"),
         element("title", title),
-        element("style", Html(styles)),
+        element("style", Html("".join(styles))),
     )
-    return joined(
-        [Html("<!doctype html>"), element("html", head, element("body", body), lang="en")]
-    )
+    page = element("html", element("head", *parts), element("body", body), lang="en")
+    return joined([Html("<!doctype html>"), page])
 
 
 def _line(run: Run, progress: Progress) -> str:
@@ -339,16 +318,10 @@ def _line(run: Run, progress: Progress) -> str:
 
 def span_table(spans: Sequence[Span]) -> Html:
     """The marked words, what is wrong with them, and what they should say."""
-    rows = (
-        (
-            str(number),
-            _words_of(span),
-            category_words(span.category),
-            span.instead or "–",
-            percent(span.p),
-        )
-        for number, span in enumerate(spans, start=1)
-    )
+    rows = []
+    for number, span in enumerate(spans, start=1):
+        wrong, instead = category_words(span.category), span.instead or "–"
+        rows.append((str(number), _words_of(span), wrong, instead, percent(span.p)))
     return html_table(("", "Words", "What is wrong", "It should say", "p"), rows)
 
 
@@ -357,25 +330,10 @@ def _words_of(span: Span) -> str:
     return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
 
 
-def _instead(span: Span) -> str:
-    """A line of what its words should say; empty where nobody said."""
-    leads = instead_words(in_evidence=span.in_evidence)
-    return f"\n{leads}: {span.instead}" if span.instead else ""
-
-
 def said_words(correction: Correction) -> str:
     """What a person said, in one line."""
     said = plain_words(correction, LONGEST_SPAN)
     return f"{correction.author}, {when(correction.at)}: {said}"
-
-
-def _passage(passage: Passage) -> Html:
-    place = passage.source + (f", p. {passage.page}" if passage.page else "")
-    return element(
-        "div",
-        element("div", place, class_="cp-quiet"),
-        element("div", passage.text, class_="cp-quote", dir="auto"),
-    )
 
 
 def _problems(progress: Progress) -> list[str]:
@@ -394,21 +352,7 @@ def markdown_report(
 ) -> str:
     """The report as Markdown; people's texts stand in fenced blocks, so they stay texts."""
     lines = ["# Counterpoint report", "", *_fenced(_line(run, progress)), ""]
-    verdict = progress.verdict
-    if verdict is not None:
-        lines += [f"**{LABEL_WORDS[verdict.label]}**"]
-        if verdict.p_hallucinated is not None:
-            p = verdict.p_hallucinated
-            lines[-1] += (
-                f", p(hallucinated) = {p:.2f}. {worth_words(verdict, card, progress, past)}"
-            )
-            lines += ["", *_fenced(past.for_people)] if past.for_people else []
-        differs = difference_words(progress)
-        lines += ["", differs] if differs else []
-        judgement = progress.judgement
-        if judgement is not None and judgement.readers:
-            lines += ["", *_fenced(readers_words(judgement))]
-        lines += ["", *_fenced(verdict.cause_words or rationale_words(verdict.rationale))]
+    lines += _verdict_lines(progress, card, past)
     if case.question:
         lines += ["", "## Question", "", *_fenced(case.question)]
     lines += ["", "## Response", "", *_fenced(case.response)]
@@ -418,7 +362,9 @@ def markdown_report(
     lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
-        lines += _fenced(_words_of(span) + _instead(span))
+        leads = instead_words(in_evidence=span.in_evidence)
+        instead = f"\n{leads}: {span.instead}" if span.instead else ""
+        lines += _fenced(_words_of(span) + instead)
     corrected = corrected_texts(case, progress)
     lines += ["", f"## {HEADING}"] if corrected else []
     lines += [line for told in corrected for line in ("", *_fenced(told))]
@@ -429,19 +375,32 @@ def markdown_report(
         lines += ["", "## What people said", "", *_fenced("\n".join(map(said_words, corrections)))]
     lines += ["", "## Evidence"]
     for passage in progress.evidence.values():
-        place = passage.source + (f", p. {passage.page}" if passage.page else "")
-        lines += ["", *_fenced(f"{place}\n{passage.text}")]
+        lines += ["", *_fenced(f"{place_words(passage)}\n{passage.text}")]
     lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
     for told in spoken_texts(progress):
         lines += ["", *_fenced(told)]
     return "\n".join(lines) + "\n"
 
 
+def _verdict_lines(progress: Progress, card: dict[str, Any] | None, past: Past) -> list[str]:
+    verdict, judgement = progress.verdict, progress.judgement
+    if verdict is None:
+        return []
+    label = f"**{LABEL_WORDS[verdict.label]}**"
+    texts = [verdict.cause_words or rationale_words(verdict.rationale)]
+    if judgement is not None and judgement.readers:
+        texts.insert(0, readers_words(judgement))
+    people: list[str] = []
+    if (p := verdict.p_hallucinated) is not None:
+        label += f", p(hallucinated) = {p:.2f}. {worth_words(verdict, card, progress, past)}"
+        people = ["", *_fenced(past.for_people)] if past.for_people else []
+    differs = difference_words(progress)
+    lines = [label, *people, *(["", differs] if differs else [])]
+    return lines + [line for text in texts for line in ("", *_fenced(text))]
+
+
 def _fenced(text: str) -> list[str]:
     """The text in a block that is fenced by more backticks than it holds in a row."""
-    longest, here = 0, 0
-    for letter in text:
-        here = here + 1 if letter == "`" else 0
-        longest = max(longest, here)
+    longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", *text.splitlines(), fence]

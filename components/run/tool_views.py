@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from calendar import Calendar
+from calendar import Calendar, month_name
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from components.widgets.html import Html, element, html_table, joined, outward
+from components.widgets.html import Html, div, element, html_table, joined, outward
 from components.widgets.wording import clipped, counted
 from core.schema.events import ToolUse
 from core.tools.arithmetic import steps_of
@@ -54,20 +54,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
     """A table of at most `MOST_ROWS` rows; how many more there are is said below it."""
     own = list(rows)
     made = html_table(head, own[:MOST_ROWS], "cp-tool-table")
-    return joined([element("div", made, class_="cp-tool-scroll"), *and_more(len(own), MOST_ROWS)])
+    return joined([div("cp-tool-scroll", made), *and_more(len(own), MOST_ROWS)])
 
 
 def and_more(count: int, most: int) -> list[Html]:
     """How many are not shown, as a line of its own."""
-    return [element("div", f"and {count - most:,} more", class_="cp-quiet")] if count > most else []
+    return [div("cp-quiet", f"and {count - most:,} more")] if count > most else []
 
 
 def pairs_table(values: Mapping[str, Any]) -> Html:
     """Names and values, in their order; nothing for none."""
-    if not values:
-        return Html("")
-    rows = ((clipped(name, 60), value_html(value)) for name, value in values.items())
-    return table(("", ""), rows)
+    rows = [(clipped(name, 60), value_html(value)) for name, value in values.items()]
+    return table(("", ""), rows) if rows else Html("")
 
 
 def value_html(value: object) -> str | Html:
@@ -125,8 +123,8 @@ class Match(msgspec.Struct):
 
 
 def _search(given: Search) -> Html:
-    above = f"{counted(given.above, 'place')} of it shown above." if given.above > 0 else ""
-    line = [element("div", above, class_="cp-quiet")] if above else []
+    above = f"{counted(given.above, 'place')} of it shown above."
+    line = [div("cp-quiet", above)] if given.above > 0 else []
     return joined([*line, sources_html(given.sources)])
 
 
@@ -169,30 +167,17 @@ def _words_of(source: object) -> str:
 
 def sources_html(sources: list[Source]) -> Html:
     """Each source with its words; an address is a link only where it is a web address."""
-    drawn = map(_source, sources[:MOST_SOURCES])
+    drawn = []
+    for source in sources[:MOST_SOURCES]:
+        title, text = clipped(source.title, 120), clipped(source.text, LONGEST_TEXT)
+        parts: list[str | Html] = [element("strong", title)]
+        if address := source.address:
+            shown = outward(address) if len(address) <= 300 else clipped(address, 120)
+            parts += [" ", element("span", shown, class_="cp-quiet")]
+        drawn.append(div("cp-quote", *parts, element("div", text, dir="auto"), dir="auto"))
     return joined([*drawn, *and_more(len(sources), MOST_SOURCES)])
 
 
-def _source(source: Source) -> Html:
-    return element(
-        "div",
-        element("strong", clipped(source.title, 120)),
-        *([" ", _address(source.address)] if source.address else []),
-        element("div", clipped(source.text, LONGEST_TEXT), dir="auto"),
-        class_="cp-quote",
-        dir="auto",
-    )
-
-
-def _address(address: str) -> Html:
-    is_short = len(address) <= 300
-    shown = outward(address) if is_short else clipped(address, 120)
-    return element("span", shown, class_="cp-quiet")
-
-
-MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
 WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 MOST_MONTHS = 2
 
@@ -215,60 +200,43 @@ class Dates(msgspec.Struct):
 
 
 def _dates(given: Dates) -> Html:
-    between = [_between(given)] if given.days_between is not None and len(given.dates) > 1 else []
-    days = [day.date for day in given.dates]
-    months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
-    pictures = [_month(year, month, days) for year, month in months]
-    return joined(
-        [*between, pairs_table(_compared(given)), element("div", *pictures, class_="cp-months")]
-    )
-
-
-def _between(given: Dates) -> Html:
-    first, second = given.dates[:2]
-    return element(
-        "div",
-        f"{_told(first)} → {_told(second)}: ",
-        element("strong", f"{given.days_between:,} days"),
-    )
-
-
-def _told(day: Day) -> str:
-    weekday = f", {clipped(day.weekday, 20)}" if day.weekday else ""
-    return f"{day.date.day} {MONTHS[day.date.month - 1]} {day.date.year}{weekday}"
-
-
-def _compared(given: Dates) -> dict[str, str]:
+    parts = []
+    if given.days_between is not None and len(given.dates) > 1:
+        first, second = map(_told, given.dates[:2])
+        length = element("strong", f"{given.days_between:,} days")
+        parts.append(element("div", f"{first} → {second}: ", length))
     sign = {True: " ✓", False: " ✗", None: ""}[given.holds]
     rows = {
         "The answer says": given.said + sign if given.said else "",
         "Worked out": given.worked_out,
     }
-    return {name: words for name, words in rows.items() if words}
+    days = [day.date for day in given.dates]
+    months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
+    pictures = [_month(year, month, days) for year, month in months]
+    known = {name: words for name, words in rows.items() if words}
+    return joined([*parts, pairs_table(known), div("cp-months", *pictures)])
+
+
+def _told(day: Day) -> str:
+    weekday = f", {clipped(day.weekday, 20)}" if day.weekday else ""
+    return f"{day.date.day} {month_name[day.date.month]} {day.date.year}{weekday}"
 
 
 def _month(year: int, month: int, days: list[date]) -> Html:
-    """A month by weeks from Monday, with the days in question marked."""
-    head = element("tr", *(element("th", name, scope="col") for name in WEEKDAYS))
-    weeks = [
-        element("tr", *(_cell(year, month, number, days) for number in week))
-        for week in Calendar().monthdayscalendar(year, month)
-    ]
+    """A month by weeks from Monday, with the days in question marked; 0 is of another month."""
+
+    def cell(number: int) -> Html:
+        if number and date(year, month, number) in days:
+            return element("td", element("strong", str(number)), class_="cp-month-day")
+        return element("td", str(number) if number else "")
+
+    title = element("tr", element("th", f"{month_name[month]} {year}", colspan="7"))
+    names = element("tr", *(element("th", name, scope="col") for name in WEEKDAYS))
+    weeks = Calendar().monthdayscalendar(year, month)
+    rows = (element("tr", *map(cell, week)) for week in weeks)
     return element(
-        "table",
-        element(
-            "thead", element("tr", element("th", f"{MONTHS[month - 1]} {year}", colspan="7")), head
-        ),
-        element("tbody", *weeks),
-        class_="cp-month",
+        "table", element("thead", title, names), element("tbody", *rows), class_="cp-month"
     )
-
-
-def _cell(year: int, month: int, number: int, days: list[date]) -> Html:
-    """A day of the week; 0 stands for one of another month."""
-    if number and date(year, month, number) in days:
-        return element("td", element("strong", str(number)), class_="cp-month-day")
-    return element("td", str(number) if number else "")
 
 
 LONGEST_SUM = 200
@@ -305,15 +273,14 @@ def _equation(one: Equation) -> Html:
     else:
         label, told = "hallucinated", f"{formula} = {stated} ✗"
     steps = steps_of(one.formula) if one.holds is not None else ()
-    right = one.worked_out if one.holds is False else ""
-    return element(
-        "div",
-        element("div", told, class_="cp-sum-stated cp-tag", dir="ltr"),
-        *([element("ol", *(element("li", step) for step in steps), dir="ltr")] if steps else []),
-        *([element("div", f"It comes to {clipped(right, LONGEST_SUM)}.")] if right else []),
-        *([element("div", clipped(one.why, LONGEST_SUM), class_="cp-quiet")] if one.why else []),
-        class_=f"cp-sum cp-{label}",
-    )
+    parts = [div("cp-sum-stated cp-tag", told, dir="ltr")]
+    if steps:
+        parts.append(element("ol", *(element("li", step) for step in steps), dir="ltr"))
+    if one.holds is False and one.worked_out:
+        parts.append(element("div", f"It comes to {clipped(one.worked_out, LONGEST_SUM)}."))
+    if one.why:
+        parts.append(div("cp-quiet", clipped(one.why, LONGEST_SUM)))
+    return div(f"cp-sum cp-{label}", *parts)
 
 
 MOST_CODE_LINES = 60
@@ -334,16 +301,14 @@ class Code(msgspec.Struct):
 def _code(given: Code) -> Html:
     label = "hallucinated" if given.error or given.held < given.checks else "supported"
     told = f"{given.held} of {given.checks} checks passed"
-    parts: list[str | Html] = [
-        element("div", element("span", told, class_="cp-tag"), class_=f"cp-{label}")
-    ]
+    parts = [div(f"cp-{label}", element("span", told, class_="cp-tag"))]
     if given.code:
         parts.append(_listing(given.code, given.error_line))
     if given.error:
         where = f"Error in line {given.error_line}" if given.error_line else "Error"
-        parts += [element("div", where, class_="cp-named"), _block(given.error)]
+        parts += [div("cp-named", where), _block(given.error)]
     if given.output:
-        parts += [element("div", "Printed", class_="cp-named"), _block(given.output)]
+        parts += [div("cp-named", "Printed"), _block(given.output)]
     return joined(parts)
 
 
@@ -352,19 +317,14 @@ def _listing(code: str, error_line: int | None) -> Html:
     lines = code.splitlines()
     middle = error_line or 1
     first = max(0, min(middle - MOST_CODE_LINES // 2, len(lines) - MOST_CODE_LINES))
-    shown = enumerate(lines[first : first + MOST_CODE_LINES], start=first + 1)
-    drawn = [
-        element(
-            "div",
-            element("span", str(number), class_="cp-code-number"),
-            line[:500],
-            class_="cp-code-line cp-code-wrong" if number == error_line else "cp-code-line",
-        )
-        for number, line in shown
-    ]
+    drawn = []
+    for number, line in enumerate(lines[first : first + MOST_CODE_LINES], start=first + 1):
+        wrong = " cp-code-wrong" if number == error_line else ""
+        at = element("span", str(number), class_="cp-code-number")
+        drawn.append(div(f"cp-code-line{wrong}", at, line[:500]))
     rest = len(lines) - len(drawn)
-    more = [element("div", f"{rest} more lines are not shown", class_="cp-quiet")] if rest else []
-    return joined([element("div", *drawn, class_="cp-code", role="region", tabindex="0"), *more])
+    more = [div("cp-quiet", f"{rest} more lines are not shown")] if rest else []
+    return joined([div("cp-code", *drawn, role="region", tabindex="0"), *more])
 
 
 def _block(text: str) -> Html:
@@ -398,42 +358,30 @@ def _conditions(given: Conditions) -> Html:
 
 def _line(one: Condition) -> Html:
     label, sign = OPEN if one.holds is None else HOLDS[one.holds]
-    bar = _bar(one) if one.kind == "length" else None
-    return element(
-        "div",
-        element("span", sign, class_="cp-tag"),
-        element("span", f"asked: {clipped(one.asked, 120)}"),
-        element("span", f"found: {clipped(one.found, 120)}"),
-        *([bar] if bar else []),
-        class_=f"cp-condition cp-{label}",
-        dir="auto",
-    )
+    bar = _bar(one) if one.kind == "length" else ""
+    asked, found = f"asked: {clipped(one.asked, 120)}", f"found: {clipped(one.found, 120)}"
+    spans = (element("span", sign, class_="cp-tag"), element("span", asked), element("span", found))
+    return div(f"cp-condition cp-{label}", *spans, bar, dir="auto")
 
 
-def _bar(one: Condition) -> Html | None:
+def _bar(one: Condition) -> str | Html:
     """What was counted, as a share of the longest figure, with a band for what was asked."""
-    asked = [_figure(found) for found in FIGURE.findall(one.asked)[:2]]
-    counted = [_figure(found) for found in FIGURE.findall(one.found)[:1]]
+    asked, counted = (
+        [int(figure.replace(",", "")) for figure in FIGURE.findall(text)[:most]]
+        for text, most in ((one.asked, 2), (one.found, 1))
+    )
     if not asked or not counted:
-        return None
+        return ""
     whole = 1.1 * max(*asked, *counted, 1)
     left, right = (100 * bound / whole for bound in (min(asked), max(asked)))
-    return element(
-        "div",
-        element("div", class_="cp-length-counted", style=f"width: {100 * counted[0] / whole:.1f}%"),
-        element(
-            "div",
-            class_="cp-length-asked",
-            style=f"left: {left:.1f}%; width: max(2px, {right - left:.1f}%)",
-        ),
-        class_="cp-length",
+    band = f"left: {left:.1f}%; width: max(2px, {right - left:.1f}%)"
+    return div(
+        "cp-length",
+        div("cp-length-counted", style=f"width: {100 * counted[0] / whole:.1f}%"),
+        div("cp-length-asked", style=band),
         role="img",
         aria_label=clipped(f"{one.found} where {one.asked} was asked for", 200),
     )
-
-
-def _figure(found: str) -> int:
-    return int(found.replace(",", ""))
 
 
 class Translation(msgspec.Struct):
@@ -445,9 +393,8 @@ class Translation(msgspec.Struct):
 
 
 def _translation(given: Translation) -> Html:
-    return pairs_table(
-        {"Text": given.text, "Claimed translation": given.claimed, "Put back": given.back}
-    )
+    words = {"Text": given.text, "Claimed translation": given.claimed, "Put back": given.back}
+    return pairs_table(words)
 
 
 # Made while modules are imported: two threads must not be the first to use a shape.

@@ -23,8 +23,13 @@ def component(name: str) -> Callable[..., Any]:
 
     Registered once per process: Streamlit warns where a name is registered again.
     """
-    files = {kind: ASSETS / f"{name}.{kind}" for kind in ("html", "css", "js")}
-    parts = {kind: f.read_text(encoding="utf-8") for kind, f in files.items() if f.exists()}
+    names = ("editor", name) if name.endswith("_editor") else (name,)
+    files = {kind: [ASSETS / f"{n}.{kind}" for n in names] for kind in ("html", "css", "js")}
+    texts = {
+        kind: "".join(file.read_text(encoding="utf-8") for file in own if file.exists())
+        for kind, own in files.items()
+    }
+    parts = {kind: text for kind, text in texts.items() if text}
     made: Callable[..., Any] = st.components.v2.component(
         f"counterpoint_{name}", isolate_styles=False, **parts
     )

@@ -47,6 +47,12 @@ def restored(page: str) -> dict[str, Any] | None:
     return found
 
 
+def names_in(draft: Mapping[str, Any], field: str) -> list[str]:
+    """The texts that a draft lists there; none where it holds something else."""
+    found = draft.get(field)
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
 def follow(page: str, values: dict[str, Any]) -> None:
     """Keep what stands on a page whose draft was restored; `values` are empty when it has ended.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Protocol
 
 from core.agents.rosters import ROSTER_WORDS
 from core.schema.events import StepsReused
@@ -59,6 +60,20 @@ FIELD_WORDS = {
     "tool_examples": "every tool at work, twice",
     "tools": "the tools with their inputs, as the toolbox describes them",
 }
+
+
+class Placed(Protocol):
+    """What stands on a page of a source, or in a source without pages."""
+
+    @property
+    def source(self) -> str:
+        """The source's name."""
+        ...
+
+    @property
+    def page(self) -> int | None:
+        """The number of the page."""
+        ...
 
 
 WORD_JOINER = "\u2060"
@@ -135,10 +150,25 @@ def status_words(run: Run) -> str:
     return STATUS_WORDS[run.status]
 
 
+def signed(label: Label | None) -> str:
+    """A label with its sign; a dash for none."""
+    return f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
+
+
+def p_words(p: float | None) -> str:
+    """A probability of being hallucinated; empty for none."""
+    return "" if p is None else f"{p:.2f}"
+
+
 def protocol_words(name: str, *, short: bool = False) -> str:
     """A protocol as people know it; its name where we know nothing better."""
     words = PROTOCOL_WORDS.get(name, name)
     return words.split(":")[0] if short else words
+
+
+def place_words(place: Placed) -> str:
+    """Source and page."""
+    return f"{place.source}, p. {place.page}" if place.page else place.source
 
 
 def when(at: float) -> str:

@@ -18,7 +18,6 @@ from components.widgets.annotation_editors import Drawn, DrawnBox, drawn_from, d
 from core.runtime.errors import InputError
 from core.schema.records import Box
 from core.schema.reviews import ImageBox
-from tests.browser.serving import ROOT
 
 CATEGORIES = ("contradicted", "reasoning")
 PLACE = {"left": 0.1, "top": 0, "right": 0.5, "bottom": 1}
@@ -81,18 +80,6 @@ def test_boxes_become_a_corrections_and_stand_in_the_editor_again() -> None:
     assert [one.comment for one in drawn.boxes] == ["not a lamp"]
     assert image_boxes(drawn, "s1") == (here,)
     assert image_boxes(drawn_of([there, here], "s3"), "s3") == ()
-
-
-def test_both_editors_have_the_same_colours() -> None:
-    hues = [
-        next(
-            line
-            for line in (ROOT / f"components/assets/{name}.js").read_text("utf-8").splitlines()
-            if line.startswith("const HUES")
-        )
-        for name in ("span_editor", "box_editor")
-    ]
-    assert hues[0] == hues[1]
 
 
 def sides() -> st.SearchStrategy[tuple[float, float]]:

@@ -10,7 +10,7 @@ import pytest
 
 from components.report import LONGEST_SPAN, html_report, markdown_report
 from components.run.evidence import span_marks
-from components.run.playback import at_moment, cues
+from components.run.replay import at_moment, cues
 from components.run.verdict import TOO_FEW, Past, worth_of, worth_words
 from components.widgets.wording import escaped, percent
 from core.schema.events import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.run.playback import at_moment, cues, landmarks
+from components.run.replay import at_moment, cues, landmarks
 from components.run.run_view import speaking_now
 from components.run.transcript import (
     MOST_UNFOLDED,

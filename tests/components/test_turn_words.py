@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from components.run.playback import at_moment, cues
+from components.run.replay import at_moment, cues
 from components.run.transcript import (
     MANNER_WORDS,
     Speaking,
