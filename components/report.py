@@ -124,7 +124,6 @@ def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
 
 
 def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:
-    """To take it or not; `before` is what stood in the answer when it was taken."""
     with st.container(horizontal=True):
         about = "It becomes the right answer in your judgement below"
         words = "Take the corrected text"
@@ -138,7 +137,6 @@ def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:
 
 
 def _take(asked: Asked, text: str) -> None:
-    """It becomes the form's right answer; what was typed there can be put back."""
     key = key_of(asked.id)
     typed = st.session_state.get(f"{key}.typed") or {}
     before = str(typed.get("answer") or st.session_state.get(f"{key}.answer") or "")
@@ -172,8 +170,7 @@ def corrected_texts(case: Case, progress: Progress) -> list[str]:
     return [f"Proposed by {by}.", text, told, *([left] if left else [])]
 
 
-def corrected_parts(case: Case, progress: Progress) -> list[Html]:
-    """Its section of the HTML report; none where nothing is proposed."""
+def _corrected_parts(case: Case, progress: Progress) -> list[Html]:
     texts = corrected_texts(case, progress)
     if not texts:
         return []
@@ -186,7 +183,7 @@ def corrected_parts(case: Case, progress: Progress) -> list[Html]:
     ]
 
 
-def debate_parts(progress: Progress) -> list[Html]:
+def _debate_parts(progress: Progress) -> list[Html]:
     """Its section of the HTML report; of a long debate all rounds but the last are folded."""
     rounds = rounds_of(progress.turns)
     pieces = rounds_html(rounds, signals_of(progress), asides(progress))
@@ -198,8 +195,7 @@ def debate_parts(progress: Progress) -> list[Html]:
     return [element("p", *(joined([link, " "]) for link in links), class_="cp-rounds"), *pieces]
 
 
-def audit_parts(progress: Progress) -> list[Html]:
-    """The audit's section of the HTML report; none of a run without one."""
+def _audit_parts(progress: Progress) -> list[Html]:
     if not has_audit(progress):
         return []
     rows, whole = rows_of(progress), whole_uses(progress)
@@ -280,8 +276,8 @@ def html_report(
     parts += [element("h2", "Response"), marked_text(case.response, numbered(spans))]
     if spans:
         parts.append(span_table(spans))
-    parts += corrected_parts(case, progress)
-    parts += audit_parts(progress)
+    parts += _corrected_parts(case, progress)
+    parts += _audit_parts(progress)
     if corrections:
         parts.append(element("h2", "What people said"))
         parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
@@ -289,7 +285,7 @@ def html_report(
     for passage in progress.evidence.values():
         text = div("cp-quote", passage.text, dir="auto")
         parts.append(element("div", div("cp-quiet", place_words(passage)), text))
-    parts += [element("h2", "Debate"), *debate_parts(progress)]
+    parts += [element("h2", "Debate"), *_debate_parts(progress)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
     return str(page_html("Counterpoint report", joined(parts)))
@@ -326,7 +322,6 @@ def span_table(spans: Sequence[Span]) -> Html:
 
 
 def _words_of(span: Span) -> str:
-    """The span's words; of a very long one the beginning."""
     return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
 
 

@@ -148,7 +148,6 @@ def html_of_many(found: Sequence[Told], total: int) -> str:
 
 
 def _counts(found: Iterable[Told]) -> Html:
-    """How many runs came to each verdict, and what people say of those."""
     verdicts: Counter[str] = Counter()
     people: Counter[tuple[str, str]] = Counter()
     for one in found:
@@ -237,7 +236,6 @@ def draw_batch(batch_id: str) -> None:
 
 
 def _seen(store: Store, batch_id: str) -> Batch | None:
-    """The table, unless it is in a project of others."""
     batch = store.batches.get(batch_id)
     return batch if batch is not None and state.may_see(store, batch.project_id) else None
 
@@ -295,7 +293,6 @@ def _draw_results(batch_id: str, rows: Rows, *, finished: bool) -> None:
 
 
 def _open(row: BatchRow, run_id: str | None) -> None:
-    """A row's run; why there is none where there is none."""
     if run_id is not None:
         open_run(run_id)
     else:
@@ -371,7 +368,6 @@ def draw_new_table() -> None:
 
 
 def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: Settings) -> None:
-    """Who checks, what that will take, and the button."""
     roster = draw_roster_choice("many.roster", project_roster())
     draw_keys_of_rosters([roster], "many")
     protocol = draw_protocol_choice("many.protocol", roster)
@@ -411,7 +407,6 @@ def _given_table(settings: Settings) -> tuple[str, bytes]:
 
 
 def _sources() -> list[str]:
-    """Ids of what every row rests on, beside what it names itself."""
     added = draw_uploader("many.upload", "Sources", choice="many.library")
     chosen = library_choice("many.library")
     draw_sources(added)

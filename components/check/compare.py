@@ -369,7 +369,6 @@ def _ways(
 
 
 def _start(case: Case | None, draft: Draft, ways: Sequence[Way]) -> None:
-    """Store the case where it is new, start all that fits, go to the comparison."""
     with problem_shown():
         with state.open_store() as store, store.writing():
             project = state.project(store)

@@ -424,7 +424,6 @@ def plan_now(project: Project, settings: Settings, usual: str, roster: str = "")
 
 
 def _typed(name: str, otherwise: Any) -> Any:
-    """What stands in a field of New check now."""
     value = st.session_state.get(f"new.{name}")
     return otherwise if value is None else value
 
@@ -442,7 +441,6 @@ def draw_prepared() -> None:
 
 
 def _start_example(example: Example) -> None:
-    """Put the example's files into the library and check it like any other case."""
     with problem_kept("new.problem"):
         with state.open_store() as store:
             project = state.project(store)

@@ -40,8 +40,7 @@ LONGEST_TEXT = 600
 MOST_STEPS = 40
 
 
-def steps_html(uses: Sequence[ToolUse]) -> Html:
-    """Each step: the thought, the tool with its input, what came back."""
+def _steps_html(uses: Sequence[ToolUse]) -> Html:
     if not uses:
         return div("cp-quiet", "No tool was called for it.")
     more = len(uses) - MOST_STEPS
@@ -89,7 +88,7 @@ def whole_html(uses: Sequence[ToolUse]) -> Html:
     said = element("span", *_said(told), dir="auto")
     line = element("summary", element("strong", "The whole response"), said, class_="cp-whole")
     label = told.label if told.outcome == "found" else "unclear"
-    opened = div("cp-row-open", steps_html(uses))
+    opened = div("cp-row-open", _steps_html(uses))
     return element("details", line, opened, class_=f"cp-statement cp-{label}")
 
 
@@ -207,8 +206,7 @@ MOST_PASSAGES = 5
 HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
 
 
-def head_html() -> Html:
-    """The names of the columns; narrow screens do without them."""
+def _head_html() -> Html:
     cells = (element("span", words) for words in HEADS)
     return div("cp-row cp-row-head", *cells, aria_label="Columns")
 
@@ -226,7 +224,7 @@ def row_html(row: Row, anchor: str, *, is_over: bool) -> Html:
     if row.statement.rewrite != row.statement.text:
         parts.append(_named("Read as", clipped(row.statement.rewrite, LONGEST_TEXT)))
     uses, shown = shown_once(row.uses[:MOST_STEPS])
-    parts.append(steps_html([*uses, *row.uses[MOST_STEPS:]]))
+    parts.append(_steps_html([*uses, *row.uses[MOST_STEPS:]]))
     read = row.passages if any(use.tool in READING for use in row.uses) else ()
     parts += [memory_html(row.memory, read, shown)] if row.memory else []
     parts += [change_html(change) for change in row.changes]
@@ -241,14 +239,14 @@ def _cells(row: Row, is_over: bool) -> list[Html]:
     evidence = (clipped(memory.evidence, 220) if memory else "–") + (" ↻" if row.changes else "")
     return [
         element("span", str(row.number), class_="cp-row-number"),
-        verdict_cell(memory, row, is_over),
+        _verdict_cell(memory, row, is_over),
         element("span", marked_text(row.words, row.marks), class_="cp-row-words"),
         element("span", tools, class_="cp-quiet cp-row-tools"),
         element("span", evidence, class_="cp-row-evidence", dir="auto"),
     ]
 
 
-def verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
+def _verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
     """Label and probability; what is going on where nothing is held yet."""
     if memory is None:
         under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
@@ -374,7 +372,7 @@ def _draw_rows(whole: Sequence[ToolUse], rows: Sequence[Row], *, is_over: bool, 
         if whole:
             show(whole_html(whole))
         if rows:
-            show(head_html())
+            show(_head_html())
         for row in rows:
             anchor = f"{PREFIX}-{row.number}" if row.statement.end <= shown else ""
             show(row_html(row, anchor, is_over=is_over))

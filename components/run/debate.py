@@ -73,8 +73,8 @@ def kept_words(progress: Progress) -> str:
         counted(len(progress.turns), "turn") if progress.turns else "",
         "the judgement" if progress.judgement else "",
     ]
-    listed = listed_plainly([words for words in kept if words])
-    return f"Kept: {listed}." if listed else "Nothing was done yet."
+    found = [words for words in kept if words]
+    return f"Kept: {listed_plainly(found)}." if found else "Nothing was done yet."
 
 
 def draw_problems(progress: Progress, run_id: str) -> None:
@@ -326,7 +326,6 @@ def _argued(progress: Progress, context: Context | None, passages: str) -> list[
 
 
 def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
-    """What readers and debaters contested; neither a language model nor an audit lists words."""
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if judge is not None and not judge.built_in:
         return []

@@ -90,7 +90,6 @@ def draw_evidence(progress: Progress, key: str) -> None:
 
 
 def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
-    """True when a debater quoted words of the passage that were found there."""
     return any(
         quote.source_id == passage.source_id
         and quote.start is not None
@@ -100,7 +99,6 @@ def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
 
 
 def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool) -> None:
-    """The passage, between its neighbours if wanted, and a button that shows where it stands."""
     like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
     words: list[str | Html] = [passage.text]
     if in_context:  # it is underlined there
@@ -216,7 +214,6 @@ def _picture(
 
 
 def _draw_around(source: Source, place: Place) -> None:
-    """The text around the passage, the passage marked."""
     start = max(0, place.start - AROUND)
     end = min(len(source.text), place.end + AROUND)
     mark = Mark(place.start - start, place.end - start, kind="evidence")

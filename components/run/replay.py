@@ -227,7 +227,6 @@ def _play(run: Run, case: Case, key: str) -> None:
 
 
 def _position(key: str) -> float:
-    """Where the replay is, in seconds of its own time."""
     position = float(st.session_state.get(f"{key}.position", 0.0))
     since = st.session_state.get(f"{key}.since")
     if since:
@@ -236,7 +235,6 @@ def _position(key: str) -> float:
 
 
 def _hold(key: str, position: float | None = None) -> None:
-    """Fix the position; go on playing at the speed that is chosen now."""
     kept = st.session_state
     kept[f"{key}.position"] = _position(key) if position is None else position
     if kept.get(f"{key}.since"):
@@ -257,20 +255,17 @@ def _toggle(key: str) -> None:
 
 
 def _seek(key: str, position: float) -> None:
-    """Go to that second, and go on playing if it plays."""
     _ask(key)
     _hold(key, position)
 
 
 def _go_to(key: str, places: Mapping[str, float]) -> None:
-    """Go to where the round that was chosen begins."""
     chosen = str(st.session_state.get(f"{key}.place") or "")
     if chosen in places:
         _seek(key, places[chosen])
 
 
 def _step(key: str, by: int) -> None:
-    """Pause at the next or previous turn or verdict."""
     _ask(key)
     _hold(key)
     st.session_state.update({f"{key}.stepped": by, f"{key}.since": None})

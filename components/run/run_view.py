@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,36 +141,28 @@ def _say(run_id: str, project_id: str) -> None:
         drafts.keep(key, {})
 
 
-@dataclass
-class _Kept:
-    """What was counted or is being counted, for the newest state of each project.
-
-    `known` keeps what was heard in each run, so that only new runs are read.
-    """
-
-    counting: dict[Key, tuple[Mark, Future[Pasts]]] = field(default_factory=dict)
-    known: dict[Key, dict[str, Heard]] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pasts"))
+@st.cache_resource
+def _worker() -> tuple[ThreadPoolExecutor, threading.Lock]:
+    return ThreadPoolExecutor(1, "pasts"), threading.Lock()
 
 
 @st.cache_resource
-def _kept() -> _Kept:
-    return _Kept()
+def _counting() -> tuple[dict[Key, tuple[Mark, Future[Pasts]]], dict[Key, dict[str, Heard]]]:
+    """What is counted for each project as it is now, and what was heard in the runs it has read."""
+    return {}, {}
 
 
 def pasts_of(project_id: str) -> Pasts:
     """By debater's agent, where at least ten of its answers were judged by people."""
-    mark = state.answers_mark()
-    kept, key = _kept(), (str(state.home()), project_id)
-    with kept.lock:
-        before = kept.counting.get(key)
-        if before is None or before[0] != mark:
-            known = kept.known.setdefault(key, {})
-            future = kept.worker.submit(counted_pasts, state.home(), project_id, known)
-            before = kept.counting[key] = (mark, future)
+    mark, key = state.answers_mark(), (str(state.home()), project_id)
+    (worker, lock), (counting, known) = _worker(), _counting()
+    with lock:
+        if key not in counting or counting[key][0] != mark:
+            own = known.setdefault(key, {})
+            counting[key] = mark, worker.submit(counted_pasts, state.home(), project_id, own)
+        future = counting[key][1]
     try:
-        return before[1].result(timeout=WAIT_SECONDS)
+        return future.result(timeout=WAIT_SECONDS)
     except NotYet:
         return {}
 

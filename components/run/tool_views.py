@@ -26,16 +26,14 @@ MOST_COLUMNS = 10
 LONGEST = 400
 
 
-def read_object(text: str) -> dict[str, Any]:
-    """A JSON object; empty where the text is none."""
+def _read_object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text.encode(), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
         return {}
 
 
-def value_words(value: object, limit: int = LONGEST) -> str:
-    """Any JSON value as a line of text."""
+def _value_words(value: object, limit: int = LONGEST) -> str:
     if isinstance(value, str):
         return clipped(value, limit)
     if value is None or value in ([], {}):
@@ -54,35 +52,34 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
     """A table of at most `MOST_ROWS` rows; how many more there are is said below it."""
     own = list(rows)
     made = html_table(head, own[:MOST_ROWS], "cp-tool-table")
-    return joined([div("cp-tool-scroll", made), *and_more(len(own), MOST_ROWS)])
+    return joined([div("cp-tool-scroll", made), *_and_more(len(own), MOST_ROWS)])
 
 
-def and_more(count: int, most: int) -> list[Html]:
-    """How many are not shown, as a line of its own."""
+def _and_more(count: int, most: int) -> list[Html]:
     return [div("cp-quiet", f"and {count - most:,} more")] if count > most else []
 
 
-def pairs_table(values: Mapping[str, Any]) -> Html:
+def _pairs_table(values: Mapping[str, Any]) -> Html:
     """Names and values, in their order; nothing for none."""
-    rows = [(clipped(name, 60), value_html(value)) for name, value in values.items()]
+    rows = [(clipped(name, 60), _value_html(value)) for name, value in values.items()]
     return table(("", ""), rows) if rows else Html("")
 
 
-def value_html(value: object) -> str | Html:
+def _value_html(value: object) -> str | Html:
     """A list of objects as a table of its own, anything else as text."""
     if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
-        return value_words(value)
+        return _value_words(value)
     names = list(dict.fromkeys(name for one in value[:MOST_ROWS] for name in one))[:MOST_COLUMNS]
     if not names:
-        return value_words(value)
-    rows = ([value_words(one.get(name)) for name in names] for one in value)
+        return _value_words(value)
+    rows = ([_value_words(one.get(name)) for name in names] for one in value)
     return table([clipped(name, 40) for name in names], rows)
 
 
 def input_words(given: str) -> str:
     """A tool's input on one line: “text: …, formula: …”."""
-    values = read_object(given).items()
-    told = (f"{clipped(name, 40)}: {value_words(value, 160)}" for name, value in values if value)
+    values = _read_object(given).items()
+    told = (f"{clipped(name, 40)}: {_value_words(value, 160)}" for name, value in values if value)
     return clipped(", ".join(told), LONGEST)
 
 
@@ -98,41 +95,37 @@ FINDING_WORDS = {
 }
 
 
-class Source(msgspec.Struct):
-    """One thing that was read."""
-
+class _Source(msgspec.Struct):
     title: str = ""
     address: str = ""
     text: str = ""
 
 
-class Search(msgspec.Struct):
+class _Search(msgspec.Struct):
     """What the search tool gives beside its words; `above` tells how many stand above already."""
 
-    sources: list[Source]
+    sources: list[_Source]
     above: int = 0
 
 
-class Match(msgspec.Struct):
-    """What the match tool gives."""
-
+class _Match(msgspec.Struct):
     finding: str
     by: str = ""
-    sources: list[Source] = []
+    sources: list[_Source] = []
     above: int = 0
 
 
-def _search(given: Search) -> Html:
+def _search(given: _Search) -> Html:
     above = f"{counted(given.above, 'place')} of it shown above."
     line = [div("cp-quiet", above)] if given.above > 0 else []
-    return joined([*line, sources_html(given.sources)])
+    return joined([*line, _sources_html(given.sources)])
 
 
-def _match(given: Match) -> Html:
+def _match(given: _Match) -> Html:
     words = FINDING_WORDS.get(given.finding, clipped(given.finding, 60))
     by = f" ({clipped(given.by, 60)})" if given.by else ""
     above = f" with the {counted(given.above, 'place')} above" if given.above > 0 else ""
-    return joined([element("div", f"Compared{by}{above}: {words}."), sources_html(given.sources)])
+    return joined([element("div", f"Compared{by}{above}: {words}."), _sources_html(given.sources)])
 
 
 def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
@@ -143,7 +136,7 @@ def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
     shown: list[str] = []
     kept = []
     for use in uses:
-        fields = read_object(use.gave) if use.tool in ("search", "match") else {}
+        fields = _read_object(use.gave) if use.tool in ("search", "match") else {}
         found = fields.get("sources")
         sources = found if isinstance(found, list) else []
         new = [source for source in sources if not is_shown(_words_of(source), shown)]
@@ -165,8 +158,7 @@ def _words_of(source: object) -> str:
     return clipped(text, LONGEST_TEXT) if isinstance(text, str) else ""
 
 
-def sources_html(sources: list[Source]) -> Html:
-    """Each source with its words; an address is a link only where it is a web address."""
+def _sources_html(sources: list[_Source]) -> Html:
     drawn = []
     for source in sources[:MOST_SOURCES]:
         title, text = clipped(source.title, 120), clipped(source.text, LONGEST_TEXT)
@@ -175,31 +167,29 @@ def sources_html(sources: list[Source]) -> Html:
             shown = outward(address) if len(address) <= 300 else clipped(address, 120)
             parts += [" ", element("span", shown, class_="cp-quiet")]
         drawn.append(div("cp-quote", *parts, element("div", text, dir="auto"), dir="auto"))
-    return joined([*drawn, *and_more(len(sources), MOST_SOURCES)])
+    return joined([*drawn, *_and_more(len(sources), MOST_SOURCES)])
 
 
 WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 MOST_MONTHS = 2
 
 
-class Day(msgspec.Struct):
-    """A date as 2014-02-06."""
-
+class _Day(msgspec.Struct):
     date: date
     weekday: str = ""
 
 
-class Dates(msgspec.Struct):
+class _Dates(msgspec.Struct):
     """What the calendar tool gives; `holds` is null where the text says nothing of it."""
 
-    dates: list[Day]
+    dates: list[_Day]
     worked_out: str = ""
     said: str = ""
     days_between: int | None = None
     holds: bool | None = None
 
 
-def _dates(given: Dates) -> Html:
+def _dates(given: _Dates) -> Html:
     parts = []
     if given.days_between is not None and len(given.dates) > 1:
         first, second = map(_told, given.dates[:2])
@@ -214,10 +204,10 @@ def _dates(given: Dates) -> Html:
     months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
     pictures = [_month(year, month, days) for year, month in months]
     known = {name: words for name, words in rows.items() if words}
-    return joined([*parts, pairs_table(known), div("cp-months", *pictures)])
+    return joined([*parts, _pairs_table(known), div("cp-months", *pictures)])
 
 
-def _told(day: Day) -> str:
+def _told(day: _Day) -> str:
     weekday = f", {clipped(day.weekday, 20)}" if day.weekday else ""
     return f"{day.date.day} {month_name[day.date.month]} {day.date.year}{weekday}"
 
@@ -242,7 +232,7 @@ def _month(year: int, month: int, days: list[date]) -> Html:
 LONGEST_SUM = 200
 
 
-class Equation(msgspec.Struct):
+class _Equation(msgspec.Struct):
     """One calculation that the text states; `holds` is null where it was not worked out."""
 
     formula: str
@@ -252,19 +242,16 @@ class Equation(msgspec.Struct):
     why: str = ""
 
 
-class Sums(msgspec.Struct):
-    """What the calculator gives."""
-
-    equations: list[Equation]
+class _Sums(msgspec.Struct):
+    equations: list[_Equation]
 
 
-def _sums(given: Sums) -> Html:
+def _sums(given: _Sums) -> Html:
     drawn = map(_equation, given.equations[:MOST_ROWS])
-    return joined([*drawn, *and_more(len(given.equations), MOST_ROWS)])
+    return joined([*drawn, *_and_more(len(given.equations), MOST_ROWS)])
 
 
-def _equation(one: Equation) -> Html:
-    """The sum with the stated value, and the right one where that is another."""
+def _equation(one: _Equation) -> Html:
     formula, stated = clipped(one.formula, LONGEST_SUM), clipped(one.stated, LONGEST_SUM)
     if one.holds:
         label, told = "supported", f"{formula} = {stated} ✓"
@@ -287,7 +274,7 @@ MOST_CODE_LINES = 60
 LONGEST_OUTPUT = 2000
 
 
-class Code(msgspec.Struct):
+class _Code(msgspec.Struct):
     """What the code tool gives; `error_line` counts the lines of `code` from 1."""
 
     checks: int
@@ -298,7 +285,7 @@ class Code(msgspec.Struct):
     error_line: int | None = None
 
 
-def _code(given: Code) -> Html:
+def _code(given: _Code) -> Html:
     label = "hallucinated" if given.error or given.held < given.checks else "supported"
     told = f"{given.held} of {given.checks} checks passed"
     parts = [div(f"cp-{label}", element("span", told, class_="cp-tag"))]
@@ -313,7 +300,6 @@ def _code(given: Code) -> Html:
 
 
 def _listing(code: str, error_line: int | None) -> Html:
-    """The lines around the one that failed, else the first ones, with their numbers."""
     lines = code.splitlines()
     middle = error_line or 1
     first = max(0, min(middle - MOST_CODE_LINES // 2, len(lines) - MOST_CODE_LINES))
@@ -337,7 +323,7 @@ OPEN = ("unclear", "? cannot be told")
 FIGURE = re.compile(r"\d[\d,]{0,11}", re.ASCII)
 
 
-class Condition(msgspec.Struct):
+class _Condition(msgspec.Struct):
     """One condition; `holds` is null where it cannot be told."""
 
     asked: str
@@ -346,17 +332,15 @@ class Condition(msgspec.Struct):
     kind: str = ""
 
 
-class Conditions(msgspec.Struct):
-    """What the conditions tool gives."""
-
-    conditions: list[Condition]
+class _Conditions(msgspec.Struct):
+    conditions: list[_Condition]
 
 
-def _conditions(given: Conditions) -> Html:
+def _conditions(given: _Conditions) -> Html:
     return joined(map(_line, given.conditions[:MOST_ROWS]))
 
 
-def _line(one: Condition) -> Html:
+def _line(one: _Condition) -> Html:
     label, sign = OPEN if one.holds is None else HOLDS[one.holds]
     bar = _bar(one) if one.kind == "length" else ""
     asked, found = f"asked: {clipped(one.asked, 120)}", f"found: {clipped(one.found, 120)}"
@@ -364,7 +348,7 @@ def _line(one: Condition) -> Html:
     return div(f"cp-condition cp-{label}", *spans, bar, dir="auto")
 
 
-def _bar(one: Condition) -> str | Html:
+def _bar(one: _Condition) -> str | Html:
     """What was counted, as a share of the longest figure, with a band for what was asked."""
     asked, counted = (
         [int(figure.replace(",", "")) for figure in FIGURE.findall(text)[:most]]
@@ -384,28 +368,26 @@ def _bar(one: Condition) -> str | Html:
     )
 
 
-class Translation(msgspec.Struct):
-    """What the translate tool gives."""
-
+class _Translation(msgspec.Struct):
     text: str
     claimed: str
     back: str
 
 
-def _translation(given: Translation) -> Html:
+def _translation(given: _Translation) -> Html:
     words = {"Text": given.text, "Claimed translation": given.claimed, "Put back": given.back}
-    return pairs_table(words)
+    return _pairs_table(words)
 
 
 # Made while modules are imported: two threads must not be the first to use a shape.
 VIEWS: dict[str, tuple[msgspec.json.Decoder[Any], Callable[[Any], Html]]] = {
-    "calculator": (msgspec.json.Decoder(Sums), _sums),
-    "calendar": (msgspec.json.Decoder(Dates), _dates),
-    "code": (msgspec.json.Decoder(Code), _code),
-    "conditions": (msgspec.json.Decoder(Conditions), _conditions),
-    "match": (msgspec.json.Decoder(Match), _match),
-    "search": (msgspec.json.Decoder(Search), _search),
-    "translate": (msgspec.json.Decoder(Translation), _translation),
+    "calculator": (msgspec.json.Decoder(_Sums), _sums),
+    "calendar": (msgspec.json.Decoder(_Dates), _dates),
+    "code": (msgspec.json.Decoder(_Code), _code),
+    "conditions": (msgspec.json.Decoder(_Conditions), _conditions),
+    "match": (msgspec.json.Decoder(_Match), _match),
+    "search": (msgspec.json.Decoder(_Search), _search),
+    "translate": (msgspec.json.Decoder(_Translation), _translation),
 }
 
 
@@ -421,4 +403,4 @@ def own_view(tool: str, gave: str) -> Html | None:
 def tool_view(use: ToolUse) -> Html:
     """The tool's own view of what it gave; a plain table where it has none."""
     drawn = own_view(use.tool, use.gave)
-    return pairs_table(read_object(use.gave)) if drawn is None else drawn
+    return _pairs_table(_read_object(use.gave)) if drawn is None else drawn

@@ -83,7 +83,7 @@ def round_in_short(heading: str, turns: Sequence[Turn]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def manner_words(turn: Asked) -> str:
+def _manner_words(turn: Asked) -> str:
     """What was asked of the debater, and whose answer it speaks of; empty in CEDA's debate."""
     about = f"{turn.about}’s answer" if turn.about else ""
     # Of whoever was assigned a side, it is said beside the stance that they argue.
@@ -127,7 +127,7 @@ def stated_words(turn: Turn) -> str:
     return " · ".join(parts)
 
 
-def stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
+def _stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
     """(the words before the stance, the words after it); none for who only writes a text anew."""
     if turn.manner == "revise":  # what it calls wrong is not the text that it gives
         return "", ""
@@ -154,9 +154,9 @@ def signals_counted(
 
 def told_in_short(turn: Turn) -> str:
     """Round, debater, what was asked and the stance, on one line of plain text."""
-    before, after = stance_words(turn, turn.stance)
+    before, after = _stance_words(turn, turn.stance)
     asked = REPLY_WORDS[turn.reply] if turn.manner in ANSWERING else ""
-    parts = [manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
+    parts = [_manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
     who = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
     return ", ".join([who, *(part for part in parts if part)])
 
@@ -202,8 +202,7 @@ class Round:
         return len(self.turns) == len(self.parts)
 
 
-def asked_of(part: Part) -> Asked:
-    """What was asked: number, round, debater, manner, side."""
+def _asked_of(part: Part) -> Asked:
     return part.asked if isinstance(part, Speaking) else part
 
 
@@ -215,20 +214,20 @@ def rounds_of(turns: Sequence[Turn], speaking: Mapping[int, Speaking] | None = N
     taken = {turn.number for turn in turns}
     under_way = [said for number, said in (speaking or {}).items() if number not in taken]
     # A trace from elsewhere may number two turns alike: both are shown.
-    parts: list[Part] = sorted([*turns, *under_way], key=lambda part: asked_of(part).number)
-    debates, sides = _debates([asked_of(part) for part in parts])
+    parts: list[Part] = sorted([*turns, *under_way], key=lambda part: _asked_of(part).number)
+    debates, sides = _debates([_asked_of(part) for part in parts])
     found: list[Round] = []
     pairs = zip(parts, debates, strict=True)
-    for (debate, heading), own in groupby(pairs, lambda p: (p[1], round_words(asked_of(p[0])))):
+    for (debate, heading), own in groupby(pairs, lambda p: (p[1], round_words(_asked_of(p[0])))):
         for words, cut in _phases(heading, [part for part, _ in own]):
-            number = asked_of(cut[0]).number
+            number = _asked_of(cut[0]).number
             found.append(Round(number, words, sides.pop(debate, ""), tuple(cut)))
     return found
 
 
 def _phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
     """The round whole, unless each manner in it has its own time."""
-    cut = [(m, list(own)) for m, own in groupby(parts, key=lambda part: asked_of(part).manner)]
+    cut = [(m, list(own)) for m, own in groupby(parts, key=lambda part: _asked_of(part).manner)]
     manners = [manner for manner, _ in cut]
     if len(cut) < 2 or len(set(manners)) < len(cut):
         return [(heading, list(parts))]
@@ -353,7 +352,7 @@ def rounds_html(
 
     `placed` is what stands between the turns, by the number of the turn before it.
     """
-    asked = [asked_of(part) for one in rounds for part in one.parts]
+    asked = [_asked_of(part) for one in rounds for part in one.parts]
     debaters = list(dict.fromkeys(one.debater for one in asked))
     numbers = [one.number for one in asked]
     following = iter([*numbers[1:], None])
@@ -363,7 +362,7 @@ def rounds_html(
     for one in rounds:
         drawn: list[Html] = []
         for part in one.parts:
-            number, place = asked_of(part).number, debaters.index(asked_of(part).debater) + 1
+            number, place = _asked_of(part).number, debaters.index(_asked_of(part).debater) + 1
             if isinstance(part, Speaking):
                 drawn.append(_speaking(part, place))
             else:
@@ -380,7 +379,6 @@ def round_anchor(one: Round) -> str:
 
 
 def _round(one: Round, drawn: Sequence[Html], *, folded: bool) -> Html:
-    """The round under its heading; folded, its heading says who said what."""
     sides = [div("cp-sides", one.sides, dir="auto")] if one.sides else []
     if not folded:
         return joined([*sides, div("cp-quiet", one.heading, id=round_anchor(one)), *drawn])
@@ -408,15 +406,13 @@ def turn_html(
 
 
 def _who(asked: Asked) -> list[Html]:
-    """The debater with its agent, and what was asked of it."""
     parts = _named(asked.debater, f"  {asked.agent} ")
-    manner = manner_words(asked)
+    manner = _manner_words(asked)
     return [*parts, element("span", f"{manner} ", class_="cp-manner")] if manner else parts
 
 
 def _stance(asked: Asked, stance: Stance) -> list[Html]:
-    """What it calls the claim, or argues that it is."""
-    before, after = stance_words(asked, stance)
+    before, after = _stance_words(asked, stance)
     parts: list[Html] = []
     if before:
         parts.append(element("span", f" {before} ", class_="cp-quiet"))
@@ -446,7 +442,6 @@ def quote_line(quote: Quote) -> Html:
 
 
 def _speaking(under_way: Speaking, place: int) -> Html:
-    """A turn under way; the side it was assigned stands there until it states one."""
     asked = under_way.asked
     reply, rest = spoken(under_way.words, under_way=True)
     stance, words = stated(rest, under_way=True)

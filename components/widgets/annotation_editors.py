@@ -8,7 +8,7 @@ fits the image or text. `draw_boxes` draws the editor for the images of a case i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
@@ -84,9 +84,8 @@ def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
                 f"{mark.start} to {mark.end}; mark these words again."
             )
         if mark.category not in categories:
-            raise InputError(
-                f"Expected one of the categories {', '.join(categories)}, found “{mark.category}”."
-            )
+            known = ", ".join(categories)
+            raise InputError(f"Expected one of the categories {known}, found “{mark.category}”.")
     if len({mark.id for mark in found.marks}) < len(found.marks):
         raise InputError("Expected every mark once, found one twice; mark these words again.")
     if found.none and found.chosen:
@@ -98,24 +97,27 @@ Words = Mapping[str, str]
 Edited = TypeVar("Edited")
 
 
-def mount_editor(
+def _mount(
     name: str,
     data: dict[str, Any],
     categories: Words,
-    read: Callable[[object], Edited],
+    read: Callable[[object, Collection[str]], Edited],
     on_edit: Callable[[Edited], None],
     *,
     key: str,
     is_locked: bool,
 ) -> None:
-    """Mount an editor: what `read` takes goes to `on_edit`, an InputError of it is shown."""
+    """Mount an editor: what `read` takes goes to `on_edit`, an InputError of it is shown.
+
+    `categories` are ids to words; the first nine have the keys 1 to 9. Another text or image wants
+    another `key`. Where `is_locked`, nothing can be changed.
+    """
 
     def edited() -> None:
         said = st.session_state[key].get("edit")
-        if said is None or is_locked:
-            return
-        with problem_kept(f"{key}.problem"):
-            on_edit(read(said))
+        if said is not None and not is_locked:
+            with problem_kept(f"{key}.problem"):
+                on_edit(read(said, categories))
 
     choices = [{"id": name, "words": words} for name, words in categories.items()]
     component(name)(
@@ -143,29 +145,19 @@ def span_editor(
     Args:
         text: shown exactly as it is; offsets count its code points.
         marked: what stands in the editor by now.
-        categories: ids to words; the first nine have the keys 1 to 9.
+        categories: ids to words, as of `_mount`.
         on_edit: is called with all that stands there after each change.
-        key: of the component; another text wants another one.
+        key: of the component.
         language: of the text, for where its words end; "" where unknown.
         none_words: what the explicit answer says that nothing is to be marked; "" offers none.
         is_locked: nothing can be changed.
     """
-    mount_editor(
-        "span_editor",
-        {
-            "text": text,
-            "revision": marked.revision,
-            "marks": [asdict(mark) for mark in marked.marks],
-            "none": marked.none,
-            "language": language,
-            "noneWords": none_words,
-        },
-        categories,
-        lambda said: marked_from(said, text, categories),
-        on_edit,
-        key=key,
-        is_locked=is_locked,
-    )
+    data = to_plain(marked) | {"text": text, "language": language, "noneWords": none_words}
+
+    def read(said: object, known: Collection[str]) -> Marked:
+        return marked_from(said, text, known)
+
+    _mount("span_editor", data, categories, read, on_edit, key=key, is_locked=is_locked)
 
 
 MOST_KEPT = 8  # pictures, of some megabytes each
@@ -259,22 +251,23 @@ def drawn_from(said: object, categories: Collection[str]) -> Drawn:
 
 
 def _check(number: int, drawn: DrawnBox, categories: Collection[str]) -> None:
-    box = drawn.box
+    box, problem = drawn.box, ""
     for low, high, side in ((box.left, box.right, "width"), (box.top, box.bottom, "height")):
         if not 0.0 <= low <= high <= 1.0:
-            raise InputError(
+            problem = (
                 f"Expected box {number} within the image, found it from {low:.1%} to {high:.1%} "
                 f"of the {side}; draw this box again."
             )
-        if high - low < SMALLEST - ROUNDING:
-            raise InputError(
+        elif high - low < SMALLEST - ROUNDING:
+            problem = (
                 f"Expected box {number} to take at least {SMALLEST:.1%} of the {side}, found "
                 f"{high - low:.2%}; draw it larger."
             )
+        if problem:
+            raise InputError(problem)
     if drawn.category not in categories:
-        raise InputError(
-            f"Expected one of the categories {', '.join(categories)}, found “{drawn.category}”."
-        )
+        known = ", ".join(categories)
+        raise InputError(f"Expected one of the categories {known}, found “{drawn.category}”.")
     if len(drawn.comment) > LONGEST_COMMENT:
         raise InputError(
             f"Expected at most {LONGEST_COMMENT:,} characters in the comment on box {number}, "
@@ -296,12 +289,9 @@ def image_boxes(drawn: Drawn, source_id: str) -> tuple[ImageBox, ...]:
 
 def drawn_of(boxes: Sequence[ImageBox], source_id: str) -> Drawn:
     """The boxes of that image among what a correction keeps, to stand in the editor again."""
-    own = [box for box in boxes if box.source_id == source_id]
-    return Drawn(
-        boxes=tuple(
-            DrawnBox(f"kept.{n}", one.box, one.category, one.comment) for n, one in enumerate(own)
-        )
-    )
+    own = enumerate(box for box in boxes if box.source_id == source_id)
+    drawn = (DrawnBox(f"kept.{n}", one.box, one.category, one.comment) for n, one in own)
+    return Drawn(boxes=tuple(drawn))
 
 
 def box_editor(
@@ -316,34 +306,19 @@ def box_editor(
 ) -> None:
     """Draw the image with its boxes; call it within a fragment, since every change reruns it.
 
-    Args:
-        picture: of `picture_of`; boxes are shares of its width and height.
-        drawn: what stands in the editor by now.
-        categories: ids to words; the first nine have the keys 1 to 9.
-        on_edit: is called with all that stands there after each change.
-        key: of the component; another image wants another one.
-        name: what the image is called, for those who cannot see it.
-        is_locked: nothing can be changed.
+    Boxes are shares of the picture's width and height; `name` is what the image is called, for
+    those who cannot see it; `on_edit` is called with all that stands there after each change.
     """
-    mount_editor(
-        "box_editor",
-        {
-            "address": address_of(picture, key),
-            "width": picture.width,
-            "height": picture.height,
-            "name": name,
-            "revision": drawn.revision,
-            "boxes": [asdict(one) for one in drawn.boxes],
-            "smallest": SMALLEST,
-            "mostBoxes": MOST_BOXES,
-            "longestComment": LONGEST_COMMENT,
-        },
-        categories,
-        lambda said: drawn_from(said, categories),
-        on_edit,
-        key=key,
-        is_locked=is_locked,
-    )
+    data = to_plain(drawn) | {
+        "address": address_of(picture, key),
+        "width": picture.width,
+        "height": picture.height,
+        "name": name,
+        "smallest": SMALLEST,
+        "mostBoxes": MOST_BOXES,
+        "longestComment": LONGEST_COMMENT,
+    }
+    _mount("box_editor", data, categories, drawn_from, on_edit, key=key, is_locked=is_locked)
 
 
 Boxes = dict[str, Drawn]
@@ -389,9 +364,8 @@ def draw_box_fields(
     names = {image.id: image.name for image in images}
     chosen = next(iter(names))
     if len(names) > 1:
-        chosen = st.selectbox(
-            "Image", list(names), format_func=lambda i: names[i], key=f"{key}.boxes.image"
-        )
+        words = names.__getitem__
+        chosen = st.selectbox("Image", list(names), format_func=words, key=f"{key}.boxes.image")
     _draw_editor(key, chosen, names[chosen], categories, changed)
 
 

@@ -406,7 +406,6 @@ def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[Html]:
 
 
 def _words(old: str, new: str) -> tuple[list[str | Html], list[str | Html]]:
-    """Both lines with the words in which they differ made bold."""
     if len(old) + len(new) > LONGEST_COMPARED:
         return [old], [new]
     a, b = PIECE.findall(old), PIECE.findall(new)
@@ -490,7 +489,6 @@ def is_unchanged(before: str, after: str, start: int, end: int) -> bool:
 
 
 def _around(before: str, after: str) -> Iterator[Change]:
-    """What both begin and end with, and what lies between as one change."""
     most = min(len(before), len(after))
     head = next((n for n in range(most) if before[n] != after[n]), most)
     rest = range(1, most - head + 1)

@@ -1,4 +1,4 @@
-"""Replay of stored runs: rounds to go to, signals as they come, nothing where nobody spoke."""
+"""A debate on its pages: under way, with signals, and played again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.app import state
+from components.run.run_view import counted_pasts
 from core.review.people import first_project
 from core.schema.events import (
     DebateDecided,
@@ -19,14 +20,77 @@ from core.schema.events import (
     JudgementSampled,
     RunStarted,
     RunStopped,
+    TurnFinished,
+    TurnStarted,
 )
-from core.schema.records import Case, Judgement, Plan, Run, new_id
+from core.schema.records import Case, Judgement, Plan, Quote, Run, new_id
 from core.schema.rosters import DebateOptions
 from core.store import Store, open_store
-from tests.learning.runs_told import Told, events_of
-from tests.pages.conftest import OpenApp
-from tests.pages.test_check_pages import drawn
-from tests.pages.test_debate_signals_page import surer_with_a_forged_quote
+from tests.learning.runs_told import Told, events_of, tell
+from tests.pages.conftest import OpenApp, drawn, kept, ours
+
+WRONG_OFTEN = Told(
+    (("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated",
+    models={"Ada": "openai/one"},
+)  # fmt: skip
+
+
+def surer_with_a_forged_quote(event: Event) -> Event:
+    if event.kind != "turn_finished" or event.turn.debater != "Ada":
+        return event
+    quotes = (Quote("measured twice by the mayor", "not_found", 0.0),)
+    text = "CORRECT. The tower was “measured twice by the mayor”."
+    told = replace(event.turn, manner="answer", quotes=quotes, confidence=0.9, text=text)
+    return TurnFinished(event.at, told, event.seconds)
+
+
+@pytest.fixture
+def home_with_answers(home: Path) -> Path:
+    with open_store(home) as store:
+        tell(store, [replace(WRONG_OFTEN, claim=f"The tower is {n} m tall.") for n in range(12)])
+    return home
+
+
+def stored_with_signals(store: Store) -> str:
+    """A run of its own, about which nobody has said anything."""
+    project = first_project(store, "Mira", 1.0)
+    case = Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
+    run = Run(new_id(), case.id, project.id, Plan("colmad"), "queued", 5_000.0)
+    events = events_of(replace(WRONG_OFTEN, at=5_000.0), case)
+    with store.writing():
+        store.cases.add(case, [])
+        store.runs.add(run, "told", run.started_at)
+        store.runs.append(run.id, "told", [surer_with_a_forged_quote(event) for event in events])
+    return run.id
+
+
+def test_signals_stand_beside_the_turn_and_are_counted(
+    app: OpenApp, home_with_answers: Path
+) -> None:
+    with open_store(home_with_answers) as store:
+        run_id = stored_with_signals(store)
+    app("pages/check/run.py", run=run_id)  # the first visit may have counted for too short a time
+    at = app("pages/check/run.py", run=run_id)
+    markup = drawn(at)
+    assert "⚑ “measured twice by the mayor” stands in no source." in markup
+    assert "⚑ Sounds 90% sure, but was right in 0 of 12 answered cases." in markup
+    assert "answers alone" in markup
+    assert "90% sure · names no doubt" in markup
+    caption = next(c.value for c in at.caption if "Signals of debate hacking" in c.value)
+    assert "Ada 2" in caption
+    assert "Ben none" in caption
+
+
+def test_records_are_those_of_the_debaters(home_with_answers: Path) -> None:
+    with open_store(home_with_answers) as store:
+        project_id = first_project(store, "Mira", 1.0).id
+    pasts = counted_pasts(home_with_answers, project_id, {})
+    assert {name: (past.right, past.n) for name, past in pasts.items()} == {
+        "one": (0, 12),
+        "Reader Ben": (12, 12),
+    }
+    assert pasts["one"].high < 0.4
+
 
 REPLAY, RUN = "pages/check/replay.py", "pages/check/run.py"
 VERDICT = '<div class="cp-verdict-label">'
@@ -35,20 +99,14 @@ TOLD = Told((("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "ha
 
 def checked(home: Path, run_id: str, plan: Plan) -> str:
     """The same case by another plan."""
-    with open_store(home) as store:
-        run = store.runs.get(run_id, time.time(), 6.0)
-        assert run is not None
-        case = store.cases.get(run.case_id)
-    assert case is not None
-    made = state.jobs().start(case, plan)
+    made = state.jobs().start(kept(home, run_id)[1], plan)
     assert state.jobs().wait(made, 60)
     return made
 
 
 def asked(store: Store) -> Case:
     """A case of a project's own."""
-    project = first_project(store, "Mira", 1.0)
-    store.projects.save_note("person", "Mira")
+    project = ours(store)
     return Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
 
 
@@ -134,3 +192,25 @@ def test_signals_come_with_the_turns(app: OpenApp, hacked: str) -> None:
     assert "⚑ “measured twice by the mayor” stands in no source." in drawn(at)
     (told,) = (c.value for c in at.caption if "Signals of debate hacking so far" in c.value)
     assert "Ada 1" in told
+
+
+def test_signals_headings_and_what_was_asked_are_there_while_it_is_spoken(
+    app: OpenApp, home: Path
+) -> None:
+    now = time.time()
+    with open_store(home) as store:
+        case = asked(store)
+        told = [surer_with_a_forged_quote(one) for one in events_of(replace(TOLD, at=now), case)]
+        spoken: list[Event] = [e for e in told if e.kind in ("run_started", "turn_finished")]
+        for number, (name, about) in enumerate((("Ada", "Ben"), ("Ben", "Ada")), start=3):
+            spoken.append(TurnStarted(now, name, "m", number, 2, "advise", about))
+        run_id = stored(store, case, Plan("sc_maks"), spoken, at=now)
+    at = app("pages/check/run.py", run=run_id)
+    assert at.button(key="run.stop")
+    markup = drawn(at)
+    assert ">Round 2</div>" in markup
+    assert "advises: Ben’s answer" in markup
+    assert "advises: Ada’s answer" in markup
+    assert markup.count('cp-caret" dir') == 2
+    assert "⚑ “measured twice by the mayor” stands in no source." in markup
+    assert any("Signals of debate hacking so far" in caption.value for caption in at.caption)
