@@ -95,11 +95,7 @@ class Told:
 
 
 def draw_report_button(wanted: RunFilter) -> None:
-    """The report of the runs that the filter leaves; it is made when it is asked for.
-
-    Streamlit makes it in a thread that knows nothing of the session: who asks, and for which
-    project, is settled here.
-    """
+    """The report of the runs that fit; Streamlit makes it in a thread without the session."""
     with state.open_store() as store:
         project_id, person = state.project(store).id, state.person(store)
     home, members_only = state.home(), login.is_on()

@@ -154,10 +154,7 @@ def _draw_budget(settings: Settings, rosters: Sequence[str]) -> Budget:
 
 
 def _draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
-    """What each way will take, its share, and what all will take together.
-
-    `paces` are the seconds of the built-in part of each.
-    """
+    """What each way will take with its built-in part (`paces`, seconds), and all together."""
     begun = [way for way in ways if not way.problem]
     table([_expected_row(*pair) for pair in zip(ways, paces, strict=True)], "compare.expected")
     for problem in dict.fromkeys(way.problem for way in ways if way.problem):

@@ -121,11 +121,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {  # the words of each value
 
 
 def draw_filters() -> RunFilter:
-    """The filters; Back leads to them too.
-
-    Not by `bind="query-params"`: `open_run` must hand the address on, and Streamlit refuses to set
-    parameters that are bound.
-    """
+    """The filters; not bound to the address, which `open_run` hands on and could not set then."""
     _take_from_address()
     first, *columns = st.columns([3, 2, 2, 3, 2])
     search = first.text_input("Search", key="history.search", placeholder="Words of the claim")

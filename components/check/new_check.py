@@ -87,11 +87,7 @@ def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
 
 
 def held_uploads(key: str) -> list[str]:
-    """For callbacks: ids of what the uploader holds by now, files that came with the click too.
-
-    Raises:
-        InputError: one of those was refused, and nobody can have read that yet.
-    """
+    """For callbacks: ids of all uploads by now; raises InputError for a refusal nobody has read."""
     known = set(st.session_state.get(f"{key}.known", {}).values())
     ids, refusals = _taken(key)
     if any(f"!{words}" not in known for words in refusals):
@@ -228,10 +224,7 @@ def draw_again(run: Run, case: Case) -> None:
 
 
 def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> None:
-    """Which sources of the case stay, and new ones; those that cannot be read are named.
-
-    Of an imported run's files no name is known here: they are counted.
-    """
+    """Which sources stay, and new ones; what cannot be read is named, or counted without a name."""
     with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
         chosen = st.multiselect(
             "Sources of this case",
@@ -252,10 +245,7 @@ def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> None:
 
 
 def _check_again(run: Run, case: Case, key: str) -> None:
-    """The same case again, or a new one when its sources changed; with today's classifier.
-
-    A file that could not be read stays in the case: the run tries it again, and says so again.
-    """
+    """The same case, or a new one of other sources; an unreadable file is tried again."""
     with problem_kept(f"{key}.problem"):
         chosen: list[str] = st.session_state.get(f"{key}.kept") or []
         sources = [*chosen, *held_uploads(f"{key}.upload")]
@@ -378,11 +368,7 @@ def expected_words(roster: str, sources: Sequence[str]) -> str:
 
 
 def start_check() -> None:
-    """Store the case and start its run; on a problem everything typed stays where it is.
-
-    A callback's arguments are those of the page as it was last drawn: what was edited just before
-    the click stands in the fields only.
-    """
+    """Check what stands in the fields now; a callback's arguments are those of the last drawing."""
     with problem_kept("new.problem"):
         chosen: list[str] = st.session_state.get("new.library") or []
         documents, images = split_sources([*held_uploads("new.upload"), *chosen])
@@ -409,10 +395,7 @@ def start_check() -> None:
 
 
 def plan_now(project: Project, settings: Settings, usual: str, roster: str = "") -> Plan:
-    """The plan that stands on the page now; `roster` where its field is not drawn yet.
-
-    `usual` is the protocol where nobody has chosen one.
-    """
+    """The plan on the page now; `usual` and `roster` count where their fields are not drawn."""
     protocol = str(_typed("protocol", usual))
     options = chosen_options("new", protocol, usual_options(project, protocol))
     turns = settings.max_turns

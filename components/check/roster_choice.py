@@ -76,10 +76,7 @@ def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -
 
 
 def chosen_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
-    """What stands in the fields now, as far as the protocol has them; for callbacks too.
-
-    A field that was emptied is the protocol's own, one never drawn is usual.
-    """
+    """What the fields hold; an emptied one is the protocol's own, one never drawn is usual."""
     found: dict[str, Any] = {}
     for option in _options(page, protocol, usual):
         if option in DRAWN:
@@ -144,10 +141,7 @@ MODELS_ONLY = (
 
 
 def draw_protocol_choice(key: str, roster: str) -> str:
-    """The choice of what the roster can do; at first what the person chose here last.
-
-    Names alone are what a phone has room for in the list; the chosen one is told in whole below.
-    """
+    """The choice by names that a phone has room for; the chosen one is told in whole below."""
     offered = offered_protocols([roster], key)
     with state.open_store() as store:
         usual = usual_protocol(store, state.project(store))
@@ -256,10 +250,7 @@ def entries_of(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:
 def expectation(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> str:
-    """Time, calls and cost of checking responses (each with its question), in Markdown.
-
-    The caps that it names are those of a run that these models come under.
-    """
+    """Time, calls, cost and cap of checking responses (each with its question), in Markdown."""
     time = sum(
         expected_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
     )
@@ -323,11 +314,7 @@ def planned(
     protocol: str = "ceda",
     options: DebateOptions = AS_IS,
 ) -> Plan:
-    """The plan of a check by that roster, with its sheet as it is now.
-
-    Raises:
-        InputError: there is no such roster (any more).
-    """
+    """The plan with the roster's sheet as it is now; raises InputError where it is gone."""
     sheet = None
     if name != BUILT_IN:
         with state.open_store() as store:

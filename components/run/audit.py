@@ -97,10 +97,7 @@ GRAVEST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 
 @dataclass(frozen=True)
 class Row:
-    """One statement: its words as they stand, what was done about it, what is held of it.
-
-    `memory` is None until the audit has concluded about it. `marks` have offsets in `words`.
-    """
+    """A statement; `memory` is None before the audit concludes, `marks` lie in `words`."""
 
     statement: Statement
     words: str
@@ -212,11 +209,7 @@ def _head_html() -> Html:
 
 
 def row_html(row: Row, anchor: str, *, is_over: bool) -> Html:
-    """A statement: the line that is always seen, and what opens below it.
-
-    Passages that were found for it and that no tool read are left to the evidence below.
-    `anchor` is the id of its words in the response above, empty where they are not on the page.
-    """
+    """A statement's line and what opens below it; `anchor` is the id of its words on the page."""
     parts: list[Html] = []
     if anchor:
         words = f"Show statement {row.number} in the response"
@@ -278,10 +271,7 @@ def sure_words(memory: Remembered) -> str:
 
 
 def memory_html(memory: Remembered, passages: Sequence[Passage], shown: Sequence[str]) -> Html:
-    """What is held of the statement: label, evidence, the passages that were read.
-
-    Of those whose words are `shown` with the steps only the place is told.
-    """
+    """What is held of the statement; of passages `shown` with the steps only the place is told."""
     sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
     words = clipped(memory.evidence, LONGEST_TEXT)
     parts = [_named("In memory", element("div", held_tag(memory), f"{sure} ", words, dir="auto"))]
@@ -347,10 +337,7 @@ def draw_audit(case: Case, progress: Progress, key: str) -> None:
 
 
 def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
-    """Of a run under way or played again: statements in their order, as far as it has come.
-
-    `shown` is how many characters of the response are on the page, where links can lead.
-    """
+    """Statements in their order; links lead to the first `shown` characters of the response."""
     if not has_audit(progress):
         return
     rows = rows_of(progress)

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.run.audit import has_audit
-from components.run.evidence import draw_place_button, quoted_place
+from components.run.evidence import draw_place_button
 from components.run.transcript import (
     MOST_UNFOLDED,
     WHAT_SIGNALS_ARE,
@@ -78,10 +78,7 @@ def kept_words(progress: Progress) -> str:
 
 
 def draw_problems(progress: Progress, run_id: str) -> None:
-    """Every problem as a warning; the replies of models that were of no use, each to be read.
-
-    Replies stand together below the warnings: a debate may lose every turn.
-    """
+    """Every problem as a warning; useless replies below them, for a debate may lose every turn."""
     told = progress.verdict.cause_words if progress.verdict else ""
     problems = [p for p in progress.problems if p.message != told]  # the verdict says it already
     lost = [p for p in problems if p.reply]
@@ -396,10 +393,7 @@ def _draw_rounds(
 
 
 def _place_of(one: Round, turns: int, key: str, *, is_last: bool) -> tuple[DeltaGenerator, bool]:
-    """Where a round's turns are drawn, and whether they are: not before it is unfolded.
-
-    Of a long debate all rounds but the last are folded.
-    """
+    """Where a round's turns are drawn, and whether they are: not while it is folded."""
     if turns <= MOST_UNFOLDED:
         show(div("cp-quiet", one.heading))
         return st.container(), True
@@ -418,9 +412,8 @@ def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], k
             if quote.start is None:
                 show(quote_line(quote))
                 continue
-            place, sign = quoted_place(quote, quote.start), QUOTE_SIGNS[quote.status]
-            about = QUOTE_WORDS[quote.status]
-            draw_place_button(place, f"{key}.{number}", sign=sign, about=about)
+            sign, about = QUOTE_SIGNS[quote.status], QUOTE_WORDS[quote.status]
+            draw_place_button(quote, f"{key}.{number}", sign=sign, about=about)
 
 
 def _show_all(pieces: Sequence[Html]) -> None:

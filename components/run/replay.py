@@ -78,10 +78,7 @@ def _reading_seconds(event: Event) -> float:
 
 
 def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[int, Speaking]]:
-    """The state at that moment, and how much of each turn under way has been said.
-
-    What was asked of a turn is read from the turn: older runs did not keep it at its start.
-    """
+    """The state then, and what has been said of each turn; older runs keep what was asked in it."""
     progress = Progress()
     speaking: dict[int, Speaking] = {}
     started: dict[int, tuple[float, TurnStarted]] = {}

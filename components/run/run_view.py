@@ -1,9 +1,4 @@
-"""The page of a run: its verdict first, then words, evidence, debate, and downloads.
-
-A run under way shows its stage, progress, the debate as it is spoken, Stop, and a box to speak into
-it; a fragment redraws it. How often agents were right before is counted in the background and kept;
-a page may be drawn once without it.
-"""
+"""The page of a run: while it goes on its stage and debate, and everything once it has ended."""
 
 from __future__ import annotations
 
@@ -168,10 +163,7 @@ def pasts_of(project_id: str) -> Pasts:
 
 
 def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts:
-    """Each debater's record by its agent's name, with its seat where two share that.
-
-    Of equal names, the one with the most cases.
-    """
+    """Debaters' records by agent (and seat where two share one); of equal names the larger."""
     from core.learning.reasoning import DEBATER, rows_of
     from core.learning.reliability import FEWEST, records, table_of
 
@@ -273,10 +265,7 @@ def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, wai
 def worked_seconds(
     progress: Progress, started_at: float, now: float, *, waiting: bool
 ) -> float | None:
-    """Seconds to show beside the stage; pauses before a Resume are no work.
-
-    None for a run that was taken up again and has not begun anew: nobody noted when.
-    """
+    """Seconds of work without pauses; None for a resumed run that has not begun anew."""
     if not progress.began_at:
         return now - started_at
     if waiting or progress.ending is not None:
@@ -293,10 +282,7 @@ def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, flo
 
 
 def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
-    """Each turn under way by its number, with the words so far.
-
-    Nobody speaks in a turn whose reply was of no use, nor in one that Resume begins anew.
-    """
+    """Each turn under way by its number, without lost ones and those that Resume begins anew."""
     words = dict(live.words) if live else {}
     speaking: dict[int, Speaking] = {}
     for event in events:

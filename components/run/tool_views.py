@@ -129,10 +129,7 @@ def _match(given: _Match) -> Html:
 
 
 def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
-    """The uses without sources that an earlier one shows; all words of sources as they show them.
-
-    What a search found is compared next, and kept in memory: three times the same passages.
-    """
+    """The uses without sources that an earlier one shows; all words of sources as shown."""
     shown: list[str] = []
     kept = []
     for use in uses:

@@ -92,10 +92,7 @@ def _manner_words(turn: Asked) -> str:
 
 
 def said_words(turn: Turn) -> str:
-    """The turn's text without what is told beside it: reply, verdict, places, confidence, doubt.
-
-    Where what is said contradicts what was recorded, people must see it.
-    """
+    """The text without what is told beside it, unless that contradicts what was recorded."""
     is_debate = turn.manner == "debate"
     is_answer = is_debate or turn.manner in ANSWERING
     reply, words = spoken(turn.text) if is_answer else (None, turn.text)
@@ -110,10 +107,7 @@ def said_words(turn: Turn) -> str:
 
 
 def stated_words(turn: Turn) -> str:
-    """The words that it names, its confidence and its doubt.
-
-    Where it was asked for confidence and doubt and gave none, that it did not.
-    """
+    """The words it names, its confidence and doubt; where these were asked for in vain, that."""
     is_asked = turn.manner in AUDITED
     parts = places_told(turn.text) if turn.manner in NAMING else []
     if turn.confidence is not None:
@@ -181,10 +175,7 @@ Part = Turn | Speaking
 
 @dataclass(frozen=True)
 class Round:
-    """The turns of a round in their order; `number` is that of its first one.
-
-    `sides` says who argues what in the debate that begins here, where sides change hands later.
-    """
+    """A round's turns from `number` on; `sides` says who argues what, if sides change later."""
 
     number: int
     heading: str
@@ -207,10 +198,7 @@ def _asked_of(part: Part) -> Asked:
 
 
 def rounds_of(turns: Sequence[Turn], speaking: Mapping[int, Speaking] | None = None) -> list[Round]:
-    """All rounds in the order in which their turns were asked for, whoever was quicker.
-
-    One in which all advise, then challenge, then answer again (SC-MAKS) is cut at these phases.
-    """
+    """All rounds in the order of asking, cut at phases with one task for all (SC-MAKS)."""
     taken = {turn.number for turn in turns}
     under_way = [said for number, said in (speaking or {}).items() if number not in taken]
     # A trace from elsewhere may number two turns alike: both are shown.
@@ -235,10 +223,7 @@ def _phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[Part]]]
 
 
 def _debates(asked: Sequence[Asked]) -> tuple[list[int], dict[int, str]]:
-    """(of each turn the number of its debate, by that number who argues what in it).
-
-    Where sides change hands, another debate begins; of a single one no sides are told.
-    """
+    """(each turn's debate, by debate who argues what); another begins where sides change hands."""
     debate, held, numbers = 1, dict[int, dict[str, Stance]](), []
     for turn in asked:
         if turn.assigned is not None:
@@ -348,10 +333,7 @@ def rounds_html(
     signals: Sequence[Signal] = (),
     placed: Mapping[int, Sequence[Html]] | None = None,
 ) -> list[Html]:
-    """What stands before all turns, if anything does, then a round each; turns under way too.
-
-    `placed` is what stands between the turns, by the number of the turn before it.
-    """
+    """What stands before all turns, then each round; `placed` has the number of the turn before."""
     asked = [_asked_of(part) for one in rounds for part in one.parts]
     debaters = list(dict.fromkeys(one.debater for one in asked))
     numbers = [one.number for one in asked]

@@ -133,10 +133,7 @@ def line_of(views: Sequence[ReaderView]) -> str:
 def _summary(
     views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]], total: int
 ) -> str:
-    """What the readers came to; `total` are all statements, of which an audit has only some read.
-
-    The table below it counts them all.
-    """
+    """What the readers came to; of all statements (`total`) an audit has only some read."""
     if len(views) < total:
         some = f"{len(split)} of" if split else "each of"
         on = f"{some} the {len(views):,} statements" if len(views) > 1 else "the one statement"
@@ -179,11 +176,7 @@ MATERIAL_WORDS = {
 
 @dataclass(frozen=True)
 class Past:
-    """What past verdicts of the project say of this one, in words; `how` says how it was counted.
-
-    `is_known`: they were enough for a share. `for_people` says why people must decide, if they
-    must.
-    """
+    """What past verdicts say, and `how` it was counted; `is_known`: they were enough."""
 
     words: str = ""
     how: str = ""

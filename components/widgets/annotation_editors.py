@@ -1,8 +1,7 @@
 """The box editor and the span editor: regions of an image and marks in a text.
 
-Both work by mouse, pen, touch or keyboard; marks are exact in code points. Python holds the truth:
-the browser sends the whole list with a revision after every change, and is believed only once it
-fits the image or text. `draw_boxes` draws the editor for the images of a case in a correction.
+Python holds the truth: the browser sends the whole list with a revision after every change, and is
+believed only once it fits the image or text.
 """
 
 from __future__ import annotations
@@ -35,11 +34,7 @@ SpanEdit = Literal[
 
 @dataclass(frozen=True)
 class Mark:
-    """Words that a person marked or an agent suggests: `[start, end)` in the text, code points.
-
-    `by` names the agents whose suggestion it is or was ("" for a person's own mark) and `score` is
-    how sure they were. `status`: an accepted suggestion is `marked` and keeps its `by`.
-    """
+    """Words `[start, end)`, code points; `by` names who suggests them, `score` how surely."""
 
     id: str
     start: int
@@ -52,10 +47,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Marked:
-    """Everything that stands in the editor; `revision` counts up with each change.
-
-    `none` is the explicit answer that nothing is to be marked; `did` is what changed last.
-    """
+    """All that stands in the editor; `none`: nothing is wrong; `did`: what changed last."""
 
     revision: int = 0
     marks: tuple[Mark, ...] = ()
@@ -70,12 +62,7 @@ class Marked:
 
 
 def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
-    """What the browser said, once it fits the text.
-
-    Raises:
-        InputError: it has another shape, a mark lies outside of the text or has no category of
-            these, or two have one id.
-    """
+    """What the browser said; raises InputError where it does not fit the text or the categories."""
     found = from_plain(Marked, said)
     for mark in found.marks:
         if not 0 <= mark.start < mark.end <= len(text):
@@ -107,11 +94,7 @@ def _mount(
     key: str,
     is_locked: bool,
 ) -> None:
-    """Mount an editor: what `read` takes goes to `on_edit`, an InputError of it is shown.
-
-    `categories` are ids to words; the first nine have the keys 1 to 9. Another text or image wants
-    another `key`. Where `is_locked`, nothing can be changed.
-    """
+    """Mount an editor: what `read` takes goes to `on_edit`, an InputError of it is shown."""
 
     def edited() -> None:
         said = st.session_state[key].get("edit")
@@ -140,18 +123,7 @@ def span_editor(
     none_words: str = "",
     is_locked: bool = False,
 ) -> None:
-    """Draw the text with its marks; call it within a fragment, for the text travels at every rerun.
-
-    Args:
-        text: shown exactly as it is; offsets count its code points.
-        marked: what stands in the editor by now.
-        categories: ids to words, as of `_mount`.
-        on_edit: is called with all that stands there after each change.
-        key: of the component.
-        language: of the text, for where its words end; "" where unknown.
-        none_words: what the explicit answer says that nothing is to be marked; "" offers none.
-        is_locked: nothing can be changed.
-    """
+    """Draw the text with its marks; within a fragment, for the text travels at every rerun."""
     data = to_plain(marked) | {"text": text, "language": language, "noneWords": none_words}
 
     def read(said: object, known: Collection[str]) -> Marked:
@@ -164,11 +136,7 @@ MOST_KEPT = 8  # pictures, of some megabytes each
 
 
 def picture_of(source_id: str, name: str) -> Upright:
-    """The stored image as people see it, encoded anew; kept for the next rerun.
-
-    Raises:
-        InputError: its content is not in the library any more, or it cannot be drawn.
-    """
+    """The stored image as people see it; raises InputError where it is gone or cannot be drawn."""
     data = file_bytes(state.home(), source_id)
     with state.open_store() as store:
         settings = store.projects.settings()
@@ -184,11 +152,7 @@ def _upright(
 
 
 def address_of(picture: Upright, key: str) -> str:
-    """Where the browser fetches the picture while the page shows it.
-
-    The bytes go where those of `st.image` go (Streamlit's media files): over HTTP, once, and the
-    browser keeps them. In a component's `data` they would travel at every rerun.
-    """
+    """Where the browser fetches the picture once; a component's data travels at every rerun."""
     if not runtime.exists():  # a script run without a server
         return ""
     files = runtime.get_instance().media_file_mgr
@@ -215,11 +179,7 @@ class DrawnBox:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Everything that stands in the editor; `revision` counts up with each change.
-
-    The boxes stand in the order in which they were drawn, which numbers them from 1; `did` is what
-    changed last.
-    """
+    """All that stands in the editor, boxes in the order of drawing; `did` is what changed last."""
 
     revision: int = 0
     boxes: tuple[DrawnBox, ...] = ()
@@ -231,12 +191,7 @@ from_plain(Drawn, {})
 
 
 def drawn_from(said: object, categories: Collection[str]) -> Drawn:
-    """What the browser said, once it fits an image.
-
-    Raises:
-        InputError: it has another shape, a box lies outside of the image, is too small or has no
-            category of these, a comment is too long or cannot be kept, or two have one id.
-    """
+    """What the browser said; raises InputError where it does not fit an image or the categories."""
     found = from_plain(Drawn, said)
     if len(found.boxes) > MOST_BOXES:
         raise InputError(
@@ -304,11 +259,7 @@ def box_editor(
     name: str,
     is_locked: bool = False,
 ) -> None:
-    """Draw the image with its boxes; call it within a fragment, since every change reruns it.
-
-    Boxes are shares of the picture's width and height; `name` is what the image is called, for
-    those who cannot see it; `on_edit` is called with all that stands there after each change.
-    """
+    """Draw the image with its boxes, shares of its width and height; within a fragment."""
     data = to_plain(drawn) | {
         "address": address_of(picture, key),
         "width": picture.width,

@@ -242,10 +242,7 @@ def matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
 def reliability_figure(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> go.Figure:
-    """How often verdicts were right at each stated confidence; on the line is calibrated.
-
-    A point's area shows how many cases are behind it: their numbers as words lay on one another.
-    """
+    """How often verdicts of each confidence were right; a point's area shows its cases."""
     most = max([one.get("n", 0) for one in (*before, *after)], default=0) or 1
     figure = go.Figure()
     for name, bins, colour, symbol in (
@@ -318,8 +315,8 @@ def curve_figure(curve: Curve) -> go.Figure:
         _line(figure, name, points, mode="lines+markers", **look)
     ahead = [round(x[-1] + (2 * curve.cases - x[-1]) * step / 8) for step in range(9)]
     if curve.law is not None:
-        points = [(cases, curve.expected(cases)) for cases in ahead]
-        _line(figure, "expected", points, color=QUIET, dash="dot")
+        law = [(cases, curve.expected(cases)) for cases in ahead]
+        _line(figure, "expected", law, color=QUIET, dash="dot")
     figure.add_hline(y=0.5, line={"color": QUIET, "width": 1}, annotation_text="always the same")
     figure.update_layout(title="Quality against corrected cases")
     figure.update_xaxes(title="cases learned from", type="log", tickvals=[*x, 2 * curve.cases])

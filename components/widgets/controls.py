@@ -19,10 +19,7 @@ ASSETS = Path(__file__).parent.parent / "assets"
 
 @cache
 def component(name: str) -> Callable[..., Any]:
-    """A component of ours in the browser, of the files of that name in the assets.
-
-    Registered once per process: Streamlit warns where a name is registered again.
-    """
+    """A component of the assets of that name; registered once, or Streamlit warns."""
     names = ("editor", name) if name.endswith("_editor") else (name,)
     files = {kind: [ASSETS / f"{n}.{kind}" for n in names] for kind in ("html", "css", "js")}
     texts = {

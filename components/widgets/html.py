@@ -51,10 +51,7 @@ def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
 
 
 def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
-    """(the stance that the text begins with, the words after it).
-
-    Its lines of confidence and doubt are told beside it, and are no words of it.
-    """
+    """(the stance that the text begins with, the words after it without confidence and doubt)."""
     words = DOUBT.sub("", CONFIDENCE.sub("", without_marks(text))).strip()
     if found := STANCE.match(words):
         return STANCES[found[1].upper()], _capitalised(words[found.end() :])
@@ -120,11 +117,7 @@ class Html(str):
 
 
 def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
-    """An element; children that are not `Html` are escaped. `class_` gives `class`.
-
-    Raises:
-        ValueError: a tag or attribute that we do not use; a mistake in the code.
-    """
+    """An element; `class_` gives `class`, children that are not `Html` are escaped."""
     if name not in TAGS:
         raise ValueError(f"<{name}> is not among our tags")
     parts = [f"<{name}"]
@@ -182,10 +175,7 @@ MOST_TITLES = 20
 
 @dataclass(frozen=True)
 class Mark:
-    """`[start, end)` in the text, with a number to show and words for the tooltip.
-
-    `strength` in [0, 1] is how strongly it is coloured; None marks plainly, with a line below.
-    """
+    """`[start, end)` in the text; `strength` in [0, 1] colours it, None marks plainly."""
 
     start: int
     end: int

@@ -74,10 +74,7 @@ PROTOCOL_FITS = {way.name: way.fits for way in PROTOCOL_INFOS}
 
 
 def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
-    """A roster as people know it; its name where we know nothing better.
-
-    `words` are those of its sheet, where it is not one of ours.
-    """
+    """A roster as people know it; `words` are those of its sheet, where it is not one of ours."""
     known = ROSTER_WORDS.get(name, words)
     if name == BUILT_IN:
         return known.split(":")[0] if short else known

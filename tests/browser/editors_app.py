@@ -51,9 +51,15 @@ def draw_spans(held: Marked) -> None:
     def kept(marked: Marked) -> None:
         told(marked, {"quotes": [text[m.start : m.end] for m in marked.chosen]})
 
-    language = st.query_params.get("language", "")
-    words = {"language": language, "none_words": "Nothing is wrong"}
-    span_editor(text, held, categories, kept, key=f"editor.{test}", **words)
+    span_editor(
+        text,
+        held,
+        categories,
+        kept,
+        key=f"editor.{test}",
+        language=st.query_params.get("language", ""),
+        none_words="Nothing is wrong",
+    )
 
 
 def draw_boxes(held: Drawn) -> None:

@@ -105,7 +105,7 @@ def test_every_run_is_told_with_its_quotes_and_corrections(home: Path, run_id: s
 
 def test_the_filter_decides_which_runs_are_told(home: Path, run_id: str) -> None:
     assert run_id not in report(home, RunFilter(label="supported"))
-    assert run_id not in report(home, RunFilter(correct=True))
+    assert run_id not in report(home, RunFilter(corrected=True))
     assert run_id in report(home, RunFilter(label="hallucinated"))
 
 
