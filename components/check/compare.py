@@ -90,6 +90,8 @@ RULE = (
     "Ways are taken in the order of the list while what they are likely to take fits into the "
     "budget together; what is left over is dealt out in proportion. No run passes its share."
 )
+BUDGET: dict[str, Any] = {"help": RULE, "persist_state": "session"}
+TOKENS = "Tokens of models of no known price"
 Named = Mapping[str, Compared]
 Loaded = tuple[Run, Case, Progress, list[Correction]]
 
@@ -127,28 +129,16 @@ def _draw_budget(settings: Settings, rosters: Sequence[str]) -> Budget:
     """The one budget; asked for only where a language model is seated."""
     if all(roster == BUILT_IN for roster in rosters):
         return Budget(settings.run_cents, settings.run_tokens)
-    fields = (
-        ("cents", "Budget of all together, US cents", settings.day_cents, settings.run_cents, 1),
-        (
-            "tokens",
-            "Tokens of models of no known price",
-            settings.day_tokens,
-            settings.run_tokens,
-            10_000,
-        ),
-    )
+    fields = {
+        "cents": ("Budget of all together, US cents", settings.day_cents, settings.run_cents, 1),
+        "tokens": (TOKENS, settings.day_tokens, settings.run_tokens, 10_000),
+    }
+    columns = zip(st.columns(2), fields.items(), strict=True)
     cents, tokens = (
         column.number_input(
-            label,
-            1,
-            most,
-            min(usual, most),
-            step=step,
-            key=f"compare.{name}",
-            help=RULE,
-            persist_state="session",
+            label, 1, most, min(usual, most), step=step, key=f"compare.{name}", **BUDGET
         )
-        for column, (name, label, most, usual, step) in zip(st.columns(2), fields, strict=True)
+        for column, (name, (label, most, usual, step)) in columns
     )
     return Budget(cents, tokens)
 

@@ -6,12 +6,11 @@ import csv
 import re
 import time
 from pathlib import Path
-from typing import Protocol
 
 from core.agents.rosters import ROSTER_WORDS
 from core.schema.events import StepsReused
 from core.schema.progress import can_resume
-from core.schema.records import Label, PersonRole, QuoteStatus, Run, RunStatus
+from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, Run, RunStatus
 from core.schema.rosters import BUILT_IN, PROTOCOL_INFOS
 
 
@@ -26,20 +25,6 @@ FIELD_WORDS = {row["field"]: row["words"] for row in _rows("prompt_fields")}
 _CAUSES = _rows("causes")
 CAUSE_WORDS = {row["cause"]: row["words"] for row in _CAUSES}
 CAUSE_ADVICE = {row["cause"]: row["advice"] for row in _CAUSES}
-
-
-class Placed(Protocol):
-    """What stands on a page of a source, or in a source without pages."""
-
-    @property
-    def source(self) -> str:
-        """The source's name."""
-        ...
-
-    @property
-    def page(self) -> int | None:
-        """The number of the page."""
-        ...
 
 
 WORD_JOINER = "\u2060"
@@ -104,7 +89,7 @@ def protocol_words(name: str, *, short: bool = False) -> str:
     return words.split(":")[0] if short else words
 
 
-def place_words(place: Placed) -> str:
+def place_words(place: Passage | Quote) -> str:
     """Source and page."""
     return f"{place.source}, p. {place.page}" if place.page else place.source
 

@@ -148,13 +148,18 @@ def brought(home: Path, trace: bytes) -> str:
         return import_trace(store, trace, project.id, lambda text, _: text.split())
 
 
-def checked(home: Path, text: str, *files: tuple[str, str]) -> str:
-    """The id of a run over the text that has ended."""
+def stored_case(home: Path, text: str, *files: tuple[str, str]) -> Case:
+    """A case of the first project over the text, with these files."""
     with open_store(home) as store:
         project, usual = ours(store), Settings()
         own = (store, home, project.id)
         ids = tuple(store_file(*own, n, t.encode(), "Mira", 1.0, usual).id for n, t in files)
-        case = store_case(store, project, Draft(text, documents=ids), "Mira", time.time())
+        return store_case(store, project, Draft(text, documents=ids), "Mira", time.time())
+
+
+def checked(home: Path, text: str, *files: tuple[str, str]) -> str:
+    """The id of a run over the text that has ended."""
+    case = stored_case(home, text, *files)
     made = state.jobs().start(case, Plan())
     assert state.jobs().wait(made, 60)
     return made

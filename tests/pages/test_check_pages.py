@@ -506,9 +506,9 @@ def test_a_tables_rows_ask_for_the_key_that_resuming_them_needs(app: OpenApp, ho
 def test_a_failed_run_says_what_was_kept(app: OpenApp, home: Path) -> None:
     failed = RunFailed(2.0, "debating", "Judge (openai/tiny): refused the key (401).")
     at = app(RUN, run=run_without_a_key(home, failed))
-    said = at.error[0].value.replace("\\", "")
-    assert said.startswith("The run failed while debating: Judge (openai/tiny): refused the key")
-    assert said.endswith("Nothing was done yet.")
+    words = at.error[0].value.replace("\\", "")
+    assert words.startswith("The run failed while debating: Judge (openai/tiny): refused the key")
+    assert words.endswith("Nothing was done yet.")
 
 
 def test_a_typed_key_that_is_wrong_can_be_typed_again_beside_resume(

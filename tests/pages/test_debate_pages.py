@@ -1,4 +1,4 @@
-"""A debate on its pages: under way, with signals, and played again."""
+"""A debate on its pages: under way, spoken into, with signals, and played again."""
 
 from __future__ import annotations
 
@@ -27,12 +27,34 @@ from core.schema.records import Case, Judgement, Plan, Quote, Run, new_id
 from core.schema.rosters import DebateOptions
 from core.store import Store, open_store
 from tests.learning.runs_told import Told, events_of, tell
-from tests.pages.conftest import OpenApp, drawn, kept, ours
+from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, drawn, kept, ours, said, stored_case
+from tests.test_jobs import Listening, remarks, until
 
 WRONG_OFTEN = Told(
     (("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated",
     models={"Ada": "openai/one"},
 )  # fmt: skip
+
+
+REPLAY = "pages/check/replay.py"
+VERDICT = '<div class="cp-verdict-label">'
+TOLD = Told((("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated")
+
+
+def asked(store: Store) -> Case:
+    """A case of a project's own."""
+    project = ours(store)
+    return Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
+
+
+def stored(store: Store, case: Case, plan: Plan, events: Sequence[Event], at: float = 1.0) -> str:
+    """A run of it that went so."""
+    run = Run(new_id(), case.id, case.project_id, plan, "queued", at)
+    with store.writing():
+        store.cases.add(case, [])
+        store.runs.add(run, "told", run.started_at)
+        store.runs.append(run.id, "told", events)
+    return run.id
 
 
 def surer_with_a_forged_quote(event: Event) -> Event:
@@ -51,26 +73,16 @@ def home_with_answers(home: Path) -> Path:
     return home
 
 
-def stored_with_signals(store: Store) -> str:
-    """A run of its own, about which nobody has said anything."""
-    project = first_project(store, "Mira", 1.0)
-    case = Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
-    run = Run(new_id(), case.id, project.id, Plan("colmad"), "queued", 5_000.0)
-    events = events_of(replace(WRONG_OFTEN, at=5_000.0), case)
-    with store.writing():
-        store.cases.add(case, [])
-        store.runs.add(run, "told", run.started_at)
-        store.runs.append(run.id, "told", [surer_with_a_forged_quote(event) for event in events])
-    return run.id
-
-
 def test_signals_stand_beside_the_turn_and_are_counted(
     app: OpenApp, home_with_answers: Path
 ) -> None:
     with open_store(home_with_answers) as store:
-        run_id = stored_with_signals(store)
-    app("pages/check/run.py", run=run_id)  # the first visit may have counted for too short a time
-    at = app("pages/check/run.py", run=run_id)
+        case = asked(store)
+        events = events_of(replace(WRONG_OFTEN, at=5_000.0), case)
+        events = [surer_with_a_forged_quote(event) for event in events]
+        run_id = stored(store, case, Plan("colmad"), events, at=5_000.0)
+    app(RUN, run=run_id)  # the first visit may have counted for too short a time
+    at = app(RUN, run=run_id)
     markup = drawn(at)
     assert "⚑ “measured twice by the mayor” stands in no source." in markup
     assert "⚑ Sounds 90% sure, but was right in 0 of 12 answered cases." in markup
@@ -92,32 +104,11 @@ def test_records_are_those_of_the_debaters(home_with_answers: Path) -> None:
     assert pasts["one"].high < 0.4
 
 
-REPLAY, RUN = "pages/check/replay.py", "pages/check/run.py"
-VERDICT = '<div class="cp-verdict-label">'
-TOLD = Told((("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated")
-
-
 def checked(home: Path, run_id: str, plan: Plan) -> str:
     """The same case by another plan."""
     made = state.jobs().start(kept(home, run_id)[1], plan)
     assert state.jobs().wait(made, 60)
     return made
-
-
-def asked(store: Store) -> Case:
-    """A case of a project's own."""
-    project = ours(store)
-    return Case(new_id(), project.id, "The tower is 99 m tall.", language="en", author="Mira")
-
-
-def stored(store: Store, case: Case, plan: Plan, events: Sequence[Event], at: float = 1.0) -> str:
-    """A run of it that went so."""
-    run = Run(new_id(), case.id, case.project_id, plan, "queued", at)
-    with store.writing():
-        store.cases.add(case, [])
-        store.runs.add(run, "told", run.started_at)
-        store.runs.append(run.id, "told", events)
-    return run.id
 
 
 def labels(at: AppTest) -> list[str]:
@@ -131,19 +122,19 @@ def test_where_nobody_spoke_it_is_said_and_nothing_is_offered(
     made = checked(home, run_id, Plan("single"))
     at = app(RUN, run=made)
     assert not any(label.startswith("Replay") for label in labels(at))
-    assert any("nothing to replay" in caption.value for caption in at.caption)
+    assert said(at.caption, "nothing to replay")
     at = app(REPLAY, run=made)
-    assert any("nothing to play" in info.value for info in at.info)
+    assert said(at.info, "nothing to play")
     assert not [button for button in at.button if button.label == "Play"]
 
 
 def test_of_a_debate_that_was_not_held_what_judges_said_is_played(app: OpenApp, home: Path) -> None:
     decided = DebateDecided(2.0, is_needed=False, why="It was sure.", then="colmad")
-    said = Judgement("Judge", "hallucinated", "Wrong.", p=0.9)
+    wrong = Judgement("Judge", "hallucinated", "Wrong.", p=0.9)
     judged: list[Event] = [
         decided,
-        JudgementSampled(3.0, said, 1, "alone", 0.1),
-        JudgementReached(4.0, said, 0.1),
+        JudgementSampled(3.0, wrong, 1, "alone", 0.1),
+        JudgementReached(4.0, wrong, 0.1),
         RunStopped(5.0),
     ]
     with open_store(home) as store:
@@ -151,7 +142,7 @@ def test_of_a_debate_that_was_not_held_what_judges_said_is_played(app: OpenApp, 
         made = stored(store, case, plan, [RunStarted(1.0, case, plan, ()), *judged])
     assert "Replay the check" in labels(app(RUN, run=made))
     at = app(REPLAY, run=made)
-    assert any("The debate was not held" in caption.value for caption in at.caption)
+    assert said(at.caption, "The debate was not held")
     at.button(key=f"replay.{made}.step").click().run()
     assert "cp-turn-person" in drawn(at)
 
@@ -205,7 +196,7 @@ def test_signals_headings_and_what_was_asked_are_there_while_it_is_spoken(
         for number, (name, about) in enumerate((("Ada", "Ben"), ("Ben", "Ada")), start=3):
             spoken.append(TurnStarted(now, name, "m", number, 2, "advise", about))
         run_id = stored(store, case, Plan("sc_maks"), spoken, at=now)
-    at = app("pages/check/run.py", run=run_id)
+    at = app(RUN, run=run_id)
     assert at.button(key="run.stop")
     markup = drawn(at)
     assert ">Round 2</div>" in markup
@@ -213,4 +204,95 @@ def test_signals_headings_and_what_was_asked_are_there_while_it_is_spoken(
     assert "advises: Ada’s answer" in markup
     assert markup.count('cp-caret" dir') == 2
     assert "⚑ “measured twice by the mayor” stands in no source." in markup
-    assert any("Signals of debate hacking so far" in caption.value for caption in at.caption)
+    assert said(at.caption, "Signals of debate hacking so far")
+
+
+class Debate:
+    """A run whose debaters wait at their first word, on its page."""
+
+    def __init__(self, home: Path, app: OpenApp) -> None:
+        self.app = app
+        self.listening = Listening(home)
+        self.case = stored_case(home, WRONG, ("cats.txt", CATS))
+        self.run_id = self.box = ""
+
+    def begin(self, protocol: str = "ceda") -> AppTest:
+        """Start it and wait for its first word; its page."""
+        agents = self.listening.agents
+        self.run_id = self.listening.jobs.start(self.case, Plan(protocol))
+        self.box = f"run.{self.run_id}.say"
+        until(lambda: bool(agents) and (protocol != "ceda" or agents[0].speaking.is_set()))
+        return self.page()
+
+    def page(self) -> AppTest:
+        """Its page, drawn anew."""
+        return self.app(RUN, run=self.run_id)
+
+    def end(self) -> None:
+        """Let everybody speak to the end."""
+        for agent in self.listening.agents:
+            agent.gate.set()
+        assert self.listening.jobs.wait(self.run_id, 60)
+
+    def say(self, at: AppTest, words: str) -> str:
+        """Say it; what stays in the box."""
+        at.text_area(key=self.box).set_value(words)
+        at.button(key=f"{self.box}.send").click().run()
+        assert not at.exception
+        return str(at.text_area(key=self.box).value)
+
+
+@pytest.fixture
+def debate(home: Path, app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Debate:
+    made = Debate(home, app)
+    monkeypatch.setattr(state, "jobs", lambda: made.listening.jobs)
+    return made
+
+
+def boxes(at: AppTest, debate: Debate) -> list[str]:
+    return [own.key for own in at.text_area if own.key == debate.box]
+
+
+def test_whoever_only_looks_on_may_not_speak(home: Path, debate: Debate) -> None:
+    debate.begin()
+    with open_store(home) as store:
+        store.projects.save_note("person", "Nobody")
+    at = debate.page()
+    assert debate.say(at, "Let me in.") == "Let me in."
+    assert said(at.error, "takes the role annotator")
+    assert remarks(home, debate.run_id) == []
+    debate.end()
+
+
+def test_what_is_said_is_shown_at_once_heard_and_kept(home: Path, debate: Debate) -> None:
+    at, words = debate.begin(), "It is the other paw."
+    assert debate.say(at, words) == ""
+    assert words in drawn(at)
+    assert [one.text for one in remarks(home, debate.run_id)] == [words]
+    debate.end()
+    assert debate.listening.agents[1].heard[0][0][1] == words
+    at = debate.page()
+    assert "a person, to all debaters" in drawn(at)
+    assert not boxes(at, debate)
+
+
+def test_what_cannot_be_said_stays_in_the_box_with_the_reason(debate: Debate) -> None:
+    at = debate.begin()
+    debate.say(at, "")
+    assert said(at.error, "found nothing")
+    debate.end()
+
+
+def test_what_was_typed_and_not_said_outlives_a_reload_and_the_debate(debate: Debate) -> None:
+    debate.begin().text_area(key=debate.box).set_value("Wait, one more").run()
+    assert debate.page().text_area(key=debate.box).value == "Wait, one more"
+    debate.end()
+    at = debate.page()
+    assert said(at.info, "Wait, one more")
+    at.button(key=f"{debate.box}.drop").click().run()
+    assert not said(at.info, "Wait, one more")
+
+
+def test_where_nobody_debates_there_is_no_box(debate: Debate) -> None:
+    assert not boxes(debate.begin("audit"), debate)
+    debate.end()
