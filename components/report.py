@@ -1,13 +1,17 @@
-"""A run as a report to read without the app (HTML, Markdown), and the corrected text."""
+"""Runs as reports to read without the app (HTML, Markdown), and the corrected text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
+from components.app import login, state
 from components.review.correction import choose
 from components.review.correction_draft import Asked, keep, key_of, plain_words
 from components.run.audit import (
@@ -15,7 +19,7 @@ from components.run.audit import (
     LONGEST_TEXT,
     NOTHING_TO_CHECK,
     OUTCOME_WORDS,
-    Row,
+    StatementRow,
     change_html,
     has_audit,
     held_tag,
@@ -44,7 +48,7 @@ from components.run.verdict import (
     worth_words,
 )
 from components.widgets import drafts
-from components.widgets.controls import ASSETS, button
+from components.widgets.controls import ASSETS, button, download
 from components.widgets.html import (
     Html,
     change_words,
@@ -62,6 +66,7 @@ from components.widgets.html import (
 )
 from components.widgets.wording import (
     LABEL_WORDS,
+    QUOTE_WORDS,
     clipped,
     counted,
     escaped,
@@ -69,14 +74,20 @@ from components.widgets.wording import (
     place_words,
     protocol_words,
     roster_words,
+    status_words,
     when,
 )
 from core.baseline.wording import edits_of_spans, shortened, with_edits
 from core.debate.signals import signals_of
+from core.review.queue_ranking import policy_of
 from core.schema.events import ToolUse
-from core.schema.progress import Progress
+from core.schema.progress import Progress, folded
 from core.schema.records import Case, Run, Span
 from core.schema.reviews import Correction, category_words, instead_words
+from core.store import Store
+from core.store import open_store as open_store_in
+from core.store.queue import FOR_PEOPLE
+from core.store.runs import RunFilter
 
 LONGEST_TOLD = 80  # characters of a line that is read at a glance
 BY_MARKS = "the values beside the marked words"
@@ -209,7 +220,7 @@ def _audit_parts(progress: Progress) -> list[Html]:
     ]
 
 
-def _cells(row: Row) -> list[str | Html]:
+def _cells(row: StatementRow) -> list[str | Html]:
     memory = row.memory
     evidence = clipped(memory.evidence, LONGEST_TEXT) if memory else "–"
     return [
@@ -230,7 +241,7 @@ def audit_texts(progress: Progress) -> list[str]:
     return told + [_row_text(row) for row in rows_of(progress)]
 
 
-def _row_text(row: Row) -> str:
+def _row_text(row: StatementRow) -> str:
     memory, verdict = row.memory, "Not checked"
     if memory is not None:
         sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
@@ -275,23 +286,25 @@ def html_report(
         parts += [element("h2", "Question"), element("p", case.question, dir="auto")]
     parts += [element("h2", "Response"), marked_text(case.response, numbered(spans))]
     if spans:
-        parts.append(span_table(spans))
+        parts.append(_span_table(spans))
     parts += _corrected_parts(case, progress)
     parts += _audit_parts(progress)
     if corrections:
         parts.append(element("h2", "What people said"))
-        parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
+        parts += [element("p", _said_words(correction), dir="auto") for correction in corrections]
     parts.append(element("h2", "Evidence"))
-    for passage in progress.evidence.values():
-        text = div("cp-quote", passage.text, dir="auto")
-        parts.append(element("div", div("cp-quiet", place_words(passage)), text))
+    parts += [_cited(place_words(p), p.text) for p in progress.evidence.values()]
     parts += [element("h2", "Debate"), *_debate_parts(progress)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
-    return str(page_html("Counterpoint report", joined(parts)))
+    return str(_page_html("Counterpoint report", joined(parts)))
 
 
-def page_html(title: str, body: Html) -> Html:
+def _cited(place: str, text: str) -> Html:
+    return element("div", div("cp-quiet", place), div("cp-quote", text, dir="auto"))
+
+
+def _page_html(title: str, body: Html) -> Html:
     """The document around the body; the styles are our own files, never a person's text."""
     styles = [(ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")]
     parts = (
@@ -312,7 +325,7 @@ def _line(run: Run, progress: Progress) -> str:
     )
 
 
-def span_table(spans: Sequence[Span]) -> Html:
+def _span_table(spans: Sequence[Span]) -> Html:
     """The marked words, what is wrong with them, and what they should say."""
     rows = []
     for number, span in enumerate(spans, start=1):
@@ -325,7 +338,7 @@ def _words_of(span: Span) -> str:
     return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
 
 
-def said_words(correction: Correction) -> str:
+def _said_words(correction: Correction) -> str:
     """What a person said, in one line."""
     said = plain_words(correction, LONGEST_SPAN)
     return f"{correction.author}, {when(correction.at)}: {said}"
@@ -367,7 +380,7 @@ def markdown_report(
     lines += ["", "## Statement by statement"] if audit else []
     lines += [line for told in audit for line in ("", *_fenced(told))]
     if corrections:
-        lines += ["", "## What people said", "", *_fenced("\n".join(map(said_words, corrections)))]
+        lines += ["", "## What people said", "", *_fenced("\n".join(map(_said_words, corrections)))]
     lines += ["", "## Evidence"]
     for passage in progress.evidence.values():
         lines += ["", *_fenced(f"{place_words(passage)}\n{passage.text}")]
@@ -399,3 +412,113 @@ def _fenced(text: str) -> list[str]:
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", *text.splitlines(), fence]
+
+
+MOST_RUNS = 500
+
+
+@dataclass(frozen=True)
+class ReportedRun:
+    """A run with what came of it."""
+
+    run: Run
+    case: Case
+    progress: Progress
+    corrections: tuple[Correction, ...]
+    is_for_people: bool = False
+
+
+def draw_report_button(wanted: RunFilter) -> None:
+    """The report of the runs that fit; Streamlit makes it in a thread without the session."""
+    with state.open_store() as store:
+        project_id, person = state.project(store).id, state.person(store)
+    home, members_only = state.home(), login.is_on()
+
+    def make() -> str:
+        with open_store_in(home) as store:
+            if members_only:
+                store.projects.require(project_id, person, "annotator", "read these runs")
+            return html_of_many(*told_runs(store, project_id, wanted))
+
+    download(
+        "Report of these runs",
+        make,
+        "counterpoint-runs.html",
+        "history.report",
+        "description",
+        help=f"One HTML file with the newest {MOST_RUNS} of them.",
+    )
+
+
+def told_runs(store: Store, project_id: str, wanted: RunFilter) -> tuple[list[ReportedRun], int]:
+    """(the newest runs that fit, how many fit in all)."""
+    lease = store.projects.settings().lease_seconds
+    rows, total = store.runs.page(
+        project_id, wanted, limit=MOST_RUNS, offset=0, now=time.time(), lease=lease
+    )
+    policy = policy_of(store, store.projects.get(project_id))
+    found = []
+    for row in rows:
+        case = store.cases.get(row.run.case_id)
+        if case is not None:
+            progress = folded(event for _, event in store.runs.events(row.run.id))
+            given = tuple(store.corrections.of_run(row.run.id))
+            is_theirs = policy is not None and policy.is_for_people(row.run, progress.classifier)
+            found.append(ReportedRun(row.run, case, progress, given, is_theirs))
+    return found, total
+
+
+def html_of_many(found: Sequence[ReportedRun], total: int) -> str:
+    """The whole report as one HTML file without anything to fetch."""
+    runs = f"{total} run{'' if total == 1 else 's'}"
+    words = f"{len(found)} of {runs}" if total > len(found) else runs
+    head = [element("h1", "Counterpoint report"), element("p", words, class_="cp-quiet")]
+    sections = (_section(number, one) for number, one in enumerate(found, start=1))
+    return str(_page_html("Counterpoint report", joined([*head, _counts(found), *sections])))
+
+
+def _counts(found: Iterable[ReportedRun]) -> Html:
+    verdicts: Counter[str] = Counter()
+    people: Counter[tuple[str, str]] = Counter()
+    for one in found:
+        verdict = LABEL_WORDS[one.run.label] if one.run.label else "No verdict"
+        verdicts[verdict] += 1
+        if one.corrections:
+            people[verdict, LABEL_WORDS[one.corrections[-1].label]] += 1
+    labels = list(LABEL_WORDS.values())
+    rows = (
+        (verdict, str(count), *(str(people[verdict, label]) for label in labels))
+        for verdict, count in verdicts.most_common()
+    )
+    names = ("Verdict", "Runs", *(f"People say: {label.lower()}" for label in labels))
+    return html_table(names, rows)
+
+
+def _section(number: int, one: ReportedRun) -> Html:
+    run, progress = one.run, one.progress
+    verdict = progress.verdict
+    label = LABEL_WORDS[run.label] if run.label else status_words(run)
+    p = "" if run.p_hallucinated is None else f", {percent(run.p_hallucinated)} hallucinated"
+    line = f"{when(run.started_at)} · {roster_words(run.plan.roster, short=True)} · run {run.id}"
+    parts: list[str | Html] = [
+        element("h2", f"{number}. {label}{p}"),
+        element("p", line, class_="cp-quiet"),
+    ]
+    if one.is_for_people:
+        parts.append(element("p", f"⚑ {FOR_PEOPLE.capitalize()}."))
+    if one.case.question:
+        parts.append(element("p", one.case.question, dir="auto"))
+    parts.append(marked_text(one.case.response, numbered(progress.spans)))
+    if verdict is not None:
+        words = verdict.cause_words or rationale_words(verdict.rationale)
+        parts.append(element("p", words, dir="auto"))
+    if progress.spans:
+        parts.append(_span_table(progress.spans))
+    # Every quote of the debate once, in the order in which they were given.
+    given = [quote for turn in progress.turns for quote in turn.quotes]
+    for quote in {(quote.source, quote.text): quote for quote in given}.values():
+        words = " · ".join(part for part in (quote.source, QUOTE_WORDS[quote.status]) if part)
+        page = f", p. {quote.page}" if quote.page else ""
+        parts.append(_cited(words + page, quote.text))
+    parts += [element("p", _said_words(given), dir="auto") for given in one.corrections]
+    return joined(parts)

@@ -1,16 +1,14 @@
-"""Batch check: a new table and its start, the tables so far, one table's results, one report."""
+"""Batch check: a new table and its start, the tables so far, one table's results."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
-from components.app import login, state
+from components.app import state
 from components.check.new_check import draw_sources, draw_uploader, library_choice, project_roster
 from components.check.roster_choice import (
     draw_keys_of_rosters,
@@ -22,7 +20,6 @@ from components.check.roster_choice import (
     planned,
     usual_options,
 )
-from components.report import page_html, said_words, span_table
 from components.run.run_view import ALIVE, POLL_ALL, stop
 from components.setup.settings import draw_plan_keys
 from components.widgets import drafts
@@ -36,24 +33,12 @@ from components.widgets.controls import (
     show_problem,
     table,
 )
-from components.widgets.html import (
-    Html,
-    div,
-    element,
-    html_table,
-    joined,
-    marked_text,
-    numbered,
-    rationale_words,
-)
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
-    QUOTE_WORDS,
     clipped,
     escaped,
     p_words,
-    percent,
     roster_words,
     signed,
     status_words,
@@ -68,128 +53,12 @@ from core.pipeline.batch_check import (
     resume_batch,
     start_batch,
 )
-from core.review.queue_ranking import policy_of
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import Progress, can_resume, folded
-from core.schema.records import Case, Plan, Run
-from core.schema.reviews import Correction
+from core.schema.progress import can_resume
+from core.schema.records import Plan, Run
 from core.store import Store
-from core.store import open_store as open_store_in
 from core.store.cases import Batch, BatchRow
-from core.store.queue import FOR_PEOPLE
-from core.store.runs import RunFilter
-
-MOST_RUNS = 500
-
-
-@dataclass(frozen=True)
-class Told:
-    """A run with what came of it."""
-
-    run: Run
-    case: Case
-    progress: Progress
-    corrections: tuple[Correction, ...]
-    is_for_people: bool = False
-
-
-def draw_report_button(wanted: RunFilter) -> None:
-    """The report of the runs that fit; Streamlit makes it in a thread without the session."""
-    with state.open_store() as store:
-        project_id, person = state.project(store).id, state.person(store)
-    home, members_only = state.home(), login.is_on()
-
-    def make() -> str:
-        with open_store_in(home) as store:
-            if members_only:
-                store.projects.require(project_id, person, "annotator", "read these runs")
-            return html_of_many(*told_runs(store, project_id, wanted))
-
-    download(
-        "Report of these runs",
-        make,
-        "counterpoint-runs.html",
-        "history.report",
-        "description",
-        help=f"One HTML file with the newest {MOST_RUNS} of them.",
-    )
-
-
-def told_runs(store: Store, project_id: str, wanted: RunFilter) -> tuple[list[Told], int]:
-    """(the newest runs that fit, how many fit in all)."""
-    lease = store.projects.settings().lease_seconds
-    rows, total = store.runs.page(
-        project_id, wanted, limit=MOST_RUNS, offset=0, now=time.time(), lease=lease
-    )
-    policy = policy_of(store, store.projects.get(project_id))
-    found = []
-    for row in rows:
-        case = store.cases.get(row.run.case_id)
-        if case is not None:
-            progress = folded(event for _, event in store.runs.events(row.run.id))
-            given = tuple(store.corrections.of_run(row.run.id))
-            is_theirs = policy is not None and policy.is_for_people(row.run, progress.classifier)
-            found.append(Told(row.run, case, progress, given, is_theirs))
-    return found, total
-
-
-def html_of_many(found: Sequence[Told], total: int) -> str:
-    """The whole report as one HTML file without anything to fetch."""
-    runs = f"{total} run{'' if total == 1 else 's'}"
-    words = f"{len(found)} of {runs}" if total > len(found) else runs
-    head = [element("h1", "Counterpoint report"), element("p", words, class_="cp-quiet")]
-    sections = (_section(number, one) for number, one in enumerate(found, start=1))
-    return str(page_html("Counterpoint report", joined([*head, _counts(found), *sections])))
-
-
-def _counts(found: Iterable[Told]) -> Html:
-    verdicts: Counter[str] = Counter()
-    people: Counter[tuple[str, str]] = Counter()
-    for one in found:
-        verdict = LABEL_WORDS[one.run.label] if one.run.label else "No verdict"
-        verdicts[verdict] += 1
-        if one.corrections:
-            people[verdict, LABEL_WORDS[one.corrections[-1].label]] += 1
-    labels = list(LABEL_WORDS.values())
-    rows = (
-        (verdict, str(count), *(str(people[verdict, label]) for label in labels))
-        for verdict, count in verdicts.most_common()
-    )
-    names = ("Verdict", "Runs", *(f"People say: {label.lower()}" for label in labels))
-    return html_table(names, rows)
-
-
-def _section(number: int, one: Told) -> Html:
-    run, progress = one.run, one.progress
-    verdict = progress.verdict
-    label = LABEL_WORDS[run.label] if run.label else status_words(run)
-    p = "" if run.p_hallucinated is None else f", {percent(run.p_hallucinated)} hallucinated"
-    line = f"{when(run.started_at)} · {roster_words(run.plan.roster, short=True)} · run {run.id}"
-    parts: list[str | Html] = [
-        element("h2", f"{number}. {label}{p}"),
-        element("p", line, class_="cp-quiet"),
-    ]
-    if one.is_for_people:
-        parts.append(element("p", f"⚑ {FOR_PEOPLE.capitalize()}."))
-    if one.case.question:
-        parts.append(element("p", one.case.question, dir="auto"))
-    parts.append(marked_text(one.case.response, numbered(progress.spans)))
-    if verdict is not None:
-        words = verdict.cause_words or rationale_words(verdict.rationale)
-        parts.append(element("p", words, dir="auto"))
-    if progress.spans:
-        parts.append(span_table(progress.spans))
-    # Every quote of the debate once, in the order in which they were given.
-    given = [quote for turn in progress.turns for quote in turn.quotes]
-    for quote in {(quote.source, quote.text): quote for quote in given}.values():
-        words = " · ".join(part for part in (quote.source, QUOTE_WORDS[quote.status]) if part)
-        page = f", p. {quote.page}" if quote.page else ""
-        text = div("cp-quote", quote.text, dir="auto")
-        parts.append(element("div", div("cp-quiet", words + page), text))
-    parts += [element("p", said_words(given), dir="auto") for given in one.corrections]
-    return joined(parts)
-
 
 MOST_PROBLEMS = 3
 MOST_OTHERS = 6  # further columns of the table that are shown; the CSV has all

@@ -96,7 +96,7 @@ GRAVEST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 
 
 @dataclass(frozen=True)
-class Row:
+class StatementRow:
     """A statement; `memory` is None before the audit concludes, `marks` lie in `words`."""
 
     statement: Statement
@@ -140,7 +140,7 @@ def whole_uses(progress: Progress) -> list[ToolUse]:
     return [use for use in progress.tool_uses if use.statement is None]
 
 
-def rows_of(progress: Progress) -> list[Row]:
+def rows_of(progress: Progress) -> list[StatementRow]:
     """All statements in the order of the response; none where the case is not known."""
     response = progress.case.response if progress.case else ""
     evidence, rows = progress.evidence, []
@@ -153,7 +153,7 @@ def rows_of(progress: Progress) -> list[Row]:
     for index, statement in sorted(progress.statements.items()):
         memory = progress.memory.get(index)
         rows.append(
-            Row(
+            StatementRow(
                 statement,
                 response[statement.start : statement.end] or statement.text,
                 memory,
@@ -166,7 +166,7 @@ def rows_of(progress: Progress) -> list[Row]:
     return rows
 
 
-def summary_words(rows: Sequence[Row]) -> str:
+def summary_words(rows: Sequence[StatementRow]) -> str:
     """“2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 not concluded”."""
     labels = Counter(row.memory.label for row in rows if row.memory and row.memory.is_checkable)
     told = " · ".join(f"{labels[label]} {label}" for label in GRAVEST)
@@ -208,7 +208,7 @@ def _head_html() -> Html:
     return div("cp-row cp-row-head", *cells, aria_label="Columns")
 
 
-def row_html(row: Row, anchor: str, *, is_over: bool) -> Html:
+def row_html(row: StatementRow, anchor: str, *, is_over: bool) -> Html:
     """A statement's line and what opens below it; `anchor` is the id of its words on the page."""
     parts: list[Html] = []
     if anchor:
@@ -227,7 +227,7 @@ def row_html(row: Row, anchor: str, *, is_over: bool) -> Html:
     return element("details", line, div("cp-row-open", *parts), class_=f"cp-statement {class_}")
 
 
-def _cells(row: Row, is_over: bool) -> list[Html]:
+def _cells(row: StatementRow, is_over: bool) -> list[Html]:
     memory, tools = row.memory, clipped(", ".join(row.tools), 80) or "–"
     evidence = (clipped(memory.evidence, 220) if memory else "–") + (" ↻" if row.changes else "")
     return [
@@ -239,7 +239,7 @@ def _cells(row: Row, is_over: bool) -> list[Html]:
     ]
 
 
-def _verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
+def _verdict_cell(memory: Remembered | None, row: StatementRow, is_over: bool) -> Html:
     """Label and probability; what is going on where nothing is held yet."""
     if memory is None:
         under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
@@ -333,7 +333,7 @@ def draw_audit(case: Case, progress: Progress, key: str) -> None:
     if order == WRONG_FIRST:
         rows.sort(key=lambda row: row.gravity)
     shown = len(case.response)
-    _draw_rows(whole_uses(progress), paged(rows, f"{key}.statements"), is_over=True, shown=shown)
+    _draw_rows(progress, paged(rows, f"{key}.statements"), is_over=True, shown=shown)
 
 
 def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
@@ -343,7 +343,7 @@ def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
     rows = rows_of(progress)
     st.caption(summary_words(rows))
     is_over, page = progress.ending is not None, paged(rows, f"{key}.statements")
-    _draw_rows(whole_uses(progress), page, is_over=is_over, shown=shown)
+    _draw_rows(progress, page, is_over=is_over, shown=shown)
 
 
 def parts_of(progress: Progress) -> list[Part]:
@@ -353,8 +353,11 @@ def parts_of(progress: Progress) -> list[Part]:
     return [Part(s.start, s.end, f"{PREFIX}-{i + 1}") for i, s in progress.statements.items()]
 
 
-def _draw_rows(whole: Sequence[ToolUse], rows: Sequence[Row], *, is_over: bool, shown: int) -> None:
+def _draw_rows(
+    progress: Progress, rows: Sequence[StatementRow], *, is_over: bool, shown: int
+) -> None:
     """Each row is an element of its own: one that has not changed stays open while others come."""
+    whole = whole_uses(progress)
     with st.container(key="cp-statements", gap=None):
         if whole:
             show(whole_html(whole))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
@@ -173,27 +174,22 @@ def _draw_controls(
                 on_click=_go_to,
                 args=(key, places),
             )
-        st.segmented_control(
-            "Pace",
-            paces,
-            label_visibility="collapsed",
-            default="reading",
-            required=True,
-            key=f"{key}.pace",
-            on_change=_seek,
-            args=(key, 0.0),
+        choices: Sequence[tuple[Any, ...]] = (
+            ("Pace", paces, "reading", str, _seek, (key, 0.0)),
+            ("Speed", SPEEDS, 1.0, "{:g}×".format, _hold, (key,)),
         )
-        st.segmented_control(
-            "Speed",
-            SPEEDS,
-            label_visibility="collapsed",
-            default=1.0,
-            required=True,
-            format_func=lambda speed: f"{speed:g}×",
-            key=f"{key}.speed",
-            on_change=_hold,
-            args=(key,),
-        )
+        for words, options_of, usual, shown, act, args in choices:
+            st.segmented_control(
+                words,
+                options_of,
+                label_visibility="collapsed",
+                default=usual,
+                required=True,
+                format_func=shown,
+                key=f"{key}.{words.lower()}",
+                on_change=act,
+                args=args,
+            )
         component("fullscreen")(key=f"{key}.full")  # app.css hides the sidebar and header then
 
 

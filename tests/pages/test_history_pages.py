@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.check.batch import html_of_many, told_runs
+from components.report import html_of_many, told_runs
 from core.learning.retrain import rescore
 from core.review.people import first_project
 from core.schema.reviews import Correction
