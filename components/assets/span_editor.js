@@ -4,22 +4,16 @@ const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
 
 /** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
 function placesOf(text) {
-  let isPlain = true;
-  for (let i = 0; i < text.length && isPlain; i++) {
-    const unit = text.charCodeAt(i);
-    isPlain = unit < 0xd800 || unit > 0xdfff;
-  }
-  if (isPlain) return { toPoint: (i) => i, toUnit: (i) => i };
   const points = new Uint32Array(text.length + 1);
   const units = [];
-  for (let i = 0; i < text.length; ) {
-    const width = text.codePointAt(i) > 0xffff ? 2 : 1;
-    for (let k = 0; k < width; k++) points[i + k] = units.length;
-    units.push(i);
-    i += width;
+  let unit = 0;
+  for (const letter of text) {
+    points.fill(units.length, unit, unit + letter.length);
+    units.push(unit);
+    unit += letter.length;
   }
-  points[text.length] = units.length;
-  units.push(text.length);
+  points[unit] = units.length;
+  units.push(unit);
   return { toPoint: (i) => points[i], toUnit: (i) => units[Math.min(i, units.length - 1)] };
 }
 

@@ -152,7 +152,7 @@ def test_a_pair_stands_on_both_sides_and_nothing_with_itself() -> None:
     assert [list(row) for row in heat["text"]] == [["", "0.25"], ["0.25", ""]]
 
 
-@pytest.mark.parametrize("figure", [FOREST, COUNTS, PAIRS])
+@pytest.mark.parametrize("figure", [FOREST, ADDED, PAIRS])
 def test_names_are_no_markup(figure: Any) -> None:
     for trace in figure.to_dict()["data"]:
         for name in [*trace["y"]]:
