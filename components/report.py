@@ -1,18 +1,25 @@
-"""A run as a report to read without the app (HTML, Markdown), and the corrected text."""
+"""Runs as reports to read without the app (HTML, Markdown), and the corrected text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
+from components.app import login, state
 from components.review.correction import choose
 from components.review.correction_draft import Asked, keep, key_of, plain_words
 from components.run.audit import (
+    HEADS,
+    LONGEST_TEXT,
     NOTHING_TO_CHECK,
     OUTCOME_WORDS,
-    Row,
+    StatementRow,
     change_html,
     has_audit,
     held_tag,
@@ -41,37 +48,46 @@ from components.run.verdict import (
     worth_words,
 )
 from components.widgets import drafts
-from components.widgets.controls import ASSETS, button
+from components.widgets.controls import ASSETS, button, download
 from components.widgets.html import (
     Html,
-    Mark,
     change_words,
     contested_still,
+    div,
     element,
     html_table,
     is_unchanged,
     joined,
     marked_text,
+    numbered,
     rationale_words,
     show,
     within_html,
 )
 from components.widgets.wording import (
     LABEL_WORDS,
+    QUOTE_WORDS,
     clipped,
     counted,
     escaped,
     percent,
+    place_words,
     protocol_words,
     roster_words,
+    status_words,
     when,
 )
 from core.baseline.wording import edits_of_spans, shortened, with_edits
 from core.debate.signals import signals_of
+from core.review.queue_ranking import policy_of
 from core.schema.events import ToolUse
-from core.schema.progress import Progress
-from core.schema.records import Case, Passage, Run, Span
+from core.schema.progress import Progress, folded
+from core.schema.records import Case, Run, Span
 from core.schema.reviews import Correction, category_words, instead_words
+from core.store import Store
+from core.store import open_store as open_store_in
+from core.store.queue import FOR_PEOPLE
+from core.store.runs import RunFilter
 
 LONGEST_TOLD = 80  # characters of a line that is read at a glance
 BY_MARKS = "the values beside the marked words"
@@ -89,11 +105,6 @@ def proposed(case: Case, progress: Progress) -> tuple[str, str]:
     return (text, by) if text != case.response else ("", "")
 
 
-def by_words(by: str) -> str:
-    """Who proposes it."""
-    return f"Proposed by {by}."
-
-
 def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
     """What would change, folded under a line that says it; within, two buttons."""
     text, by = proposed(case, progress)
@@ -106,11 +117,12 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
         return
     words = f"As it should read: {in_short(case.response, text, progress.spans)}"
     with st.expander(escaped(words), key=key):
-        st.caption(f"{escaped(by_words(by))} Nothing is changed until you take it and save.")
+        words = escaped(f"Proposed by {by}.")
+        st.caption(f"{words} Nothing is changed until you take it and save.")
         show(within_html(case.response, text))
         if left := contested_still(case.response, text, progress.spans):
             st.caption(escaped(left))
-        _draw_buttons(Asked(run, case, progress), text, str(kept.get("before", "")))
+        _draw_buttons(key, Asked(run, case, progress), text, str(kept.get("before", "")))
 
 
 def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
@@ -122,33 +134,20 @@ def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
     return f"{short} · {left} of {counted(len(spans), 'mark')} left as it was" if left else short
 
 
-def _draw_buttons(asked: Asked, text: str, before: str) -> None:
-    """To take it or not; `before` is what stood in the answer when it was taken."""
-    key = f"run.{asked.id}.corrected"
+def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:
     with st.container(horizontal=True):
-        button(
-            "Take the corrected text",
-            f"{key}.take",
-            _take,
-            asked,
-            text,
-            icon="check",
-            help="It becomes the right answer in your judgement below",
-        )
-        button(
-            "Leave the corrected text",
-            f"{key}.leave",
-            _leave,
-            key,
-            icon="close",
-            help="It is put away; your judgement stays as it is",
-        )
+        about = "It becomes the right answer in your judgement below"
+        words = "Take the corrected text"
+        button(words, f"{key}.take", _take, asked, text, icon="check", help=about)
+        about = "It is put away; your judgement stays as it is"
+        left = {"is_left": True}
+        words = "Leave the corrected text"
+        button(words, f"{key}.leave", drafts.keep, key, left, icon="close", help=about)
         if before:
             button("Put back what I had typed", f"{key}.back", _put_back, asked, before)
 
 
 def _take(asked: Asked, text: str) -> None:
-    """It becomes the form's right answer; what was typed there can be put back."""
     key = key_of(asked.id)
     typed = st.session_state.get(f"{key}.typed") or {}
     before = str(typed.get("answer") or st.session_state.get(f"{key}.answer") or "")
@@ -169,38 +168,33 @@ def _answer(asked: Asked, text: str) -> None:
     keep(asked.id, "answer")
 
 
-def _leave(key: str) -> None:
-    drafts.keep(key, {"is_left": True})
-
-
 HEADING = "As it should read"
 
 
-def corrected_parts(case: Case, progress: Progress) -> list[Html]:
-    """Its section of the HTML report; none where nothing is proposed."""
-    text, by = proposed(case, progress)
-    if not text:
-        return []
-    left = contested_still(case.response, text, progress.spans)
-    return [
-        element("h2", HEADING),
-        element("p", by_words(by), class_="cp-quiet"),
-        within_html(case.response, text),
-        *([element("p", left, class_="cp-quiet", dir="auto")] if left else []),
-    ]
-
-
 def corrected_texts(case: Case, progress: Progress) -> list[str]:
-    """Who proposes it, the text, and each change, for the Markdown report; none without one."""
+    """Who proposes it, the text, each change, and what stays contested; none without one."""
     text, by = proposed(case, progress)
     if not text:
         return []
     left = contested_still(case.response, text, progress.spans)
     told = "\n".join(change_words(case.response, text))
-    return [by_words(by), text, told, *([left] if left else [])]
+    return [f"Proposed by {by}.", text, told, *([left] if left else [])]
 
 
-def debate_parts(progress: Progress) -> list[Html]:
+def _corrected_parts(case: Case, progress: Progress) -> list[Html]:
+    texts = corrected_texts(case, progress)
+    if not texts:
+        return []
+    by, text, _, *left = texts
+    return [
+        element("h2", HEADING),
+        element("p", by, class_="cp-quiet"),
+        within_html(case.response, text),
+        *(element("p", words, class_="cp-quiet", dir="auto") for words in left),
+    ]
+
+
+def _debate_parts(progress: Progress) -> list[Html]:
     """Its section of the HTML report; of a long debate all rounds but the last are folded."""
     rounds = rounds_of(progress.turns)
     pieces = rounds_html(rounds, signals_of(progress), asides(progress))
@@ -212,26 +206,21 @@ def debate_parts(progress: Progress) -> list[Html]:
     return [element("p", *(joined([link, " "]) for link in links), class_="cp-rounds"), *pieces]
 
 
-HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
-LONGEST_TEXT = 600
-
-
-def audit_parts(progress: Progress) -> list[Html]:
-    """The audit's section of the HTML report; none of a run without one."""
+def _audit_parts(progress: Progress) -> list[Html]:
     if not has_audit(progress):
         return []
     rows, whole = rows_of(progress), whole_uses(progress)
     return [
         element("h2", "Statement by statement"),
         element("p", summary_words(rows), class_="cp-quiet"),
-        *([whole_html(whole, is_open=False)] if whole else []),
+        *([whole_html(whole)] if whole else []),
         html_table(HEADS, map(_cells, rows)),
         element("h3", "Step by step"),
         *(row_html(row, "", is_over=True) for row in rows),
     ]
 
 
-def _cells(row: Row) -> list[str | Html]:
+def _cells(row: StatementRow) -> list[str | Html]:
     memory = row.memory
     evidence = clipped(memory.evidence, LONGEST_TEXT) if memory else "–"
     return [
@@ -252,14 +241,14 @@ def audit_texts(progress: Progress) -> list[str]:
     return told + [_row_text(row) for row in rows_of(progress)]
 
 
-def _row_text(row: Row) -> str:
-    memory = row.memory
-    sure = f" ({sure_words(memory)})" if memory and sure_words(memory) else ""
-    verdict = f"{LABEL_WORDS[memory.label]}{sure}" if memory else "Not checked"
-    verdict = verdict if memory is None or memory.is_checkable else NOTHING_TO_CHECK
+def _row_text(row: StatementRow) -> str:
+    memory, verdict = row.memory, "Not checked"
+    if memory is not None:
+        sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
+        label = f"{LABEL_WORDS[memory.label]}{sure}"
+        verdict = label if memory.is_checkable else NOTHING_TO_CHECK
     lines = [f"{row.number}. {verdict}: {clipped(row.words, LONGEST_TEXT)}"]
-    if memory:
-        lines.append(f"evidence: {clipped(memory.evidence, LONGEST_TEXT)}")
+    lines += [f"evidence: {clipped(memory.evidence, LONGEST_TEXT)}"] if memory else []
     lines += [_use_words(use) for use in row.uses]
     lines += [
         f"reflection: {change.before} → {change.after}: {clipped(change.reason, LONGEST_TEXT)}"
@@ -287,7 +276,6 @@ def html_report(
 ) -> str:
     """The whole report as one HTML file without anything to fetch."""
     spans = progress.spans
-    marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(spans, start=1)]
     parts: list[str | Html] = [
         element("h1", "Counterpoint report"),
         element("p", _line(run, progress), class_="cp-quiet"),
@@ -296,36 +284,36 @@ def html_report(
         parts.append(verdict_html(progress, card, past))
     if case.question:
         parts += [element("h2", "Question"), element("p", case.question, dir="auto")]
-    parts += [element("h2", "Response"), marked_text(case.response, marks)]
+    parts += [element("h2", "Response"), marked_text(case.response, numbered(spans))]
     if spans:
-        parts.append(span_table(spans))
-    parts += corrected_parts(case, progress)
-    parts += audit_parts(progress)
+        parts.append(_span_table(spans))
+    parts += _corrected_parts(case, progress)
+    parts += _audit_parts(progress)
     if corrections:
         parts.append(element("h2", "What people said"))
-        parts += [element("p", said_words(correction), dir="auto") for correction in corrections]
+        parts += [element("p", _said_words(correction), dir="auto") for correction in corrections]
     parts.append(element("h2", "Evidence"))
-    parts += [_passage(passage) for passage in progress.evidence.values()]
-    parts += [element("h2", "Debate"), *debate_parts(progress)]
+    parts += [_cited(place_words(p), p.text) for p in progress.evidence.values()]
+    parts += [element("h2", "Debate"), *_debate_parts(progress)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
     parts += [element("p", words) for words in _problems(progress)]
-    return str(page_html("Counterpoint report", joined(parts)))
+    return str(_page_html("Counterpoint report", joined(parts)))
 
 
-def page_html(title: str, body: Html) -> Html:
+def _cited(place: str, text: str) -> Html:
+    return element("div", div("cp-quiet", place), div("cp-quote", text, dir="auto"))
+
+
+def _page_html(title: str, body: Html) -> Html:
     """The document around the body; the styles are our own files, never a person's text."""
-    styles = "".join(
-        (ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")
-    )
-    head = element(
-        "head",
+    styles = [(ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")]
+    parts = (
         element("meta", charset="utf-8"),
         element("title", title),
-        element("style", Html(styles)),
+        element("style", Html("".join(styles))),
     )
-    return joined(
-        [Html("<!doctype html>"), element("html", head, element("body", body), lang="en")]
-    )
+    page = element("html", element("head", *parts), element("body", body), lang="en")
+    return joined([Html("<!doctype html>"), page])
 
 
 def _line(run: Run, progress: Progress) -> str:
@@ -337,45 +325,23 @@ def _line(run: Run, progress: Progress) -> str:
     )
 
 
-def span_table(spans: Sequence[Span]) -> Html:
+def _span_table(spans: Sequence[Span]) -> Html:
     """The marked words, what is wrong with them, and what they should say."""
-    rows = (
-        (
-            str(number),
-            _words_of(span),
-            category_words(span.category),
-            span.instead or "–",
-            percent(span.p),
-        )
-        for number, span in enumerate(spans, start=1)
-    )
+    rows = []
+    for number, span in enumerate(spans, start=1):
+        wrong, instead = category_words(span.category), span.instead or "–"
+        rows.append((str(number), _words_of(span), wrong, instead, percent(span.p)))
     return html_table(("", "Words", "What is wrong", "It should say", "p"), rows)
 
 
 def _words_of(span: Span) -> str:
-    """The span's words; of a very long one the beginning."""
     return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
 
 
-def _instead(span: Span) -> str:
-    """A line of what its words should say; empty where nobody said."""
-    leads = instead_words(in_evidence=span.in_evidence)
-    return f"\n{leads}: {span.instead}" if span.instead else ""
-
-
-def said_words(correction: Correction) -> str:
+def _said_words(correction: Correction) -> str:
     """What a person said, in one line."""
     said = plain_words(correction, LONGEST_SPAN)
     return f"{correction.author}, {when(correction.at)}: {said}"
-
-
-def _passage(passage: Passage) -> Html:
-    place = passage.source + (f", p. {passage.page}" if passage.page else "")
-    return element(
-        "div",
-        element("div", place, class_="cp-quiet"),
-        element("div", passage.text, class_="cp-quote", dir="auto"),
-    )
 
 
 def _problems(progress: Progress) -> list[str]:
@@ -394,21 +360,7 @@ def markdown_report(
 ) -> str:
     """The report as Markdown; people's texts stand in fenced blocks, so they stay texts."""
     lines = ["# Counterpoint report", "", *_fenced(_line(run, progress)), ""]
-    verdict = progress.verdict
-    if verdict is not None:
-        lines += [f"**{LABEL_WORDS[verdict.label]}**"]
-        if verdict.p_hallucinated is not None:
-            p = verdict.p_hallucinated
-            lines[-1] += (
-                f", p(hallucinated) = {p:.2f}. {worth_words(verdict, card, progress, past)}"
-            )
-            lines += ["", *_fenced(past.for_people)] if past.for_people else []
-        differs = difference_words(progress)
-        lines += ["", differs] if differs else []
-        judgement = progress.judgement
-        if judgement is not None and judgement.readers:
-            lines += ["", *_fenced(readers_words(judgement))]
-        lines += ["", *_fenced(verdict.cause_words or rationale_words(verdict.rationale))]
+    lines += _verdict_lines(progress, card, past)
     if case.question:
         lines += ["", "## Question", "", *_fenced(case.question)]
     lines += ["", "## Response", "", *_fenced(case.response)]
@@ -418,7 +370,9 @@ def markdown_report(
     lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
-        lines += _fenced(_words_of(span) + _instead(span))
+        leads = instead_words(in_evidence=span.in_evidence)
+        instead = f"\n{leads}: {span.instead}" if span.instead else ""
+        lines += _fenced(_words_of(span) + instead)
     corrected = corrected_texts(case, progress)
     lines += ["", f"## {HEADING}"] if corrected else []
     lines += [line for told in corrected for line in ("", *_fenced(told))]
@@ -426,22 +380,145 @@ def markdown_report(
     lines += ["", "## Statement by statement"] if audit else []
     lines += [line for told in audit for line in ("", *_fenced(told))]
     if corrections:
-        lines += ["", "## What people said", "", *_fenced("\n".join(map(said_words, corrections)))]
+        lines += ["", "## What people said", "", *_fenced("\n".join(map(_said_words, corrections)))]
     lines += ["", "## Evidence"]
     for passage in progress.evidence.values():
-        place = passage.source + (f", p. {passage.page}" if passage.page else "")
-        lines += ["", *_fenced(f"{place}\n{passage.text}")]
+        lines += ["", *_fenced(f"{place_words(passage)}\n{passage.text}")]
     lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
     for told in spoken_texts(progress):
         lines += ["", *_fenced(told)]
     return "\n".join(lines) + "\n"
 
 
+def _verdict_lines(progress: Progress, card: dict[str, Any] | None, past: Past) -> list[str]:
+    verdict, judgement = progress.verdict, progress.judgement
+    if verdict is None:
+        return []
+    label = f"**{LABEL_WORDS[verdict.label]}**"
+    texts = [verdict.cause_words or rationale_words(verdict.rationale)]
+    if judgement is not None and judgement.readers:
+        texts.insert(0, readers_words(judgement))
+    people: list[str] = []
+    if (p := verdict.p_hallucinated) is not None:
+        label += f", p(hallucinated) = {p:.2f}. {worth_words(verdict, card, progress, past)}"
+        people = ["", *_fenced(past.for_people)] if past.for_people else []
+    differs = difference_words(progress)
+    lines = [label, *people, *(["", differs] if differs else [])]
+    return lines + [line for text in texts for line in ("", *_fenced(text))]
+
+
 def _fenced(text: str) -> list[str]:
     """The text in a block that is fenced by more backticks than it holds in a row."""
-    longest, here = 0, 0
-    for letter in text:
-        here = here + 1 if letter == "`" else 0
-        longest = max(longest, here)
+    longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", *text.splitlines(), fence]
+
+
+MOST_RUNS = 500
+
+
+@dataclass(frozen=True)
+class ReportedRun:
+    """A run with what came of it."""
+
+    run: Run
+    case: Case
+    progress: Progress
+    corrections: tuple[Correction, ...]
+    is_for_people: bool = False
+
+
+def draw_report_button(wanted: RunFilter) -> None:
+    """The report of the runs that fit; Streamlit makes it in a thread without the session."""
+    with state.open_store() as store:
+        project_id, person = state.project(store).id, state.person(store)
+    home, members_only = state.home(), login.is_on()
+
+    def make() -> str:
+        with open_store_in(home) as store:
+            if members_only:
+                store.projects.require(project_id, person, "annotator", "read these runs")
+            return html_of_many(*told_runs(store, project_id, wanted))
+
+    download(
+        "Report of these runs",
+        make,
+        "counterpoint-runs.html",
+        "history.report",
+        "description",
+        help=f"One HTML file with the newest {MOST_RUNS} of them.",
+    )
+
+
+def told_runs(store: Store, project_id: str, wanted: RunFilter) -> tuple[list[ReportedRun], int]:
+    """(the newest runs that fit, how many fit in all)."""
+    lease = store.projects.settings().lease_seconds
+    rows, total = store.runs.page(
+        project_id, wanted, limit=MOST_RUNS, offset=0, now=time.time(), lease=lease
+    )
+    policy = policy_of(store, store.projects.get(project_id))
+    found = []
+    for row in rows:
+        case = store.cases.get(row.run.case_id)
+        if case is not None:
+            progress = folded(event for _, event in store.runs.events(row.run.id))
+            given = tuple(store.corrections.of_run(row.run.id))
+            is_theirs = policy is not None and policy.is_for_people(row.run, progress.classifier)
+            found.append(ReportedRun(row.run, case, progress, given, is_theirs))
+    return found, total
+
+
+def html_of_many(found: Sequence[ReportedRun], total: int) -> str:
+    """The whole report as one HTML file without anything to fetch."""
+    runs = f"{total} run{'' if total == 1 else 's'}"
+    words = f"{len(found)} of {runs}" if total > len(found) else runs
+    head = [element("h1", "Counterpoint report"), element("p", words, class_="cp-quiet")]
+    sections = (_section(number, one) for number, one in enumerate(found, start=1))
+    return str(_page_html("Counterpoint report", joined([*head, _counts(found), *sections])))
+
+
+def _counts(found: Iterable[ReportedRun]) -> Html:
+    verdicts: Counter[str] = Counter()
+    people: Counter[tuple[str, str]] = Counter()
+    for one in found:
+        verdict = LABEL_WORDS[one.run.label] if one.run.label else "No verdict"
+        verdicts[verdict] += 1
+        if one.corrections:
+            people[verdict, LABEL_WORDS[one.corrections[-1].label]] += 1
+    labels = list(LABEL_WORDS.values())
+    rows = (
+        (verdict, str(count), *(str(people[verdict, label]) for label in labels))
+        for verdict, count in verdicts.most_common()
+    )
+    names = ("Verdict", "Runs", *(f"People say: {label.lower()}" for label in labels))
+    return html_table(names, rows)
+
+
+def _section(number: int, one: ReportedRun) -> Html:
+    run, progress = one.run, one.progress
+    verdict = progress.verdict
+    label = LABEL_WORDS[run.label] if run.label else status_words(run)
+    p = "" if run.p_hallucinated is None else f", {percent(run.p_hallucinated)} hallucinated"
+    line = f"{when(run.started_at)} · {roster_words(run.plan.roster, short=True)} · run {run.id}"
+    parts: list[str | Html] = [
+        element("h2", f"{number}. {label}{p}"),
+        element("p", line, class_="cp-quiet"),
+    ]
+    if one.is_for_people:
+        parts.append(element("p", f"⚑ {FOR_PEOPLE.capitalize()}."))
+    if one.case.question:
+        parts.append(element("p", one.case.question, dir="auto"))
+    parts.append(marked_text(one.case.response, numbered(progress.spans)))
+    if verdict is not None:
+        words = verdict.cause_words or rationale_words(verdict.rationale)
+        parts.append(element("p", words, dir="auto"))
+    if progress.spans:
+        parts.append(_span_table(progress.spans))
+    # Every quote of the debate once, in the order in which they were given.
+    given = [quote for turn in progress.turns for quote in turn.quotes]
+    for quote in {(quote.source, quote.text): quote for quote in given}.values():
+        words = " · ".join(part for part in (quote.source, QUOTE_WORDS[quote.status]) if part)
+        page = f", p. {quote.page}" if quote.page else ""
+        parts.append(_cited(words + page, quote.text))
+    parts += [element("p", _said_words(given), dir="auto") for given in one.corrections]
+    return joined(parts)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.check.batch import told_runs
+from components.report import told_runs
 from core.__main__ import _plainly
 from core.pipeline.streaming_input import Request, check_once
 from core.review.queue_ranking import KIND, Limit, Policy, body_of, enqueue, policy_of, reorder

@@ -1,9 +1,5 @@
 // The box editor in the browser: regions of an image, by pointer or keyboard; places are shares.
-// Python holds the truth: the whole list of boxes goes there with a revision after every change.
 
-const MOUNTED = new WeakMap();
-const SHOWN_AT_ONCE = 12;
-const MOST_UNDONE = 500;
 const TYPING_MS = 400;
 const REPEAT_MS = 150;
 const SLOP = { mouse: 3, pen: 4, touch: 8 }; // pixels that a click may wander
@@ -13,32 +9,20 @@ const LABEL = 18; // pixels
 const ZOOMS = [1, 1.5, 2, 3, 4];
 const STEP = 0.01;
 const NEW = 0.25; // of what is seen
-// No green: what is marked is wrong.
-const HUES = [5, 32, 275, 205, 325, 180, 245, 55, 225];
-
 const clipped = (share, low = 0, high = 1) => Math.min(Math.max(share, low), high);
 const rounded = (share) => Math.round(share * 1e6) / 1e6;
 
-function made(tag, className, parent) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  parent?.append(element);
-  return element;
-}
-
-class Editor {
+class BoxEditor extends Editor {
   constructor(root) {
-    this.root = root;
-    this.bar = root.querySelector(".cp-be-bar");
-    this.frame = root.querySelector(".cp-be-frame");
-    this.stage = root.querySelector(".cp-be-stage");
-    this.image = root.querySelector(".cp-be-image");
-    this.over = root.querySelector(".cp-be-boxes");
-    this.said = root.querySelector(".cp-be-said");
-    this.keys = root.querySelector(".cp-be-keys");
-    this.list = root.querySelector(".cp-be-list");
+    super(root, "be", "boxes");
+    for (const name of ["frame", "stage", "image"]) this[name] = this.part(name);
+    this.over = this.part("boxes");
+    this.plain = {
+      n: () => this.addInMiddle(), u: () => this.undo(), U: () => this.redo(),
+      "+": () => this.zoomBy(1), "=": () => this.zoomBy(1), "-": () => this.zoomBy(-1),
+      Escape: () => this.escape(), Enter: () => this.openComment(),
+    };
     this.address = null;
-    this.revision = -1;
     this.pointers = new Map();
     this.listen();
   }
@@ -53,14 +37,14 @@ class Editor {
     if (data.revision >= this.revision) {
       this.revision = data.revision;
       this.state = { boxes: data.boxes.map((box) => this.known(box)) };
-      if (!this.box()) this.active = null;
+      if (!this.item()) this.active = null;
     }
     this.draw();
   }
 
   /** The box that is held already where nothing differs, so that nothing is drawn again. */
   known(box) {
-    const held = this.box(box.id);
+    const held = this.item(box.id);
     return held && held.category === box.category && held.comment === box.comment && this.isSame(held.box, box.box)
       ? held
       : box;
@@ -74,11 +58,8 @@ class Editor {
     this.revision = -1;
     this.state = { boxes: [] };
     this.untold = null;
-    this.done = [];
-    this.undone = [];
-    this.active = null;
-    this.drag = null;
-    this.typing = null;
+    [this.done, this.undone] = [[], []];
+    this.active = this.drag = this.typing = null;
     this.brush ??= 0;
     this.zoom = 1;
     this.nodes = new Map();
@@ -95,66 +76,8 @@ class Editor {
 
   // -- changes ---------------------------------------------------------------------------------
 
-  /** Puts the new state in place of the old, which undo brings back, and tells Python. */
-  change(state, did, isRepeated = false) {
-    if (this.data.locked) return;
-    if (!isRepeated) this.remember();
-    this.typing = null;
-    this.undone = [];
-    this.put(state, did, isRepeated ? REPEAT_MS : 0);
-  }
-
-  remember() {
-    this.done.push(this.state);
-    if (this.done.length > MOST_UNDONE) this.done.shift();
-  }
-
-  put(state, did, wait = 0) {
-    this.state = state;
-    if (!this.box()) this.active = null;
-    this.revision += 1;
-    this.draw();
-    this.tell(did, wait);
-  }
-
-  /** Sends everything, after a while where more is likely to follow. */
-  tell(did, wait) {
-    clearTimeout(this.timer);
-    this.untold = did;
-    if (wait) this.timer = setTimeout(() => this.flush(), wait);
-    else this.flush();
-  }
-
-  flush() {
-    clearTimeout(this.timer);
-    if (!this.untold) return;
-    const did = this.untold;
-    this.untold = null;
-    this.send({ revision: this.revision, boxes: this.state.boxes, did });
-  }
-
-  undo() {
-    if (!this.done.length || this.data.locked) return;
-    this.typing = null;
-    this.undone.push(this.state);
-    this.put(this.done.pop(), "undo");
-    this.say("Undone.");
-  }
-
-  redo() {
-    if (!this.undone.length || this.data.locked) return;
-    this.typing = null;
-    this.remember();
-    this.put(this.undone.pop(), "redo");
-    this.say("Done again.");
-  }
-
-  box(id = this.active) {
-    return this.state?.boxes.find((box) => box.id === id);
-  }
-
-  replaced(id, change) {
-    return { boxes: this.state.boxes.map((box) => (box.id === id ? { ...box, ...change } : box)) };
+  forPython() {
+    return this.state;
   }
 
   /** A new box of the category in hand; it is the chosen one then. */
@@ -164,12 +87,12 @@ class Editor {
       this.draw();
       return;
     }
-    const id = crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`;
+    const id = newId();
     const category = this.data.categories[this.brush] || this.data.categories[0];
     this.active = id;
     const box = { id, box: place, category: category.id, comment: "" };
     this.change({ boxes: [...this.state.boxes, box] }, "draw");
-    this.say(`${this.describe(this.box())} Enter: write a comment.`);
+    this.say(`${this.describe(this.item())} Enter: write a comment.`);
   }
 
   /** A new box in the middle of what is seen of the image, beside those that lie there already. */
@@ -200,7 +123,7 @@ class Editor {
     const category = this.data.categories[number];
     if (!category || this.data.locked) return;
     this.brush = number;
-    if (this.box(id)) {
+    if (this.item(id)) {
       this.change(this.replaced(id, { category: category.id }), "category");
       this.say(`${this.title(id)} is now ${category.words}.`);
     } else {
@@ -278,30 +201,22 @@ class Editor {
 
   // -- choosing --------------------------------------------------------------------------------
 
-  /** Chooses the box at this place; where several lie, one after the other, the smallest first. */
+  /** Chooses the box at this place. */
   chooseAt([x, y]) {
     const area = ({ box }) => (box.right - box.left) * (box.bottom - box.top);
-    const here = this.state.boxes
-      .filter(({ box }) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom)
-      .sort((a, b) => area(a) - area(b));
-    const at = here.findIndex((box) => box.id === this.active);
-    this.choose(here.length ? here[(at + 1) % here.length].id : null);
+    const here = this.state.boxes.filter(
+      ({ box }) => box.left <= x && x <= box.right && box.top <= y && y <= box.bottom,
+    );
+    this.chooseAmong(here, area);
   }
 
   choose(id) {
-    this.active = id;
-    this.draw();
-    if (id) this.say(this.describe(this.box()));
-    else this.say("");
+    super.choose(id);
+    if (!id) this.say("");
   }
 
-  cycle(step) {
-    const { boxes } = this.state;
-    if (!boxes.length) return;
-    const at = boxes.findIndex((box) => box.id === this.active);
-    const next = at < 0 ? (step > 0 ? 0 : boxes.length - 1) : (at + step + boxes.length) % boxes.length;
-    this.choose(boxes[next].id);
-    this.show();
+  ordered() {
+    return this.state.boxes;
   }
 
   show() {
@@ -314,10 +229,6 @@ class Editor {
 
   title(id) {
     return `Box ${this.number(id)}`;
-  }
-
-  category(box) {
-    return this.data.categories.find((other) => other.id === box.category)?.words ?? box.category;
   }
 
   describe(box) {
@@ -354,38 +265,16 @@ class Editor {
 
   // -- the keyboard ----------------------------------------------------------------------------
 
-  onKey(event) {
-    if (event.isComposing || event.target !== this.stage) return;
-    if (this.command(event) === false) return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  /** Does what the key says; false where it says nothing here. */
   command(event) {
-    const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
     // With AltGr, which some keyboards need for them, Ctrl and Alt count as held.
-    if (key === "]") return this.cycle(1);
-    if (key === "[") return this.cycle(-1);
-    const isCommand = ctrlKey || metaKey;
-    if (isCommand && !altKey && key.toLowerCase() === "z") return shiftKey ? this.redo() : this.undo();
-    if (isCommand && !altKey && key.toLowerCase() === "y") return this.redo();
-    if (key.startsWith("Arrow")) return altKey || !this.box() ? false : this.arrow(event);
-    if (isCommand || altKey) return false;
-    if (/^[1-9]$/.test(key)) return this.label(Number(key) - 1);
-    if (key === "Escape") return this.escape();
-    if (key === "Enter") return this.openComment();
-    if (key === "Backspace" || key === "Delete") return this.box() ? this.remove() : false;
-    const plain = {
-      n: () => this.addInMiddle(), u: () => this.undo(), U: () => this.redo(),
-      "+": () => this.zoomBy(1), "=": () => this.zoomBy(1), "-": () => this.zoomBy(-1),
-      "?": () => this.toggleKeys(),
-    };
-    return plain[key] ? plain[key]() : false;
+    if (event.key === "]") return this.cycle(1);
+    if (event.key === "[") return this.cycle(-1);
+    return super.command(event);
   }
 
-  arrow({ key, ctrlKey, metaKey, shiftKey, repeat }) {
-    const box = this.box();
+  arrow({ key, ctrlKey, metaKey, altKey, shiftKey, repeat }) {
+    const box = this.item();
+    if (altKey || !box) return false;
     const isSmall = ctrlKey || metaKey;
     const step = (side) => (isSmall ? 1 / side : STEP / this.zoom);
     const across = { ArrowLeft: -1, ArrowRight: 1 }[key] ?? 0;
@@ -397,9 +286,9 @@ class Editor {
     if (this.isSame(place, box.box)) return;
     const did = shiftKey ? "resize" : "move";
     // A key that is held is one change.
-    this.change(this.replaced(box.id, { box: place }), did, repeat && this.held === did);
+    this.change(this.replaced(box.id, { box: place }), did, repeat && this.held === did ? REPEAT_MS : 0);
     this.held = did;
-    this.say(this.describe(this.box()));
+    this.say(this.describe(this.item()));
     this.show();
   }
 
@@ -410,15 +299,8 @@ class Editor {
   }
 
   openComment() {
-    if (!this.box()) {
-      this.say("Choose a box first, or press n for a new one.");
-      return;
-    }
-    this.rows.get(this.active)?.area.focus();
-  }
-
-  toggleKeys() {
-    this.keys.hidden = !this.keys.hidden;
+    if (this.item()) this.rows.get(this.active)?.area.focus();
+    else this.say("Choose a box first, or press n for a new one.");
   }
 
   // -- the pointer -----------------------------------------------------------------------------
@@ -436,7 +318,7 @@ class Editor {
     }
     const at = this.shareAt(event.clientX, event.clientY);
     const { which } = event.target.dataset;
-    const box = this.box();
+    const box = this.item();
     const isWithin = event.target.closest(".cp-be-active") !== null;
     const kind = this.data.locked ? "look" : which ? "resize" : isWithin && !event.shiftKey ? "move" : "draw";
     const slop = SLOP[event.pointerType] ?? SLOP.mouse;
@@ -491,18 +373,15 @@ class Editor {
     if (!drag) return;
     if (!drag.isMoved) this.chooseAt(drag.at);
     else if (drag.kind === "draw") this.finish(drag.place);
-    else if (this.box(drag.id) && !this.isSame(drag.place, drag.from)) {
+    else if (this.item(drag.id) && !this.isSame(drag.place, drag.from)) {
       this.change(this.replaced(drag.id, { box: drag.place }), drag.kind);
-      this.say(this.describe(this.box()));
+      this.say(this.describe(this.item()));
     } else this.draw();
   }
 
   finish(place) {
     const { smallest } = this.data;
-    if (place.right - place.left >= smallest && place.bottom - place.top >= smallest) {
-      this.add(place);
-      return;
-    }
+    if (place.right - place.left >= smallest && place.bottom - place.top >= smallest) return this.add(place);
     this.draw();
     this.say("That is too small for a box: make the image larger with + and draw again.");
   }
@@ -519,10 +398,6 @@ class Editor {
   }
 
   // -- drawing ---------------------------------------------------------------------------------
-
-  say(words) {
-    this.said.textContent = words;
-  }
 
   draw() {
     this.root.classList.toggle("cp-be-locked", Boolean(this.data.locked));
@@ -567,21 +442,16 @@ class Editor {
     node.now = now;
     this.placeNode(node, place);
     node.style.setProperty("--cp-hue", String(this.hue(box.category)));
-    node.classList.toggle("cp-be-active", isActive);
-    node.classList.toggle("cp-be-small", isSmall);
-    node.classList.toggle("cp-be-inside", isInside);
-    node.classList.toggle("cp-be-right", place.left > 0.7);
+    const looks = { active: isActive, small: isSmall, inside: isInside, right: place.left > 0.7 };
+    for (const [look, has] of Object.entries(looks)) node.classList.toggle(`cp-be-${look}`, has);
     node.label.textContent = `${i + 1} ${this.category(box)}`;
-    const words = this.describe(box);
-    node.setAttribute("aria-label", words);
-    node.title = words;
+    node.title = this.describe(box);
+    node.setAttribute("aria-label", node.title);
     const has = node.querySelector(".cp-be-handle") !== null;
     const wants = isActive && !this.data.locked;
-    if (wants && !has) {
-      for (const which of HANDLES) made("span", "cp-be-handle", node).dataset.which = which;
-    } else if (!wants && has) {
-      for (const handle of node.querySelectorAll(".cp-be-handle")) handle.remove();
-    }
+    if (wants === has) return;
+    for (const handle of node.querySelectorAll(".cp-be-handle")) handle.remove();
+    for (const which of wants ? HANDLES : []) made("span", "cp-be-handle", node).dataset.which = which;
   }
 
   placeNode(node, { left, top, right, bottom }) {
@@ -593,34 +463,25 @@ class Editor {
 
   /** The box that is being drawn. */
   drawNew(place) {
-    if (!place) {
-      this.fresh?.remove();
-      this.fresh = null;
-      return;
-    }
+    if (!place) this.fresh?.remove();
+    if (!place) return (this.fresh = null);
     this.fresh ??= made("div", "cp-be-box cp-be-new", this.over);
     const category = this.data.categories[this.brush] || this.data.categories[0];
     this.fresh.style.setProperty("--cp-hue", String(this.hue(category.id)));
     this.placeNode(this.fresh, place);
   }
 
-  hue(category) {
-    const at = this.data.categories.findIndex((other) => other.id === category);
-    return HUES[Math.max(0, at) % HUES.length];
-  }
-
   drawBar() {
-    const box = this.box();
+    const box = this.item();
     const buttons = this.data.categories.map((category, i) =>
       this.button(i < 9 ? `${i + 1} ${category.words}` : category.words, () => this.label(i), {
         pressed: box ? box.category === category.id : i === this.brush,
         hue: this.hue(category.id),
       }),
     );
-    buttons.push(this.button("New box (n)", () => this.addInMiddle(), {}));
-    if (box) buttons.push(this.button("Remove ⌫", () => this.remove(), {}));
-    buttons.push(this.button("↶", () => this.undo(), { off: !this.done.length, name: "Undo" }));
-    buttons.push(this.button("↷", () => this.redo(), { off: !this.undone.length, name: "Redo" }));
+    buttons.push(this.button("New box (n)", () => this.addInMiddle()));
+    if (box) buttons.push(this.button("Remove ⌫", () => this.remove()));
+    buttons.push(...this.historyButtons());
     const zoom = made("span", "cp-be-zoom");
     const last = ZOOMS[ZOOMS.length - 1];
     const size = made("output");
@@ -629,7 +490,7 @@ class Editor {
       this.button("−", () => this.zoomBy(-1), { off: this.zoom <= 1, name: "Smaller", always: true }),
       size,
       this.button("+", () => this.zoomBy(1), { off: this.zoom >= last, name: "Larger", always: true }),
-      this.button("?", () => this.toggleKeys(), { name: "Keys", always: true }),
+      this.keysButton(),
     );
     const name = (button) => button?.getAttribute("aria-label") || button?.textContent;
     const had = this.bar.contains(document.activeElement) ? name(document.activeElement) : null;
@@ -639,18 +500,9 @@ class Editor {
     (same || this.stage).focus({ preventScroll: true });
   }
 
-  button(words, run, { pressed, hue, off, name, always }) {
-    const button = made("button");
-    button.type = "button";
-    button.textContent = words;
-    button.disabled = Boolean(off) || (Boolean(this.data.locked) && !always);
-    if (name) {
-      button.setAttribute("aria-label", name);
-      button.title = name;
-    }
-    if (pressed !== undefined) button.setAttribute("aria-pressed", String(pressed));
-    if (hue !== undefined) button.style.setProperty("--cp-hue", String(hue));
-    button.onclick = run;
+  button(words, run, options = {}) {
+    const button = super.button(words, run, options);
+    if (options.name) button.title = options.name;
     return button;
   }
 
@@ -658,7 +510,7 @@ class Editor {
   drawList() {
     const { boxes } = this.state;
     if (this.active && this.number(this.active) > SHOWN_AT_ONCE) this.isLong = true;
-    const shown = boxes.slice(0, this.isLong ? boxes.length : SHOWN_AT_ONCE);
+    const shown = this.shown(boxes);
     const ids = new Set(shown.map((box) => box.id));
     for (const [id, row] of this.rows) {
       if (ids.has(id)) continue;
@@ -674,11 +526,8 @@ class Editor {
       this.drawRow(row, box, i);
     });
     if (boxes.length > shown.length) {
-      this.more = made("li", "", this.list);
-      this.more.append(this.button(`${boxes.length - shown.length} more`, () => {
-        this.isLong = true;
-        this.drawList();
-      }, { always: true }));
+      this.more = this.moreLine(boxes.length - shown.length, { always: true });
+      this.list.append(this.more);
     }
   }
 
@@ -737,8 +586,8 @@ class Editor {
     select.setAttribute("aria-label", `${words}: category`);
     if (area.value !== box.comment) area.value = box.comment;
     area.setAttribute("aria-label", `${words}: comment`);
-    away.setAttribute("aria-label", `Take box ${i + 1} away`);
     away.title = `Take box ${i + 1} away`;
+    away.setAttribute("aria-label", away.title);
     select.disabled = away.disabled = Boolean(this.data.locked);
     area.readOnly = Boolean(this.data.locked);
   }
@@ -747,7 +596,7 @@ class Editor {
 
   listen() {
     const { stage, image } = this;
-    stage.onkeydown = (event) => this.onKey(event);
+    stage.onkeydown = (event) => event.target === stage && this.onKey(event);
     stage.onkeyup = () => {
       this.held = null;
       this.flush();
@@ -771,12 +620,4 @@ class Editor {
   }
 }
 
-export default function ({ data, parentElement, setStateValue }) {
-  let editor = MOUNTED.get(parentElement);
-  if (!editor) {
-    editor = new Editor(parentElement.querySelector(".cp-be"));
-    MOUNTED.set(parentElement, editor);
-  }
-  editor.take(data, (edit) => setStateValue("edit", edit));
-  return () => editor.flush();
-}
+export default (mounting) => mount(BoxEditor, ".cp-be", mounting);

@@ -1,31 +1,19 @@
 // The span editor in the browser: marks in a text, by mouse or keyboard; offsets are code points.
-// Python holds the truth: the whole list of marks goes there with a revision after every change.
 
-const MOUNTED = new WeakMap();
 const RIGHT_TO_LEFT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC]/;
-const SHOWN_AT_ONCE = 12;
-const MOST_UNDONE = 500;
-// No green: what is marked is wrong.
-const HUES = [5, 32, 275, 205, 325, 180, 245, 55, 225];
 
 /** Both ways between UTF-16 places, as the page counts, and code points, as Python does. */
 function placesOf(text) {
-  let isPlain = true;
-  for (let i = 0; i < text.length && isPlain; i++) {
-    const unit = text.charCodeAt(i);
-    isPlain = unit < 0xd800 || unit > 0xdfff;
-  }
-  if (isPlain) return { toPoint: (i) => i, toUnit: (i) => i };
   const points = new Uint32Array(text.length + 1);
   const units = [];
-  for (let i = 0; i < text.length; ) {
-    const width = text.codePointAt(i) > 0xffff ? 2 : 1;
-    for (let k = 0; k < width; k++) points[i + k] = units.length;
-    units.push(i);
-    i += width;
+  let unit = 0;
+  for (const letter of text) {
+    points.fill(units.length, unit, unit + letter.length);
+    units.push(unit);
+    unit += letter.length;
   }
-  points[text.length] = units.length;
-  units.push(text.length);
+  points[unit] = units.length;
+  units.push(unit);
   return { toPoint: (i) => points[i], toUnit: (i) => units[Math.min(i, units.length - 1)] };
 }
 
@@ -44,16 +32,17 @@ function wordsOf(text, language) {
   return found;
 }
 
-class Editor {
+class SpanEditor extends Editor {
   constructor(root) {
-    this.root = root;
-    this.box = root.querySelector(".cp-se-text");
-    this.bar = root.querySelector(".cp-se-bar");
-    this.said = root.querySelector(".cp-se-said");
-    this.list = root.querySelector(".cp-se-list");
-    this.keys = root.querySelector(".cp-se-keys");
+    super(root, "se", "marks");
+    this.box = this.part("text");
     this.text = null;
-    this.revision = -1;
+    this.plain = {
+      0: () => this.nothing(), A: () => this.acceptAll(), c: () => this.toggleCaret(),
+      a: () => this.settle("marked"), x: () => this.settle("rejected"),
+      Home: () => this.toEnd(true), End: () => this.toEnd(false),
+      Escape: () => (this.selected || this.active ? this.clear() : false),
+    };
     this.graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
     this.listen();
   }
@@ -65,12 +54,10 @@ class Editor {
     if (this.text !== data.text) {
       this.text = data.text;
       this.places = placesOf(data.text);
-      this.words = null;
+      this.segmented = null;
       this.revision = -1;
-      this.undone = [];
-      this.done = [];
-      this.selected = null;
-      this.active = null;
+      [this.done, this.undone] = [[], []];
+      this.selected = this.active = null;
       this.isCaret = false;
     }
     if (data.revision >= this.revision) {
@@ -86,52 +73,11 @@ class Editor {
     return { ...mark, start: toUnit(mark.start), end: toUnit(mark.end) };
   }
 
-  forPython(mark) {
+  forPython() {
     const { toPoint } = this.places;
-    return { ...mark, start: toPoint(mark.start), end: toPoint(mark.end) };
-  }
-
-  // -- changes ---------------------------------------------------------------------------------
-
-  /** Puts the new state in place of the old, which undo brings back, and tells Python. */
-  change(state, did) {
-    if (this.data.locked) return;
-    this.done.push(this.state);
-    if (this.done.length > MOST_UNDONE) this.done.shift();
-    this.undone = [];
-    this.put(state, did);
-  }
-
-  put(state, did) {
-    this.state = state;
-    if (this.active && !state.marks.some((mark) => mark.id === this.active)) this.active = null;
-    this.revision += 1;
-    this.draw();
-    this.send({
-      revision: this.revision,
-      marks: state.marks.map((mark) => this.forPython(mark)),
-      none: state.none,
-      did,
-    });
-  }
-
-  undo() {
-    if (!this.done.length || this.data.locked) return;
-    this.undone.push(this.state);
-    this.put(this.done.pop(), "undo");
-    this.say("Undone.");
-  }
-
-  redo() {
-    if (!this.undone.length || this.data.locked) return;
-    this.done.push(this.state);
-    this.put(this.undone.pop(), "redo");
-    this.say("Done again.");
-  }
-
-  replaced(id, change) {
-    const marks = this.state.marks.map((mark) => (mark.id === id ? { ...mark, ...change } : mark));
-    return { ...this.state, marks };
+    const { marks, none } = this.state;
+    const told = (mark) => ({ ...mark, start: toPoint(mark.start), end: toPoint(mark.end) });
+    return { marks: marks.map(told), none };
   }
 
   /** Gives the selected words, or else the chosen mark, this category. */
@@ -148,7 +94,7 @@ class Editor {
         this.active = same.id;
         this.change(this.replaced(same.id, { category: category.id }), "category");
       } else {
-        const id = crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}`;
+        const id = newId();
         const mark = { id, start, end, category: category.id, by: "", score: null };
         this.active = id;
         const marks = [...this.state.marks, { ...mark, status: "marked" }];
@@ -160,7 +106,7 @@ class Editor {
       this.say(`Marked as ${category.words}.`);
     } else if (this.active) {
       const change = { category: category.id };
-      if (this.mark().status === "suggested") change.status = "marked";
+      if (this.item().status === "suggested") change.status = "marked";
       this.change({ ...this.replaced(this.active, change), none: false }, "category");
       this.say(`Now ${category.words}.`);
     } else {
@@ -168,12 +114,8 @@ class Editor {
     }
   }
 
-  mark() {
-    return this.state.marks.find((mark) => mark.id === this.active);
-  }
-
   remove() {
-    const mark = this.mark();
+    const mark = this.item();
     if (!mark) return;
     if (mark.by) {
       this.change(this.replaced(mark.id, { status: "rejected" }), "reject");
@@ -188,10 +130,7 @@ class Editor {
   settle(status) {
     const open = this.ordered().filter((mark) => mark.status === "suggested");
     const mark = open.find((other) => other.id === this.active) || open[0];
-    if (!mark) {
-      this.say("No suggestion is open.");
-      return;
-    }
+    if (!mark) return this.say("No suggestion is open.");
     const next = open[open.indexOf(mark) + 1] || open.find((other) => other !== mark);
     const state = this.replaced(mark.id, { status });
     if (status === "marked") state.none = false;
@@ -246,13 +185,10 @@ class Editor {
   }
 
   paintSelection() {
-    const chosen = document.getSelection();
     if (!this.selected) return;
-    const [start, end] = this.selected;
-    const [a, b] = this.isBackward ? [end, start] : [start, end];
-    const from = this.pointAt(a);
-    const to = this.pointAt(b);
-    chosen.setBaseAndExtent(from[0], from[1], to[0], to[1]);
+    const [start, end] = this.selected.map((place) => this.pointAt(place));
+    const [from, to] = this.isBackward ? [end, start] : [start, end];
+    document.getSelection().setBaseAndExtent(...from, ...to);
     to[0].parentElement?.scrollIntoView?.({ block: "nearest" });
   }
 
@@ -290,12 +226,8 @@ class Editor {
     // what was dragged beyond the text ends with it
     let start = this.placeOf(range.startContainer, range.startOffset) ?? 0;
     let end = this.placeOf(range.endContainer, range.endOffset) ?? this.text.length;
-    if (chosen.isCollapsed) {
-      this.choose(start);
-      return;
-    }
-    if (!isExact && !this.isCaret) [start, end] = this.toWords(start, end);
-    else [start, end] = this.trimmed(start, end);
+    if (chosen.isCollapsed) return this.chooseAt(start);
+    [start, end] = isExact || this.isCaret ? this.trimmed(start, end) : this.toWords(start, end);
     if (end > start) this.select(start, end);
   }
 
@@ -313,8 +245,11 @@ class Editor {
     return [first ? Math.min(first[0], start) : start, last ? Math.max(last[1], end) : end];
   }
 
+  get words() {
+    return (this.segmented ??= wordsOf(this.text, this.data.language));
+  }
+
   wordIndex(place) {
-    this.words ??= wordsOf(this.text, this.data.language);
     let low = 0;
     let high = this.words.length;
     while (low < high) {
@@ -326,33 +261,21 @@ class Editor {
   }
 
   wordAt(place) {
-    const at = this.wordIndex(place);
-    const word = this.words[at];
+    const word = this.words[this.wordIndex(place)];
     return word && word[0] <= place ? word : null;
   }
 
-  /** Chooses the mark at this place; where several lie, one after the other, the shortest first. */
-  choose(place) {
-    const here = this.ordered()
-      .filter((mark) => mark.start <= place && place < Math.max(mark.end, mark.start + 1))
-      .sort((a, b) => a.end - a.start - (b.end - b.start));
-    const at = here.findIndex((mark) => mark.id === this.active);
-    this.selected = null;
-    this.active = here.length ? here[(at + 1) % here.length].id : null;
-    this.draw();
-    if (this.active) this.say(this.describe(this.mark()));
+  /** Chooses the mark at this place. */
+  chooseAt(place) {
+    const here = this.ordered().filter(
+      (mark) => mark.start <= place && place < Math.max(mark.end, mark.start + 1),
+    );
+    this.chooseAmong(here, (mark) => mark.end - mark.start);
   }
 
-  cycle(step) {
-    const marks = this.ordered();
-    if (!marks.length) return;
-    const at = marks.findIndex((mark) => mark.id === this.active);
-    const next = at < 0 ? (step > 0 ? 0 : marks.length - 1) : (at + step + marks.length) % marks.length;
+  choose(id) {
     this.selected = null;
-    this.active = marks[next].id;
-    this.draw();
-    this.show();
-    this.say(this.describe(this.mark()));
+    super.choose(id);
   }
 
   show() {
@@ -360,10 +283,9 @@ class Editor {
   }
 
   describe(mark) {
-    const category = this.data.categories.find((other) => other.id === mark.category);
     const by = mark.by ? `, ${mark.status === "suggested" ? "suggested" : "accepted"} from ${mark.by}` : "";
     const score = mark.by && mark.score !== null ? ` (${Math.round(mark.score * 100)}%)` : "";
-    return `${this.quote(mark)}: ${category ? category.words : mark.category}${by}${score}.`;
+    return `${this.quote(mark)}: ${this.category(mark)}${by}${score}.`;
   }
 
   // -- the keyboard ----------------------------------------------------------------------------
@@ -374,24 +296,17 @@ class Editor {
   }
 
   moveWord(step) {
-    this.words ??= wordsOf(this.text, this.data.language);
     if (!this.words.length) return;
-    const mark = this.mark();
+    const mark = this.item();
+    const last = this.words.length - 1;
     const [start, end] = this.selected || (mark ? [mark.start, mark.end] : [-1, -1]);
-    let at;
-    if (start < 0) at = step > 0 ? 0 : this.words.length - 1;
-    else if (step > 0) at = this.wordIndex(end);
-    else at = this.wordIndex(start) - 1;
-    const [a, b] = this.words[Math.max(0, Math.min(this.words.length - 1, at))];
-    this.select(a, b);
+    const at = start < 0 ? (step > 0 ? 0 : last) : step > 0 ? this.wordIndex(end) : this.wordIndex(start) - 1;
+    this.select(...this.words[Math.max(0, Math.min(last, at))]);
   }
 
   /** Moves the selection's far end; a selection that shrinks past its start turns round. */
   extend(step, byWord) {
-    if (!this.selected) {
-      this.moveWord(step);
-      return;
-    }
+    if (!this.selected) return this.moveWord(step);
     const [start, end] = this.selected;
     const fixed = this.isBackward ? end : start;
     const moving = this.isBackward ? start : end;
@@ -401,7 +316,6 @@ class Editor {
   }
 
   wordEdge(place, step) {
-    this.words ??= wordsOf(this.text, this.data.language);
     if (step > 0) {
       const word = this.words[this.wordIndex(place)];
       return word ? word[1] : this.text.length;
@@ -429,7 +343,7 @@ class Editor {
 
   /** Moves an end of the chosen mark. */
   resize(which, step, byWord) {
-    const mark = this.mark();
+    const mark = this.item();
     if (!mark) return;
     const place = mark[which];
     const next = byWord ? this.wordEdge(place, step) : this.graphemeEdge(place, step);
@@ -437,8 +351,7 @@ class Editor {
   }
 
   resizeTo(mark, which, place) {
-    const start = which === "start" ? place : mark.start;
-    const end = which === "end" ? place : mark.end;
+    const { start, end } = { ...mark, [which]: place };
     if (start >= end || (start === mark.start && end === mark.end)) return;
     this.change(this.replaced(mark.id, { start, end }), "resize");
     this.say(`Now ${this.quote({ start, end })}.`);
@@ -462,93 +375,56 @@ class Editor {
     this.drawBar();
   }
 
-  onKey(event) {
-    if (event.isComposing) return;
-    const handled = this.command(event);
-    if (handled) {
-      event.preventDefault();
-      event.stopPropagation();
-    }
-  }
-
-  /** Does what the key says; false where it says nothing here. */
   command(event) {
-    const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
-    const isCommand = ctrlKey || metaKey;
-    if (isCommand && !altKey && key.toLowerCase() === "z") return shiftKey ? this.handled(this.redo()) : this.handled(this.undo());
-    if (isCommand && !altKey && key.toLowerCase() === "y") return this.handled(this.redo());
-    if (altKey && !isCommand && (key === "." || key === ">")) return this.handled(this.cycle(1));
-    if (altKey && !isCommand && (key === "," || key === "<")) return this.handled(this.cycle(-1));
-    if (key.startsWith("Arrow")) return this.arrow(event);
-    if (isCommand || altKey) return false;
-    if (/^[1-9]$/.test(key)) return this.handled(this.label(Number(key) - 1));
-    if (key === "0") return this.handled(this.nothing());
-    if (key === "A") return this.handled(this.acceptAll());
-    if (key === "a") return this.handled(this.settle("marked"));
-    if (key === "x") return this.handled(this.settle("rejected"));
-    if (key === "c") return this.handled(this.toggleCaret());
-    if (key === "?") return this.handled(this.toggleKeys());
-    if (key === "Backspace" || key === "Delete") return this.active ? this.handled(this.remove()) : false;
-    if (key === "Escape" && (this.selected || this.active)) return this.handled(this.clear());
-    if (key === "Home" || key === "End") return this.handled(this.toEnd(key === "Home"));
-    return false;
-  }
-
-  /** What a command's key comes to, whatever the command itself gives. */
-  handled() {
-    return true;
+    if (event.altKey && !event.ctrlKey && !event.metaKey) {
+      if (event.key === "." || event.key === ">") return this.cycle(1);
+      if (event.key === "," || event.key === "<") return this.cycle(-1);
+    }
+    return super.command(event);
   }
 
   arrow(event) {
     const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
     const isLine = key === "ArrowUp" || key === "ArrowDown";
     let step = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
-    if (this.isCaret && !altKey) return this.handled(this.caret(event, step));
-    if (isLine) return altKey || shiftKey || ctrlKey ? false : this.handled(this.byLine(step));
-    const mark = this.mark();
+    if (this.isCaret && !altKey) return this.caret(event, step);
+    if (isLine) return altKey || shiftKey || ctrlKey ? false : this.byLine(step);
+    const mark = this.item();
     const near = this.selected ? this.selected[1] - 1 : mark ? mark.end - 1 : 0;
     if (this.isRightToLeft(near)) step = -step;
     const byWord = ctrlKey || metaKey;
-    if (mark && !this.selected && shiftKey) return this.handled(this.resize(altKey ? "start" : "end", step, byWord));
+    if (mark && !this.selected && shiftKey) return this.resize(altKey ? "start" : "end", step, byWord);
     if (altKey) return false;
-    if (shiftKey) return this.handled(this.extend(step, byWord));
-    return byWord ? false : this.handled(this.moveWord(step));
+    if (shiftKey) return this.extend(step, byWord);
+    return byWord ? false : this.moveWord(step);
   }
 
   /** The word that lies a line below or above. */
   byLine(step) {
-    if (!this.selected) {
-      this.moveWord(step);
-      return;
-    }
+    if (!this.selected) return this.moveWord(step);
     const chosen = document.getSelection();
     chosen.collapse(...this.pointAt(this.selected[0]));
     chosen.modify("move", step > 0 ? "forward" : "backward", "line");
     const place = this.placeOf(chosen.focusNode, chosen.focusOffset);
-    const word = place === null ? null : this.words[Math.min(this.wordIndex(place), this.words.length - 1)];
-    if (word) this.select(word[0], word[1]);
+    const word = place === null ? null : this.wordAtOrBefore(place);
+    if (word) this.select(...word);
   }
 
   toEnd(isStart) {
-    this.words ??= wordsOf(this.text, this.data.language);
-    const word = this.words[isStart ? 0 : this.words.length - 1];
-    if (word) this.select(word[0], word[1]);
+    const word = this.words.at(isStart ? 0 : -1);
+    if (word) this.select(...word);
   }
 
   toggleCaret() {
     this.isCaret = !this.isCaret;
     if (this.isCaret) {
-      const place = this.selected ? this.selected[0] : this.mark()?.start ?? 0;
+      const place = this.selected ? this.selected[0] : this.item()?.start ?? 0;
       document.getSelection().collapse(...this.pointAt(place));
       this.selected = null;
       this.active = null;
     }
     this.draw();
     this.say(this.isCaret ? "Caret: arrows move by characters, Shift selects." : "Arrows move by words.");
-  }
-
-  toggleKeys() {
-    this.keys.hidden = !this.keys.hidden;
   }
 
   clear() {
@@ -559,10 +435,6 @@ class Editor {
   }
 
   // -- drawing ---------------------------------------------------------------------------------
-
-  say(words) {
-    this.said.textContent = words;
-  }
 
   draw() {
     this.drawText();
@@ -634,13 +506,8 @@ class Editor {
     return handle;
   }
 
-  hue(category) {
-    const at = this.data.categories.findIndex((other) => other.id === category);
-    return HUES[Math.max(0, at) % HUES.length];
-  }
-
   drawBar() {
-    const mark = this.mark();
+    const mark = this.item();
     const buttons = this.data.categories.map((category, i) =>
       this.button(`${i + 1} ${category.words}`, () => this.label(i), {
         pressed: Boolean(mark && mark.category === category.id && !this.selected),
@@ -650,61 +517,46 @@ class Editor {
     );
     const open = this.state.marks.filter((other) => other.status === "suggested").length;
     if (open) {
-      buttons.push(this.button("Accept (a)", () => this.settle("marked"), {}));
-      buttons.push(this.button("Reject (x)", () => this.settle("rejected"), {}));
-      buttons.push(this.button(`Accept all ${open}`, () => this.acceptAll(), {}));
+      buttons.push(this.button("Accept (a)", () => this.settle("marked")));
+      buttons.push(this.button("Reject (x)", () => this.settle("rejected")));
+      buttons.push(this.button(`Accept all ${open}`, () => this.acceptAll()));
     }
-    if (mark) buttons.push(this.button("Remove ⌫", () => this.remove(), {}));
+    if (mark) buttons.push(this.button("Remove ⌫", () => this.remove()));
     if (this.data.noneWords) {
       const pressed = this.state.none;
       buttons.push(this.button(`0 ${this.data.noneWords}`, () => this.nothing(), { pressed }));
     }
-    buttons.push(this.button("↶", () => this.undo(), { off: !this.done.length, name: "Undo" }));
-    buttons.push(this.button("↷", () => this.redo(), { off: !this.undone.length, name: "Redo" }));
-    buttons.push(this.button("?", () => this.toggleKeys(), { name: "Keys" }));
+    buttons.push(...this.historyButtons(), this.keysButton());
     const at = [...this.bar.children].indexOf(document.activeElement);
     this.bar.replaceChildren(...buttons);
     if (at >= 0) (this.bar.children[at] || this.box).focus({ preventScroll: true });
   }
 
-  button(words, run, { pressed, hue, off, name }) {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = words;
-    made.disabled = Boolean(off) || (Boolean(this.data.locked) && name !== "Keys");
-    if (name) made.setAttribute("aria-label", name);
-    if (pressed !== undefined) made.setAttribute("aria-pressed", String(pressed));
-    if (hue !== undefined) made.style.setProperty("--cp-hue", String(hue));
+  button(words, run, options) {
+    const button = super.button(words, run, options);
     // The selection must outlive the click.
-    made.onmousedown = (event) => event.preventDefault();
-    made.onclick = run;
-    return made;
+    button.onmousedown = (event) => event.preventDefault();
+    return button;
   }
 
   drawList() {
     const marks = this.ordered();
-    const shown = marks.slice(0, this.isLong ? marks.length : SHOWN_AT_ONCE);
-    const items = shown.map((mark) => {
-      const item = document.createElement("li");
-      const made = this.button(this.describe(mark), () => {
+    const shown = this.shown(marks);
+    const lines = shown.map((mark) => {
+      const line = made("li");
+      const pick = () => {
         this.selected = null;
         this.active = mark.id;
         this.draw();
         this.show();
-      }, { pressed: mark.id === this.active, hue: this.hue(mark.category) });
-      made.disabled = false;
-      item.append(made);
-      return item;
+      };
+      const pressed = mark.id === this.active;
+      const options = { pressed, hue: this.hue(mark.category), always: true };
+      line.append(this.button(this.describe(mark), pick, options));
+      return line;
     });
-    if (marks.length > shown.length) {
-      const item = document.createElement("li");
-      item.append(this.button(`${marks.length - shown.length} more`, () => {
-        this.isLong = true;
-        this.drawList();
-      }, {}));
-      items.push(item);
-    }
-    this.list.replaceChildren(...items);
+    if (marks.length > shown.length) lines.push(this.moreLine(marks.length - shown.length));
+    this.list.replaceChildren(...lines);
   }
 
   // -- events ----------------------------------------------------------------------------------
@@ -722,7 +574,7 @@ class Editor {
       const which = event.target.dataset?.which;
       if (!which || this.data.locked) return;
       event.preventDefault(); // nor does a selection begin here
-      this.dragged = { which, mark: this.mark() };
+      this.dragged = { which, mark: this.item() };
       this.box.setPointerCapture(event.pointerId);
     };
     this.box.onpointermove = (event) => {
@@ -746,8 +598,7 @@ class Editor {
 
   previewDrag() {
     const { mark, which, place } = this.dragged;
-    const start = which === "start" ? place : mark.start;
-    const end = which === "end" ? place : mark.end;
+    const { start, end } = { ...mark, [which]: place };
     if (start >= end) return;
     this.dragged.before ??= this.state;
     this.state = this.replaced(mark.id, { start, end });
@@ -756,30 +607,19 @@ class Editor {
 
   snapped(place, which) {
     const word = this.wordAtOrBefore(place);
-    if (!word) return place;
-    return which === "start" ? word[0] : word[1];
+    return word ? word[which === "start" ? 0 : 1] : place;
   }
 
   wordAtOrBefore(place) {
-    this.words ??= wordsOf(this.text, this.data.language);
     return this.words[Math.min(this.wordIndex(place), this.words.length - 1)];
   }
 
   placeAt(x, y) {
-    if (document.caretPositionFromPoint) {
-      const at = document.caretPositionFromPoint(x, y);
-      return at ? this.placeOf(at.offsetNode, at.offset) : null;
-    }
-    const at = document.caretRangeFromPoint?.(x, y);
-    return at ? this.placeOf(at.startContainer, at.startOffset) : null;
+    const at = document.caretPositionFromPoint?.(x, y);
+    if (at) return this.placeOf(at.offsetNode, at.offset);
+    const range = document.caretPositionFromPoint ? null : document.caretRangeFromPoint?.(x, y);
+    return range ? this.placeOf(range.startContainer, range.startOffset) : null;
   }
 }
 
-export default function ({ data, parentElement, setStateValue }) {
-  let editor = MOUNTED.get(parentElement);
-  if (!editor) {
-    editor = new Editor(parentElement.querySelector(".cp-se"));
-    MOUNTED.set(parentElement, editor);
-  }
-  editor.take(data, (edit) => setStateValue("edit", edit));
-}
+export default (mounting) => mount(SpanEditor, ".cp-se", mounting);

@@ -1,28 +1,26 @@
-"""Batch check: a new table and its start, the tables so far, one table's results, one report."""
+"""Batch check: a new table and its start, the tables so far, one table's results."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
-from components.app import login, state
+from components.app import state
 from components.check.new_check import draw_sources, draw_uploader, library_choice, project_roster
 from components.check.roster_choice import (
     draw_keys_of_rosters,
     draw_protocol_choice,
     draw_protocol_options,
     draw_roster_choice,
-    expected_of_table,
+    entries_of,
+    expectation,
     planned,
     usual_options,
 )
-from components.report import page_html, said_words, span_table
-from components.run.run_view import stop
+from components.run.run_view import ALIVE, POLL_ALL, stop
 from components.setup.settings import draw_plan_keys
 from components.widgets import drafts
 from components.widgets.controls import (
@@ -35,23 +33,14 @@ from components.widgets.controls import (
     show_problem,
     table,
 )
-from components.widgets.html import (
-    Html,
-    Mark,
-    element,
-    html_table,
-    joined,
-    marked_text,
-    rationale_words,
-)
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
-    QUOTE_WORDS,
     clipped,
     escaped,
-    percent,
+    p_words,
     roster_words,
+    signed,
     status_words,
     when,
 )
@@ -64,169 +53,27 @@ from core.pipeline.batch_check import (
     resume_batch,
     start_batch,
 )
-from core.review.queue_ranking import policy_of
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
-from core.schema.progress import Progress, can_resume, folded
-from core.schema.records import Case, Plan, Quote, Run
-from core.schema.reviews import Correction
+from core.schema.progress import can_resume
+from core.schema.records import Plan, Run
 from core.store import Store
-from core.store import open_store as open_store_in
 from core.store.cases import Batch, BatchRow
-from core.store.queue import FOR_PEOPLE
-from core.store.runs import RunFilter
 
-MOST_RUNS = 500
-
-
-@dataclass(frozen=True)
-class Told:
-    """A run with what came of it."""
-
-    run: Run
-    case: Case
-    progress: Progress
-    corrections: tuple[Correction, ...]
-    is_for_people: bool = False
-
-
-def draw_report_button(wanted: RunFilter) -> None:
-    """The report of the runs that the filter leaves; it is made when it is asked for.
-
-    Streamlit makes it in a thread that knows nothing of the session: who asks, and for which
-    project, is settled here.
-    """
-    with state.open_store() as store:
-        project_id, person = state.project(store).id, state.person(store)
-    home, members_only = state.home(), login.is_on()
-
-    def make() -> str:
-        with open_store_in(home) as store:
-            if members_only:
-                store.projects.require(project_id, person, "annotator", "read these runs")
-            return html_of_many(*told_runs(store, project_id, wanted))
-
-    download(
-        "Report of these runs",
-        make,
-        "counterpoint-runs.html",
-        "history.report",
-        "description",
-        help=f"One HTML file with the newest {MOST_RUNS} of them.",
-    )
-
-
-def told_runs(store: Store, project_id: str, wanted: RunFilter) -> tuple[list[Told], int]:
-    """(the newest runs that fit, how many fit in all)."""
-    lease = store.projects.settings().lease_seconds
-    rows, total = store.runs.page(
-        project_id, wanted, limit=MOST_RUNS, offset=0, now=time.time(), lease=lease
-    )
-    policy = policy_of(store, store.projects.get(project_id))
-    found = []
-    for row in rows:
-        case = store.cases.get(row.run.case_id)
-        if case is not None:
-            progress = folded(event for _, event in store.runs.events(row.run.id))
-            given = tuple(store.corrections.of_run(row.run.id))
-            is_theirs = policy is not None and policy.is_for_people(row.run, progress.classifier)
-            found.append(Told(row.run, case, progress, given, is_theirs))
-    return found, total
-
-
-def html_of_many(found: Sequence[Told], total: int) -> str:
-    """The whole report as one HTML file without anything to fetch."""
-    runs = f"{total} run{'' if total == 1 else 's'}"
-    words = f"{len(found)} of {runs}" if total > len(found) else runs
-    parts: list[str | Html] = [
-        element("h1", "Counterpoint report"),
-        element("p", words, class_="cp-quiet"),
-        _counts(found),
-    ]
-    parts += [_section(number, one) for number, one in enumerate(found, start=1)]
-    return str(page_html("Counterpoint report", joined(parts)))
-
-
-def _counts(found: Iterable[Told]) -> Html:
-    """How many runs came to each verdict, and what people say of those."""
-    verdicts: Counter[str] = Counter()
-    people: Counter[tuple[str, str]] = Counter()
-    for one in found:
-        verdict = LABEL_WORDS[one.run.label] if one.run.label else "No verdict"
-        verdicts[verdict] += 1
-        if one.corrections:
-            people[verdict, LABEL_WORDS[one.corrections[-1].label]] += 1
-    labels = list(LABEL_WORDS.values())
-    rows = (
-        (verdict, str(count), *(str(people[verdict, label]) for label in labels))
-        for verdict, count in verdicts.most_common()
-    )
-    names = ("Verdict", "Runs", *(f"People say: {label.lower()}" for label in labels))
-    return html_table(names, rows)
-
-
-def _section(number: int, one: Told) -> Html:
-    run, progress = one.run, one.progress
-    verdict = progress.verdict
-    label = LABEL_WORDS[run.label] if run.label else status_words(run)
-    p = "" if run.p_hallucinated is None else f", {percent(run.p_hallucinated)} hallucinated"
-    line = f"{when(run.started_at)} · {roster_words(run.plan.roster, short=True)} · run {run.id}"
-    marks = [Mark(s.start, s.end, str(n)) for n, s in enumerate(progress.spans, start=1)]
-    parts: list[str | Html] = [
-        element("h2", f"{number}. {label}{p}"),
-        element("p", line, class_="cp-quiet"),
-    ]
-    if one.is_for_people:
-        parts.append(element("p", f"⚑ {FOR_PEOPLE.capitalize()}."))
-    if one.case.question:
-        parts.append(element("p", one.case.question, dir="auto"))
-    parts.append(marked_text(one.case.response, marks))
-    if verdict is not None:
-        words = verdict.cause_words or rationale_words(verdict.rationale)
-        parts.append(element("p", words, dir="auto"))
-    if progress.spans:
-        parts.append(span_table(progress.spans))
-    parts += [_quote(quote) for quote in _quotes(progress)]
-    parts += [element("p", said_words(given), dir="auto") for given in one.corrections]
-    return joined(parts)
-
-
-def _quotes(progress: Progress) -> list[Quote]:
-    """Every quote of the debate once, in the order in which they were given."""
-    given = [quote for turn in progress.turns for quote in turn.quotes]
-    return list({(quote.source, quote.text): quote for quote in given}.values())
-
-
-def _quote(quote: Quote) -> Html:
-    place = " · ".join(part for part in (quote.source, QUOTE_WORDS[quote.status]) if part)
-    page = f", p. {quote.page}" if quote.page else ""
-    return element(
-        "div",
-        element("div", place + page, class_="cp-quiet"),
-        element("div", quote.text, class_="cp-quote", dir="auto"),
-    )
-
-
-POLL_SECONDS = 1.0
 MOST_PROBLEMS = 3
 MOST_OTHERS = 6  # further columns of the table that are shown; the CSV has all
-ALIVE = ("queued", "running")
+Rows = Sequence[tuple[BatchRow, Run | None]]
 
 
 def draw_batches() -> None:
     """Tables that were checked before."""
     with state.open_store() as store:
         batches = store.batches.all(state.project(store).id)
-    if not batches:
-        return
-    st.subheader("Tables so far", anchor=False)
+    if batches:
+        st.subheader("Tables so far", anchor=False)
     for batch in batches:
-        link(
-            "pages/check/table.py",
-            escaped(f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"),
-            "table_rows",
-            batch=batch.id,
-        )
+        words = f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"
+        link("pages/check/table.py", escaped(words), "table_rows", batch=batch.id)
 
 
 def draw_batch(batch_id: str) -> None:
@@ -245,11 +92,15 @@ def draw_batch(batch_id: str) -> None:
         _follow(batch)
     else:
         _draw_results(batch_id, rows, finished=True)
-        _offer_resume(batch, rows)
+        left = sum(bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows)
+        if left:
+            draw_plan_keys(batch.plan, "many")
+            words = f"Check the {left} that are open"
+            button(words, "many.resume", _resume, batch.id, icon="resume")
+            show_problem("many.resume.problem")
 
 
 def _seen(store: Store, batch_id: str) -> Batch | None:
-    """The table, unless it is in a project of others."""
     batch = store.batches.get(batch_id)
     return batch if batch is not None and state.may_see(store, batch.project_id) else None
 
@@ -268,15 +119,14 @@ def draw_neighbours(batch_id: str, run_id: str) -> None:
         before = checked[place - 1] if place else None
         after = checked[place + 1] if place + 1 < len(checked) else None
         for row, icon, keys in ((before, "arrow_back", "Alt+P"), (after, "arrow_forward", "Alt+N")):
-            if row is not None and _button(f"Row {row.row}", icon, keys):
+            sign = f":material/{icon}:"
+            if row is not None and st.button(
+                f"Row {row.row}", key=f"run.{icon}", icon=sign, shortcut=keys
+            ):
                 _open(row, row.run_id)
 
 
-def _button(label: str, icon: str, keys: str) -> bool:
-    return st.button(label, key=f"run.{icon}", icon=f":material/{icon}:", shortcut=keys)
-
-
-@st.fragment(run_every=POLL_SECONDS)
+@st.fragment(run_every=POLL_ALL)
 def _follow(batch: Batch) -> None:
     with state.open_store() as store:
         rows = results(store, batch.id) if _seen(store, batch.id) else []
@@ -285,17 +135,13 @@ def _follow(batch: Batch) -> None:
         st.rerun()
         return
     checked = sum(run is not None and run.status == "finished" for _, run in rows)
-    st.progress(
-        1 - len(alive) / len(rows),
-        text=f"{checked} of {len(rows)} claims checked, {len(alive)} to go",
-    )
+    words = f"{checked} of {len(rows)} claims checked, {len(alive)} to go"
+    st.progress(1 - len(alive) / len(rows), text=words)
     button("Stop all", "many.stop", stop, alive, batch.project_id, icon="stop")
     _draw_results(batch.id, rows, finished=False)
 
 
-def _draw_results(
-    batch_id: str, rows: list[tuple[BatchRow, Run | None]], *, finished: bool
-) -> None:
+def _draw_results(batch_id: str, rows: Rows, *, finished: bool) -> None:
     _draw_counts(rows)
     chosen = choice_table(
         [_cells(row, run) for row, run in rows],
@@ -304,43 +150,25 @@ def _draw_results(
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
     with st.container(horizontal=True):
-        download(
-            "Results (CSV)",
-            lambda: results_csv(rows),
-            f"counterpoint-{batch_id[:8]}.csv",
-            f"many.csv.{finished}",
-        )
+        name = f"counterpoint-{batch_id[:8]}.csv"
+        download("Results (CSV)", lambda: results_csv(rows), name, f"many.csv.{finished}")
     if chosen is not None:
         row, run = rows[chosen]
         _open(row, run.id if run else None)
 
 
-def _offer_resume(batch: Batch, rows: list[tuple[BatchRow, Run | None]]) -> None:
-    """A button for the rows that came to no end, where there are any, and the keys it needs."""
-    left = sum(bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows)
-    if not left:
-        return
-    draw_plan_keys(batch.plan, "many")
-    button(f"Check the {left} that are open", "many.resume", _resume, batch.id, icon="resume")
-    show_problem("many.resume.problem")
-
-
 def _open(row: BatchRow, run_id: str | None) -> None:
-    """A row's run; why there is none where there is none."""
     if run_id is not None:
         open_run(run_id)
     else:
         st.info(escaped(row.problem) or "This row was not checked.")
 
 
-def _draw_counts(rows: list[tuple[BatchRow, Run | None]]) -> None:
+def _draw_counts(rows: Rows) -> None:
     """How many rows came to which label, and in whole sentences why others were not checked."""
-    counts = {
-        label: sum(run is not None and run.label == label for _, run in rows)
-        for label in LABEL_WORDS
-    }
-    without = len(rows) - sum(counts.values())
-    words = [f"{LABEL_SIGNS[label]} {count} {label}" for label, count in counts.items()]
+    labels = Counter(run.label for _, run in rows if run is not None and run.label)
+    without = len(rows) - labels.total()
+    words = [f"{LABEL_SIGNS[label]} {labels[label]} {label}" for label in LABEL_WORDS]
     st.caption(" · ".join([*words, *([f"{without} without a verdict"] if without else [])]))
     problems = Counter(row.problem for row, _ in rows if row.problem)
     for problem, count in problems.most_common(MOST_PROBLEMS):
@@ -352,17 +180,15 @@ def _draw_counts(rows: list[tuple[BatchRow, Run | None]]) -> None:
 
 def _resume(batch_id: str) -> None:
     with problem_kept("many.resume.problem"), state.open_store() as store:
-        person, typed = state.person(store), state.typed_keys()
-        resume_batch(store, state.jobs(), batch_id, person, typed)
+        resume_batch(store, state.jobs(), batch_id, state.person(store), state.typed_keys())
 
 
 def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
-    label = f"{LABEL_SIGNS[run.label]} {LABEL_WORDS[run.label]}" if run and run.label else "–"
     return {
         "Row": row.row,
-        "Verdict": label,
+        "Verdict": signed(run.label if run else None),
         "Claim": clipped(row.claim, 200),
-        "p": f"{run.p_hallucinated:.2f}" if run and run.p_hallucinated is not None else "",
+        "p": p_words(run.p_hallucinated if run else None),
         "Status": row.problem or (status_words(run) if run else "not checked"),
         "Sources": "; ".join(row.sources),
         **{f"{title} (table)": clipped(cell, 200) for title, cell in row.others[:MOST_OTHERS]},
@@ -377,7 +203,10 @@ def draw_new_table() -> None:
     """Upload or paste a table, say what it rests on, see what was understood, start."""
     with state.open_store() as store:
         settings = store.projects.settings()
-    _restore_draft()
+    draft = drafts.restored(PAGE)
+    if draft is not None:  # the table that was pasted and not checked, with what it rests on
+        st.session_state["many.pasted"] = str(draft.get("pasted") or "")
+        st.session_state["many.library"] = drafts.names_in(draft, "sources")
     left, right = st.columns([3, 2], gap="large")
     with left:
         name, data = _given_table(settings)
@@ -391,26 +220,19 @@ def draw_new_table() -> None:
         st.error(escaped(str(error)), icon=":material/error:")
         return
     st.markdown(f"**{len(rows)} claims** in {escaped(name)}")
-    table(
-        [
-            {"Claim": r.claim, "Question": r.question, "Sources": "; ".join(r.sources)}
-            for r in rows[:PREVIEWED]
-        ]
-    )
+    shown = [(r.claim, r.question, "; ".join(r.sources)) for r in rows[:PREVIEWED]]
+    table([dict(zip(("Claim", "Question", "Sources"), row, strict=True)) for row in shown])
     if len(rows) > PREVIEWED:
         st.caption(f"The first {PREVIEWED} of them.")
     if sources:
         st.caption(f"Every row also rests on the {counted(len(sources), 'file')} chosen beside it.")
     elif not any(row.sources for row in rows):
-        st.warning(
-            "No file is chosen and no row names one: without evidence every verdict is unclear.",
-            icon=":material/warning:",
-        )
+        words = "No file is chosen and no row names one: without evidence every verdict is unclear."
+        st.warning(words, icon=":material/warning:")
     _draw_start(name, rows, sources, settings)
 
 
 def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: Settings) -> None:
-    """Who checks, what that will take, and the button."""
     roster = draw_roster_choice("many.roster", project_roster())
     draw_keys_of_rosters([roster], "many")
     protocol = draw_protocol_choice("many.protocol", roster)
@@ -421,28 +243,13 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
         turns, passages = settings.max_turns, settings.passages
         plan = planned(roster, turns, passages, protocol=protocol, options=options)
         asked = [(row.claim, row.question) for row in rows]
-        st.caption(expected_of_table(asked, sources, plan))
+        with state.open_store() as store:  # sources that rows name themselves are not counted
+            st.caption(expectation(store, entries_of(store, sources), asked, plan))
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return
     if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
         _start(name, rows, sources, plan)
-
-
-def _restore_draft() -> None:
-    """Bring back the table that was pasted and not checked, with what it rests on."""
-    draft = drafts.restored(PAGE)
-    if draft is None:
-        return
-    st.session_state["many.pasted"] = str(draft.get("pasted") or "")
-    sources = draft.get("sources")
-    known = sources if isinstance(sources, list) else []
-    st.session_state["many.library"] = [i for i in known if isinstance(i, str)]
-
-
-def _keep_draft(sources: list[str]) -> None:
-    pasted = str(st.session_state.get("many.pasted") or "")
-    drafts.follow(PAGE, {"pasted": pasted, "sources": sources} if pasted.strip() else {})
 
 
 def _given_table(settings: Settings) -> tuple[str, bytes]:
@@ -465,7 +272,6 @@ def _given_table(settings: Settings) -> tuple[str, bytes]:
 
 
 def _sources() -> list[str]:
-    """Ids of what every row rests on, beside what it names itself."""
     added = draw_uploader("many.upload", "Sources", choice="many.library")
     chosen = library_choice("many.library")
     draw_sources(added)
@@ -477,19 +283,19 @@ def _sources() -> list[str]:
         persist_state="session",
     )
     sources = list(dict.fromkeys([*added, *chosen]))
-    _keep_draft(sources)
+    pasted = str(st.session_state.get("many.pasted") or "")
+    drafts.follow(PAGE, {"pasted": pasted, "sources": sources} if pasted.strip() else {})
     return sources if all_rows else []
 
 
 def _start(name: str, rows: list[ClaimRow], common: list[str], plan: Plan) -> None:
     with state.open_store() as store:
-        project, person = state.project(store), state.person(store)
         batch = start_batch(
             store,
             state.jobs(),
-            project,
+            state.project(store),
             rows,
-            author=person,
+            author=state.person(store),
             name=name,
             plan=plan,
             common=common,

@@ -12,13 +12,14 @@ import streamlit as st
 from components.app import state
 from components.widgets.controls import choice_table, link, open_run
 from components.widgets.wording import (
-    LABEL_SIGNS,
     LABEL_WORDS,
     STATUS_WORDS,
     clipped,
     escaped,
+    p_words,
     protocol_words,
     roster_words,
+    signed,
     status_words,
     when,
 )
@@ -43,15 +44,29 @@ def draw_checked_before(response: str, question: str) -> None:
         return
     with state.open_store() as store:
         project = state.project(store)
-        same, alike = same_or_alike(
-            store, project.id, response, question, language_of(f"{question} {response}")
-        )
+        language = language_of(f"{question} {response}")
+        same, alike = same_or_alike(store, project.id, response, question, language)
         found = [(case, run, "Checked") for case in same for run in _newest(store, case)]
         for case in alike if not same else ():
             how = f"Similar, “{clipped(case.response, 60)}”, checked"
             found += [(case, run, how) for run in _newest(store, case)[:1]]
         for case, run, how in found[:MOST_SHOWN]:
-            _draw_check(store, case, run, how)
+            words = _check_words(store, case, run, how)
+            link(RUN_PAGE, escaped(words), "history", run=run.id)
+
+
+def _check_words(store: Store, case: Case, run: Run, how: str) -> str:
+    """When and by which protocol the run was made, its label, and what people say of its case."""
+    by = protocol_words(run.plan.protocol, short=True)
+    label = LABEL_WORDS[run.label].lower() if run.label else "no label"
+    words = f"{how} on {when(run.started_at)} by {by}: {label}"
+    for one in decided(store, [case], is_same=True):
+        if one.gold is not None:
+            words += f"; settled as {LABEL_WORDS[one.gold.label].lower()}"
+        elif one.said:
+            last = max(one.said, key=lambda said: said.at)
+            words += f"; {last.author} says {LABEL_WORDS[last.label].lower()}"
+    return words
 
 
 def draw_decided_before(case: Case) -> None:
@@ -72,10 +87,9 @@ def draw_decided_before(case: Case) -> None:
 @st.cache_data(ttl=KEPT_SECONDS, max_entries=256, show_spinner=False)
 def _others(case_id: str, _case: Case) -> tuple[list[str], list[str]]:
     """Ids of other cases of the same text, and of those much like it; they seldom change."""
+    asked = _case.project_id, _case.response, _case.question, _case.language
     with state.open_store() as store:
-        same, alike = same_or_alike(
-            store, _case.project_id, _case.response, _case.question, _case.language
-        )
+        same, alike = same_or_alike(store, *asked)
     return [c.id for c in same if c.id != case_id], [c.id for c in alike if c.id != case_id]
 
 
@@ -94,20 +108,6 @@ def _newest(store: Store, case: Case) -> list[Run]:
     return sorted(newest.values(), key=lambda run: -run.started_at)
 
 
-def _draw_check(store: Store, case: Case, run: Run, how: str) -> None:
-    """A link to the run, with its label and what people say of its case."""
-    by = protocol_words(run.plan.protocol, short=True)
-    label = LABEL_WORDS[run.label].lower() if run.label else "no label"
-    words = f"{how} on {when(run.started_at)} by {by}: {label}"
-    for one in decided(store, [case], is_same=True):
-        if one.gold is not None:
-            words += f"; settled as {LABEL_WORDS[one.gold.label].lower()}"
-        elif one.said:
-            last = max(one.said, key=lambda said: said.at)
-            words += f"; {last.author} says {LABEL_WORDS[last.label].lower()}"
-    link(RUN_PAGE, escaped(words), "history", run=run.id)
-
-
 CORRECTED = {"": None, "corrected": True, "not corrected": False}
 SEARCH = "search"
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
@@ -121,11 +121,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {  # the words of each value
 
 
 def draw_filters() -> RunFilter:
-    """The filters; Back leads to them too.
-
-    Not by `bind="query-params"`: `open_run` must hand the address on, and Streamlit refuses to set
-    parameters that are bound.
-    """
+    """The filters; not bound to the address, which `open_run` hands on and could not set then."""
     _take_from_address()
     first, *columns = st.columns([3, 2, 2, 3, 2])
     search = first.text_input("Search", key="history.search", placeholder="Words of the claim")
@@ -140,13 +136,8 @@ def draw_filters() -> RunFilter:
     wanted = query_terms(search, language_of(search)) if search else []
     if search.strip() and not wanted:
         st.caption("The search holds no word that can be looked for; all runs are shown.")
-    return RunFilter(
-        terms=tuple(wanted),
-        label=chosen["label"],
-        status=chosen["status"],
-        corrected=CORRECTED[chosen["people"]],
-        protocol=chosen["protocol"],
-    )
+    own = {name: chosen[name] for name in ("label", "status", "protocol")}
+    return RunFilter(tuple(wanted), corrected=CORRECTED[chosen["people"]], **own)
 
 
 def _take_from_address() -> None:
@@ -180,14 +171,8 @@ def draw_page(wanted: RunFilter) -> int:
         project = state.project(store)
         lease = store.projects.settings().lease_seconds
         policy = policy_of(store, project)
-        rows, total = store.runs.page(
-            project.id,
-            wanted,
-            limit=PAGE_SIZE,
-            offset=(number - 1) * PAGE_SIZE,
-            now=time.time(),
-            lease=lease,
-        )
+        page = {"limit": PAGE_SIZE, "offset": (number - 1) * PAGE_SIZE}
+        rows, total = store.runs.page(project.id, wanted, **page, now=time.time(), lease=lease)
         classifiers = present_classifiers(store, [row.run.id for row in rows])
     if total and not rows:  # the filter left fewer pages than the one that was open
         st.session_state["history.page"] = 1
@@ -196,16 +181,11 @@ def draw_page(wanted: RunFilter) -> int:
         st.info("No run matches. New check starts one.")
         return 0
     st.caption(f"{total} run{'' if total == 1 else 's'}")
-    chosen = choice_table(
-        _table(rows, classifiers, policy),
-        f"history.table.{number}",
-        column_config={
-            "Claim": st.column_config.TextColumn(width=200),
-            "Protocol": st.column_config.TextColumn(width=180),
-            "Roster": st.column_config.TextColumn(width=115),
-            "p": st.column_config.TextColumn("p", help="probability of being hallucinated"),
-        },
-    )
+    widths = {"Claim": 200, "Protocol": 180, "Roster": 115}
+    columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
+    columns["p"] = st.column_config.TextColumn("p", help="probability of being hallucinated")
+    cells = _table(rows, classifiers, policy)
+    chosen = choice_table(cells, f"history.table.{number}", column_config=columns)
     pages = -(-total // PAGE_SIZE)
     if pages > 1:
         st.pagination(pages, key="history.page")
@@ -231,16 +211,15 @@ def _table(
 def _cells(row: RunRow, policy: Policy | None, version: str) -> dict[str, Any]:
     """A run's row; who decides it, where the project says what it answers by itself."""
     run = row.run
-    label = f"{LABEL_SIGNS[run.label]} {LABEL_WORDS[run.label]}" if run.label else "–"
     people: dict[str, Any] = {}
     if policy is not None:
         waits = "decided" if row.corrected_label else "⚑ to decide"
         people["For people"] = waits if policy.is_for_people(run, version) else ""
     return {
-        "Verdict": label,
+        "Verdict": signed(run.label),
         "Claim": clipped(row.response, 200),
         "When": when(run.started_at),
-        "p": "" if run.p_hallucinated is None else f"{run.p_hallucinated:.2f}",
+        "p": p_words(run.p_hallucinated),
         "People say": LABEL_WORDS[row.corrected_label] if row.corrected_label else "",
         **people,
         "Status": status_words(run) + (" (imported)" if run.origin == "imported" else ""),

@@ -1,8 +1,7 @@
 """New check and Check again: draft, sources, plan, expected cost, prepared cases, the start.
 
 What was not checked is kept in the home, so that no reload loses it. A text counts from when its
-field is left: watching each word would cost a rerun while a fresh server loads its engine. Also
-brings files into the library and sources into a case, and says what came of each file.
+field is left: watching each word would cost a rerun while a fresh server loads its engine.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from components.app import state
 from components.check.roster_choice import (
     chosen_options,
     draw_option_fields,
+    entries_of,
     expectation,
     forget_options,
     keep_protocol,
@@ -38,7 +38,6 @@ from core.runtime.config import Settings
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Case, LibraryEntry, Plan, Project, Run
 from core.schema.rosters import AS_IS, BUILT_IN
-from core.store import Store
 
 STATUS_ICONS = {
     "waiting": ":material/hourglass_empty:",
@@ -49,14 +48,23 @@ STATUS_ICONS = {
 POLL_SECONDS = 0.5
 
 
-def draw_uploader(key: str, label: str = "Documents and images", choice: str = "") -> list[str]:
+def draw_source_fields(page: str, label: str) -> list[str]:
+    """Files to upload, files of the library, and what came of each; the ids of all of them."""
+    uploaded = draw_uploader(f"{page}.upload", label, choice=f"{page}.library")
+    sources = list(dict.fromkeys([*uploaded, *library_choice(f"{page}.library")]))
+    draw_sources(sources)
+    return sources
+
+
+def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
     """The uploader; returns ids of what it holds, each stored and being read already.
 
     A file that is refused is named with what to do; the others are used. Streamlit empties the
     uploader when the page is left: what it held then is chosen in the widget with the key
     `choice`, which is drawn after it.
     """
-    limit = _limit()
+    with state.open_store() as store:
+        limit = store.projects.settings().file_megabytes
     uploads = st.file_uploader(
         label,
         key=key,
@@ -64,8 +72,7 @@ def draw_uploader(key: str, label: str = "Documents and images", choice: str = "
         max_upload_size=limit,
         help=f"{', '.join(endings())}; up to {limit} MB each. They are kept on this computer; a "
         "roster of language models sends the passages and images that it uses to its provider.",
-        on_change=_mark_changed,
-        args=(key,),
+        on_change=lambda: st.session_state.update({f"{key}.changed": True}),
     )
     ids, refusals = _taken(key)
     for words in refusals:
@@ -80,11 +87,7 @@ def draw_uploader(key: str, label: str = "Documents and images", choice: str = "
 
 
 def held_uploads(key: str) -> list[str]:
-    """For callbacks: ids of what the uploader holds by now, files that came with the click too.
-
-    Raises:
-        InputError: one of those was refused, and nobody can have read that yet.
-    """
+    """For callbacks: ids of all uploads by now; raises InputError for a refusal nobody has read."""
     known = set(st.session_state.get(f"{key}.known", {}).values())
     ids, refusals = _taken(key)
     if any(f"!{words}" not in known for words in refusals):
@@ -105,15 +108,6 @@ def _taken(key: str) -> tuple[list[str], list[str]]:
         found.append(known[upload.file_id])
     refusals = [words[1:] for words in found if words.startswith("!")]
     return [i for i in found if not i.startswith("!")], refusals
-
-
-def _mark_changed(key: str) -> None:
-    st.session_state[f"{key}.changed"] = True
-
-
-def _limit() -> int:
-    with state.open_store() as store:
-        return store.projects.settings().file_megabytes
 
 
 def _take(name: str, data: bytes) -> str:
@@ -137,33 +131,26 @@ def draw_sources(ids: Sequence[str]) -> None:
     if not ids:
         return
     entries = _entries(ids)
-    if read_on(entries):
+    if _read_on(entries):
         _poll_sources(tuple(ids))
     else:
         _draw_entries(entries)
 
 
-def draw_refused(ids: Sequence[str]) -> None:
-    """What is wrong with those of the sources that cannot be read."""
-    _draw_entries([entry for entry in _entries(ids) if entry.status == "refused"])
-
-
 def _entries(ids: Sequence[str]) -> list[LibraryEntry]:
-    """The sources as the library has them; those that it has not are left out."""
     with state.open_store() as store:
-        project = state.project(store)
-        return [e for e in (store.library.get(project.id, i) for i in ids) if e]
+        return entries_of(store, ids)
 
 
 @st.fragment(run_every=POLL_SECONDS)
 def _poll_sources(ids: tuple[str, ...]) -> None:
     entries = _entries(ids)
     _draw_entries(entries)
-    if not read_on(entries):
+    if not _read_on(entries):
         st.rerun()
 
 
-def read_on(entries: Sequence[LibraryEntry]) -> bool:
+def _read_on(entries: Sequence[LibraryEntry]) -> bool:
     """True while any is being read; those that nobody reads any more are taken up again."""
     waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
     for entry in waiting:
@@ -176,16 +163,12 @@ def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
         if entry.status == "refused":
             st.error(escaped(entry.problem), icon=":material/error:")
             continue
-        st.markdown(f"{STATUS_ICONS[entry.status]} {_entry_words(entry)}")
-
-
-def _entry_words(entry: LibraryEntry) -> str:
-    name = f"**{escaped(entry.name)}**"
-    facts = escaped(entry_facts(entry))
-    if entry.status != "ready":
-        note = state.prereading().note(entry.id) or "waiting to be read"
-        return f"{name} · {size(entry.size)} · {escaped(note)}"
-    return " · ".join(part for part in (name, facts) if part)
+        facts = [entry_facts(entry)]
+        if entry.status != "ready":
+            note = state.prereading().note(entry.id) or "waiting to be read"
+            facts = [size(entry.size), note]
+        words = " · ".join([f"**{escaped(entry.name)}**", *map(escaped, filter(None, facts))])
+        st.markdown(f"{STATUS_ICONS[entry.status]} {words}")
 
 
 def entry_facts(entry: LibraryEntry) -> str:
@@ -209,8 +192,7 @@ def split_sources(
     ids: Sequence[str], *, with_refused: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(documents, images) of the chosen sources, by default without those that were refused."""
-    entries = _entries(ids)
-    usable = [entry for entry in entries if with_refused or entry.status != "refused"]
+    usable = [e for e in _entries(ids) if with_refused or e.status != "refused"]
     documents = tuple(e.id for e in usable if e.kind != "image")
     return documents, tuple(e.id for e in usable if e.kind == "image")
 
@@ -219,82 +201,51 @@ def draw_again(run: Run, case: Case) -> None:
     """Links to the other runs of the case, and what to check again."""
     with state.open_store() as store:
         lease = store.projects.settings().lease_seconds
-        now = time.time()
-        children = store.runs.children(run.id, now, lease)
+        children = store.runs.children(run.id, time.time(), lease)
         names = {
             i: store.library.name_of(case.project_id, i) for i in (*case.documents, *case.images)
         }
         kept = [i for i in names if store.library.get(case.project_id, i)]
-    times = {child.id: child.started_at for child in children}
-    others = [*([run.parent_id] if run.parent_id else []), *(child.id for child in children)]
+    pairs = [("the check before", run.parent_id, run.id)] if run.parent_id else []
+    pairs += [(f"the check of {when(child.started_at)}", run.id, child.id) for child in children]
     st.subheader("Check again", anchor=False)
-    for other in others:
-        first, second = (other, run.id) if other == run.parent_id else (run.id, other)
-        link(
-            "pages/check/compare.py",
-            "Side by side with the check before"
-            if other == run.parent_id
-            else f"Side by side with the check of {when(times[other])}",
-            "compare_arrows",
-            before=first,
-            after=second,
-        )
-    link("pages/check/compare.py", "Compare ways to check it", "compare", case=case.id)
-    _draw_choice(names, kept, f"run.{run.id}.again")
-    _draw_start(run, case)
-
-
-def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> None:
-    """Which sources of the case stay, and new ones; those that cannot be read are named."""
-    with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
-        chosen = st.multiselect(
-            "Sources of this case",
-            options=kept,
-            default=kept,
-            format_func=lambda i: names[i],
-            key=f"{key}.kept",
-        )
-        added = draw_uploader(f"{key}.upload", "More documents or images")
-        draw_sources(added)
-    gone = [name for i, name in names.items() if i not in kept]
-    if gone:
-        st.warning(
-            f"Not in the library, so left out: {escaped(_listed(gone))}.",
-            icon=":material/folder_off:",
-        )
-    draw_refused(chosen)
-
-
-def _listed(names: list[str]) -> str:
-    """The names; of an imported run's files none is known here, and they are counted."""
-    unknown = names.count("")
-    counted = "a file that is not here" if unknown == 1 else f"{unknown} files that are not here"
-    return ", ".join([*filter(None, names), *([counted] if unknown else [])])
-
-
-def _draw_start(run: Run, case: Case) -> None:
+    page = "pages/check/compare.py"
+    for words, before, after in pairs:
+        link(page, f"Side by side with {words}", "compare_arrows", before=before, after=after)
+    link(page, "Compare ways to check it", "compare", case=case.id)
     key = f"run.{run.id}.again"
-    button(
-        "Check again",
-        f"{key}.go",
-        _check_again,
-        run,
-        case,
-        key,
-        icon="refresh",
-        shortcut="Ctrl+Shift+Enter",
-    )
+    _draw_choice(names, kept, key)
+    options = {"icon": "refresh", "shortcut": "Ctrl+Shift+Enter"}
+    button("Check again", f"{key}.go", _check_again, run, case, key, **options)
     target = st.session_state.pop(f"{key}.started", None)
     show_problem(f"{key}.problem")
     if target:
         st.switch_page("pages/check/run.py", query_params={"run": target})
 
 
-def _check_again(run: Run, case: Case, key: str) -> None:
-    """The same case again, or a new one when its sources changed; with today's classifier.
+def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> None:
+    """Which sources stay, and new ones; what cannot be read is named, or counted without a name."""
+    with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
+        chosen = st.multiselect(
+            "Sources of this case",
+            options=kept,
+            default=kept,
+            format_func=names.__getitem__,
+            key=f"{key}.kept",
+        )
+        draw_sources(draw_uploader(f"{key}.upload", "More documents or images"))
+    gone = [name for i, name in names.items() if i not in kept]
+    if gone:
+        unknown = gone.count("")
+        counts = [f"{unknown} files that are not here"] if unknown > 1 else []
+        listed = [*filter(None, gone), *(["a file that is not here"] if unknown == 1 else counts)]
+        words = f"Not in the library, so left out: {escaped(', '.join(listed))}."
+        st.warning(words, icon=":material/folder_off:")
+    _draw_entries([entry for entry in _entries(chosen) if entry.status == "refused"])
 
-    A file that could not be read stays in the case: the run tries it again, and says so again.
-    """
+
+def _check_again(run: Run, case: Case, key: str) -> None:
+    """The same case, or a new one of other sources; an unreadable file is tried again."""
     with problem_kept(f"{key}.problem"):
         chosen: list[str] = st.session_state.get(f"{key}.kept") or []
         sources = [*chosen, *held_uploads(f"{key}.upload")]
@@ -303,20 +254,14 @@ def _check_again(run: Run, case: Case, key: str) -> None:
             person = state.require(store, case.project_id, "annotator", "check again")
             again = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):
-                again = _with_sources(store, case, documents, images)
+                project = store.projects.get(case.project_id) or state.project(store)
+                texts = case.response, case.question
+                draft = Draft(*texts, documents, images, case.role, case.instruction)
+                again = store_case(store, project, draft, person, time.time())
             plan = replace(run.plan, classifier="", reader="")
-        started = state.jobs().start(
+        st.session_state[f"{key}.started"] = state.jobs().start(
             again, plan, parent_id=run.id, by=person, typed=state.typed_keys()
         )
-        st.session_state[f"{key}.started"] = started
-
-
-def _with_sources(
-    store: Store, case: Case, documents: tuple[str, ...], images: tuple[str, ...]
-) -> Case:
-    project = store.projects.get(case.project_id) or state.project(store)
-    draft = Draft(case.response, case.question, documents, images, case.role, case.instruction)
-    return store_case(store, project, draft, state.person(store), time.time())
 
 
 PAGE = "new"
@@ -334,9 +279,7 @@ def restore_draft() -> None:
     forget_options(PAGE)
     for name in TEXTS:
         st.session_state[f"new.{name}"] = str(draft.get(name) or "")
-    sources = draft.get("sources")
-    known = sources if isinstance(sources, list) else []
-    st.session_state["new.library"] = [i for i in known if isinstance(i, str)]
+    st.session_state["new.library"] = drafts.names_in(draft, "sources")
 
 
 def keep_draft(sources: Sequence[str]) -> None:
@@ -369,7 +312,7 @@ def library_choice(key: str) -> list[str]:
     return st.multiselect(
         "From the library",
         options=list(names),
-        format_func=lambda i: names[i],
+        format_func=names.__getitem__,
         key=key,
         placeholder="Files that were uploaded before",
         persist_state="session",
@@ -381,15 +324,11 @@ def draw_plan(protocol: str) -> None:
     with state.open_store() as store:
         settings, project = store.projects.settings(), state.project(store)
     left, right = st.columns(2)
-    with left:
-        st.text_input("Role", value=project.role, key="new.role", persist_state="session")
-        st.text_area(
-            "Instruction",
-            value=project.instruction,
-            key="new.instruction",
-            height=80,
-            persist_state="session",
-        )
+    role, words = project.role, project.instruction
+    left.text_input("Role", value=role, key="new.role", persist_state="session")
+    left.text_area(
+        "Instruction", value=words, key="new.instruction", height=80, persist_state="session"
+    )
     with right:
         options = draw_option_fields("new", protocol, usual_options(project, protocol))
         if has_turns(Plan(protocol, options=options)):
@@ -402,13 +341,9 @@ def draw_plan(protocol: str) -> None:
                 help="All agreeing ends it earlier; 1 is a single reading without debate.",
                 persist_state="session",
             )
+        usual = settings.passages
         st.slider(
-            "Passages per statement",
-            1,
-            30,
-            settings.passages,
-            key="new.passages",
-            persist_state="session",
+            "Passages per statement", 1, 30, usual, key="new.passages", persist_state="session"
         )
 
 
@@ -422,31 +357,24 @@ def expected_words(roster: str, sources: Sequence[str]) -> str:
     """Time, calls and cost to expect, and the cap that is never passed."""
     with state.open_store() as store:
         project, settings = state.project(store), store.projects.settings()
-        entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
+        entries = entries_of(store, sources)
         try:
             plan = plan_now(project, settings, usual_protocol(store, project), roster)
         except ReviewError as error:
             return escaped(str(error))
-        response, question = (
-            str(st.session_state.get(f"new.{name}") or "") for name in ("response", "question")
-        )
-        expected = expectation(store, entries, [(response, question)], plan)
+        texts = _texts()
+        expected = expectation(store, entries, [(texts["response"], texts["question"])], plan)
         return f"{counted(len(entries), 'source')} · {expected}"
 
 
 def start_check() -> None:
-    """Store the case and start its run; on a problem everything typed stays where it is.
-
-    A callback's arguments are those of the page as it was last drawn: what was edited just before
-    the click stands in the fields only.
-    """
+    """Check what stands in the fields now; a callback's arguments are those of the last drawing."""
     with problem_kept("new.problem"):
         chosen: list[str] = st.session_state.get("new.library") or []
         documents, images = split_sources([*held_uploads("new.upload"), *chosen])
         with state.open_store() as store:
             project = state.project(store)
-            usual = usual_protocol(store, project)
-            plan = plan_now(project, store.projects.settings(), usual)
+            plan = plan_now(project, store.projects.settings(), usual_protocol(store, project))
             draft = Draft(
                 str(_typed("response", "")),
                 str(_typed("question", "")),
@@ -467,24 +395,18 @@ def start_check() -> None:
 
 
 def plan_now(project: Project, settings: Settings, usual: str, roster: str = "") -> Plan:
-    """The plan that stands on the page now; `roster` where its field is not drawn yet.
-
-    `usual` is the protocol where nobody has chosen one.
-    """
+    """The plan on the page now; `usual` and `roster` count where their fields are not drawn."""
     protocol = str(_typed("protocol", usual))
     options = chosen_options("new", protocol, usual_options(project, protocol))
-    is_bounded = has_turns(Plan(protocol, options=options))
-    return planned(
-        roster or str(_typed("roster", project.roster)),
-        int(_typed("turns", settings.max_turns)) if is_bounded else settings.max_turns,
-        int(_typed("passages", settings.passages)),
-        protocol=protocol,
-        options=options,
-    )
+    turns = settings.max_turns
+    if has_turns(Plan(protocol, options=options)):
+        turns = int(_typed("turns", turns))
+    passages = int(_typed("passages", settings.passages))
+    name = roster or str(_typed("roster", project.roster))
+    return planned(name, turns, passages, protocol=protocol, options=options)
 
 
 def _typed(name: str, otherwise: Any) -> Any:
-    """What stands in a field of New check now."""
     value = st.session_state.get(f"new.{name}")
     return otherwise if value is None else value
 
@@ -497,35 +419,27 @@ def draw_prepared() -> None:
         with column, st.container(border=True, height="stretch"):
             st.markdown(f"**{escaped(example.title)}**")
             st.caption(escaped(clipped(example.response, 110)))
-            button(
-                "Check it", f"new.example.{example.name}", _start_example, example, width="stretch"
-            )
+            key = f"new.example.{example.name}"
+            button("Check it", key, _start_example, example, width="stretch")
 
 
 def _start_example(example: Example) -> None:
-    """Put the example's files into the library and check it like any other case."""
     with problem_kept("new.problem"):
         with state.open_store() as store:
             project = state.project(store)
             person = state.require(store, project.id, "annotator", "check a claim")
-            ids = [_add(store, project.id, person, name, data) for name, data in example.files()]
-            draft = Draft(
-                example.response,
-                example.question,
-                tuple(i for i, is_image in ids if not is_image),
-                tuple(i for i, is_image in ids if is_image),
-            )
-            case = store_case(store, project, draft, person, time.time())
             settings = store.projects.settings()
+            entries = [
+                store_file(store, state.home(), project.id, *file, person, time.time(), settings)
+                for file in example.files()
+            ]
+            images = tuple(e.id for e in entries if e.kind == "image")
+            documents = tuple(e.id for e in entries if e.kind != "image")
+            draft = Draft(example.response, example.question, documents, images)
+            case = store_case(store, project, draft, person, time.time())
             usual = usual_protocol(store, project)
         # Built in whatever the roster: it is here to be tried without a key, and costs nothing.
         plan = plan_now(project, settings, usual, BUILT_IN)
         if plan.protocol not in offered_to(None):
             plan = replace(plan, protocol=Plan().protocol, options=AS_IS)
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person)
-
-
-def _add(store: Store, project_id: str, person: str, name: str, data: bytes) -> tuple[str, bool]:
-    settings = store.projects.settings()
-    entry = store_file(store, state.home(), project_id, name, data, person, time.time(), settings)
-    return entry.id, entry.kind == "image"

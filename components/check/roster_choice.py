@@ -10,13 +10,7 @@ import streamlit as st
 
 from components.app import state
 from components.setup.settings import draw_keys_of
-from components.widgets.wording import (
-    PROTOCOL_FITS,
-    escaped,
-    protocol_words,
-    roster_words,
-    seconds,
-)
+from components.widgets.wording import PROTOCOL_FITS, escaped, protocol_words, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
 from core.debate import protocols
 from core.debate.protocols import DEBATES, offered_to, options_of, then_of
@@ -36,9 +30,7 @@ STYLES = {
     "thought": "Thinking aloud, step by step",
     "examples": "With examples of both labels",
 }
-DRAWN: tuple[Option, ...] = (
-    "then", "style", "samples", "rounds", "without", "is_swapped", "seed",
-)  # fmt: skip
+DRAWN: tuple[Option, ...] = ("then", "style", "samples", "rounds", "without", "is_swapped", "seed")
 NUMBER_WORDS = {
     "samples": (
         "Judgements that are drawn",
@@ -84,12 +76,12 @@ def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -
 
 
 def chosen_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
-    """What stands in the fields now, as far as the protocol has them; for callbacks too."""
-    found = {
-        option: _chosen(page, protocol, option, usual)
-        for option in _options(page, protocol, usual)
-        if option in DRAWN
-    }
+    """What the fields hold; an emptied one is the protocol's own, one never drawn is usual."""
+    found: dict[str, Any] = {}
+    for option in _options(page, protocol, usual):
+        if option in DRAWN:
+            value = st.session_state.get(_key(page, protocol, option), getattr(usual, option))
+            found[option] = getattr(AS_IS, option) if value is None else value
     options = replace(AS_IS, **found)
     return replace(options, style="") if options.style == "plain" else options
 
@@ -99,13 +91,6 @@ def forget_options(page: str) -> None:
     for protocol in protocols.PROTOCOLS:
         for option in DRAWN:
             st.session_state.pop(_key(page, protocol, option), None)
-
-
-def _chosen(page: str, protocol: str, option: Option, usual: DebateOptions) -> Any:
-    """A field's value; one that was emptied is the protocol's own, one never drawn is usual."""
-    key = _key(page, protocol, option)
-    value = st.session_state.get(key, getattr(usual, option))
-    return getattr(AS_IS, option) if value is None else value
 
 
 def _key(page: str, protocol: str, option: Option) -> str:
@@ -118,49 +103,33 @@ def _options(page: str, protocol: str, usual: DebateOptions) -> tuple[Option, ..
 
 
 def _draw_option(option: Option, key: str) -> None:
-    """The field of an option."""
+    kept: dict[str, Any] = {"key": key, "persist_state": "session"}
+
+    def choose(label: str, words: Mapping[str, str], about: str | None = None) -> None:
+        st.selectbox(label, list(words), format_func=words.__getitem__, help=about, **kept)
+
     match option:
         case "then":
             then = then_of(Plan("adaptive"))
             usual = f"{protocol_words(then.name, short=True)}, as is usual" if then else ITS_OWN
             names = {name: protocol_words(name, short=True) for name in DEBATES}
-            _draw_words("The debate, where one is needed", {"": usual} | names, key)
+            choose("The debate, where one is needed", {"": usual} | names)
         case "style":
-            _draw_words("How the single judge is asked", STYLES, key)
+            choose("How the single judge is asked", STYLES)
         case "without":
             about = "To see what a part of the protocol is worth, hold it without."
-            _draw_words("Left out", PARTS_OUT, key, help=about)
+            choose("Left out", PARTS_OUT, about)
         case "is_swapped":
             about = "Who speaks first can sway a debate."
-            st.toggle("Debaters change places", key=key, help=about, persist_state="session")
+            st.toggle("Debaters change places", help=about, **kept)
         case "seed":
             about = "The same seed lets the coin fall the same way again for the same case."
-            st.number_input(
-                "Seed of the coin", 0, MOST_SEED, 0, key=key, help=about, persist_state="session"
-            )
+            st.number_input("Seed of the coin", 0, MOST_SEED, 0, help=about, **kept)
         case "samples" | "rounds":
             label, about = NUMBER_WORDS[option]
-            st.number_input(
-                label,
-                1,
-                MOST_ROUNDS,
-                None,
-                key=key,
-                help=escaped(about),
-                placeholder=ITS_OWN,  # it stays empty until somebody chooses a number
-                persist_state="session",
-            )
-
-
-def _draw_words(label: str, words: Mapping[str, str], key: str, **options: Any) -> None:
-    st.selectbox(
-        label,
-        list(words),
-        format_func=words.__getitem__,
-        key=key,
-        persist_state="session",
-        **options,
-    )
+            # It stays empty until somebody chooses a number.
+            kept |= {"help": escaped(about), "placeholder": ITS_OWN}
+            st.number_input(label, 1, MOST_ROUNDS, None, **kept)
 
 
 # Whoever only wants to check a text finds what fits above the papers' other ways to argue.
@@ -172,11 +141,7 @@ MODELS_ONLY = (
 
 
 def draw_protocol_choice(key: str, roster: str) -> str:
-    """The choice, with what happens and when it fits; at first what the person chose here last.
-
-    Only what the roster can do is listed. Names alone are what a phone has room for in the list;
-    the chosen one is told in whole below.
-    """
+    """The choice by names that a phone has room for; the chosen one is told in whole below."""
     offered = offered_protocols([roster], key)
     with state.open_store() as store:
         usual = usual_protocol(store, state.project(store))
@@ -243,10 +208,15 @@ def _note(project: Project, person: str) -> str:
     return f"protocol.{project.id}.{person}"
 
 
+def rosters_offered() -> dict[str, str]:
+    """The words of all rosters by their names."""
+    with state.open_store() as store:
+        return {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
+
+
 def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
     """A select box of all rosters; the name of the chosen one."""
-    with state.open_store() as store:
-        words = {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
+    words = rosters_offered()
     if st.session_state.get(key) not in words:
         st.session_state.pop(key, None)
     names = list(words)
@@ -254,7 +224,7 @@ def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
         "Roster",
         names,
         index=names.index(chosen) if chosen in words else 0,
-        format_func=lambda name: words[name],
+        format_func=words.__getitem__,
         key=key,
         persist_state="session",
         help="Who plays the roles. Settings shows every seat, tests it, and lets you make another.",
@@ -271,17 +241,29 @@ def roster_line(key: str) -> str:
     return f":material/cloud: {escaped(roster_words(name, sheet.words if sheet else ''))}"
 
 
+def entries_of(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:
+    """The sources as the library has them; those that it has not are left out."""
+    project = state.project(store)
+    return [e for e in (store.library.get(project.id, i) for i in sources) if e]
+
+
 def expectation(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> str:
-    """Time, calls and cost of checking responses (each with its question), in Markdown."""
+    """Time, calls, cost and cap of checking responses (each with its question), in Markdown."""
     time = sum(
         expected_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
     )
     use = expected_of(store, entries, asked, plan)
     if use is None:
         return f"expected time: {seconds(time)} · no cost"
-    words = escaped(f"{use.words} · {_caps(store, plan, use)}")
+    settings = store.projects.settings()
+    caps = []
+    if use.most.cost or not use.unpriced:
+        caps.append(money(settings.run_cents * NANO_PER_CENT))
+    if use.unpriced:
+        caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
+    words = escaped(f"{use.words} · never more than {' and '.join(caps)} a run")
     return f"expected time: {seconds(time + use.likely.seconds)} · {words}"
 
 
@@ -294,11 +276,7 @@ def expected_of(
     sizes = sizes_of(store, entries, asked or [("", "")], plan)
     choices = store.learned.choices(EXAMPLES, state.project(store).id)
     shown = MOST_TOKENS if choices and choices[0].number != NONE else 0  # of corrected cases
-    return _together([expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes])
-
-
-def _together(uses: Sequence[Expected]) -> Expected:
-    """What several checks will use in all."""
+    uses = [expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes]
 
     def added(parts: Iterable[Use]) -> Use:
         return Use(*map(sum, zip(*map(astuple, parts), strict=True)))
@@ -306,25 +284,6 @@ def _together(uses: Sequence[Expected]) -> Expected:
     unpriced = dict.fromkeys(name for use in uses for name in use.unpriced)
     likely, most = added(use.likely for use in uses), added(use.most for use in uses)
     return Expected(likely, most, tuple(unpriced))
-
-
-def _caps(store: Store, plan: Plan, use: Expected) -> str:
-    """The caps of a run that these models come under, which are never passed."""
-    settings = store.projects.settings()
-    caps = []
-    if use.most.cost or not use.unpriced:
-        caps.append(money(settings.run_cents * NANO_PER_CENT))
-    if use.unpriced:
-        caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
-    return f"never more than {' and '.join(caps)} a run"
-
-
-def expected_of_table(asked: Sequence[tuple[str, str]], sources: Sequence[str], plan: Plan) -> str:
-    """The same for all rows of a table; sources that rows name themselves are not counted."""
-    with state.open_store() as store:
-        project = state.project(store)
-        entries = [e for e in (store.library.get(project.id, i) for i in sources) if e]
-        return expectation(store, entries, asked, plan)
 
 
 def sheet_of(name: str) -> RosterSheet | None:
@@ -355,20 +314,11 @@ def planned(
     protocol: str = "ceda",
     options: DebateOptions = AS_IS,
 ) -> Plan:
-    """The plan of a check by that roster, with its sheet as it is now.
-
-    Raises:
-        InputError: there is no such roster (any more).
-    """
+    """The plan with the roster's sheet as it is now; raises InputError where it is gone."""
     sheet = None
     if name != BUILT_IN:
         with state.open_store() as store:
             sheet = sheet_named(name, store)
     return Plan(
-        protocol,
-        name,
-        max_turns=max_turns,
-        passages=passages,
-        sheet=sheet,
-        options=options,
+        protocol, name, max_turns=max_turns, passages=passages, sheet=sheet, options=options
     )

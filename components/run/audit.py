@@ -6,14 +6,25 @@ did. It is drawn the same while it runs, after a reload, in a replay and from an
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
 from components.run.tool_views import input_words, is_shown, shown_once, tool_view
-from components.widgets.html import Html, Mark, Part, element, joined, marked_text, paged, show
-from components.widgets.wording import LABEL_SIGNS, LABEL_WORDS, clipped, counted, percent, seconds
+from components.widgets.html import (
+    Html,
+    Mark,
+    Part,
+    div,
+    element,
+    joined,
+    marked_text,
+    paged,
+    show,
+)
+from components.widgets.wording import clipped, counted, percent, place_words, seconds, signed
 from core.pipeline.audit_steps import READING, SEARCH
 from core.schema.events import Reconsidered, Remembered, ToolOutcome, ToolUse
 from core.schema.progress import Progress
@@ -29,36 +40,29 @@ LONGEST_TEXT = 600
 MOST_STEPS = 40
 
 
-def steps_html(uses: Sequence[ToolUse]) -> Html:
-    """Each step: the thought, the tool with its input, what came back."""
+def _steps_html(uses: Sequence[ToolUse]) -> Html:
     if not uses:
-        return element("div", "No tool was called for it.", class_="cp-quiet")
+        return div("cp-quiet", "No tool was called for it.")
     more = len(uses) - MOST_STEPS
-    rest = [element("div", f"and {more} more steps", class_="cp-quiet")] if more > 0 else []
+    rest = [div("cp-quiet", f"and {more} more steps")] if more > 0 else []
     return element("ol", *map(step_html, uses[:MOST_STEPS]), *rest, class_="cp-steps")
 
 
 def step_html(use: ToolUse) -> Html:
     """One call of a tool; one that is off or failed has no label."""
-    thought = f"“{clipped(use.thought, LONGEST_TEXT)}”" if use.thought else ""
+    thought = div("cp-thought", f"“{clipped(use.thought, LONGEST_TEXT)}”", dir="auto")
     took = seconds(min(use.seconds, 1e6))
     who = clipped(f"{took} · {use.agent}" if use.agent else took, 100)
     given = input_words(use.given)
-    call = element(
-        "div",
+    call = div(
+        "cp-step-call",
         element("strong", clipped(use.tool, 60)),
         element("code", given, dir="auto") if given else "",
         element("span", who, class_="cp-quiet"),
-        class_="cp-step-call",
     )
-    return element(
-        "li",
-        element("div", thought, class_="cp-thought", dir="auto") if thought else "",
-        call,
-        element("div", *_said(use), dir="auto", class_="cp-step-said"),
-        tool_view(use),
-        class_="cp-step",
-    )
+    said = div("cp-step-said", *_said(use), dir="auto")
+    parts = (thought if use.thought else "", call, said, tool_view(use))
+    return element("li", *parts, class_="cp-step")
 
 
 def _said(use: ToolUse) -> list[str | Html]:
@@ -73,41 +77,27 @@ def _said(use: ToolUse) -> list[str | Html]:
 
 def tag(label: Label) -> Html:
     """A label as a coloured word with its sign."""
-    return element(
-        "span", f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}", class_=f"cp-tag cp-{label}"
-    )
+    return element("span", signed(label), class_=f"cp-tag cp-{label}")
 
 
-def whole_html(uses: Sequence[ToolUse], *, is_open: bool) -> Html:
+def whole_html(uses: Sequence[ToolUse]) -> Html:
     """What was checked of the response as a whole."""
-    wrong = [use for use in uses if use.outcome == "found" and use.label == "hallucinated"]
     found = [use for use in uses if use.outcome == "found"]
+    wrong = [use for use in found if use.label == "hallucinated"]
     told = (wrong or found or list(uses))[0]
-    line = element(
-        "summary",
-        element("strong", "The whole response"),
-        element("span", *_said(told), dir="auto"),
-        class_="cp-whole",
-    )
+    said = element("span", *_said(told), dir="auto")
+    line = element("summary", element("strong", "The whole response"), said, class_="cp-whole")
     label = told.label if told.outcome == "found" else "unclear"
-    return element(
-        "details",
-        line,
-        element("div", steps_html(uses), class_="cp-row-open"),
-        class_=f"cp-statement cp-{label}",
-        open="" if is_open else None,
-    )
+    opened = div("cp-row-open", _steps_html(uses))
+    return element("details", line, opened, class_=f"cp-statement cp-{label}")
 
 
 GRAVEST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One statement: its words as they stand, what was done about it, what is held of it.
-
-    `memory` is None until the audit has concluded about it. `marks` have offsets in `words`.
-    """
+class StatementRow:
+    """A statement; `memory` is None before the audit concludes, `marks` lie in `words`."""
 
     statement: Statement
     words: str
@@ -150,66 +140,61 @@ def whole_uses(progress: Progress) -> list[ToolUse]:
     return [use for use in progress.tool_uses if use.statement is None]
 
 
-def rows_of(progress: Progress) -> list[Row]:
+def rows_of(progress: Progress) -> list[StatementRow]:
     """All statements in the order of the response; none where the case is not known."""
     response = progress.case.response if progress.case else ""
-    uses: dict[int, list[ToolUse]] = {}
+    evidence, rows = progress.evidence, []
+    uses = defaultdict[int | None, list[ToolUse]](list)
     for use in progress.tool_uses:
-        if use.statement is not None:
-            uses.setdefault(use.statement, []).append(use)
-    changes: dict[int, list[Reconsidered]] = {}
+        uses[use.statement].append(use)
+    changes = defaultdict[int, list[Reconsidered]](list)
     for change in progress.reconsidered:
-        changes.setdefault(change.statement, []).append(change)
-    evidence = progress.evidence
-    rows = []
+        changes[change.statement].append(change)
     for index, statement in sorted(progress.statements.items()):
-        own, memory = uses.get(index, []), progress.memory.get(index)
+        memory = progress.memory.get(index)
         rows.append(
-            Row(
+            StatementRow(
                 statement,
                 response[statement.start : statement.end] or statement.text,
                 memory,
-                tuple(own),
-                tuple(changes.get(index, [])),
-                _marks(statement, own, progress),
+                tuple(uses[index]),
+                tuple(changes[index]),
+                _marks(statement, uses[index], progress),
                 tuple(evidence[i] for i in (memory.passages if memory else ()) if i in evidence),
             )
         )
     return rows
 
 
-def counts(rows: Sequence[Row]) -> dict[Label, int]:
-    """How many checkable statements there are of each label, gravest first."""
-    labels = [row.memory.label for row in rows if row.memory and row.memory.is_checkable]
-    return {label: labels.count(label) for label in GRAVEST}
-
-
-def summary_words(rows: Sequence[Row]) -> str:
+def summary_words(rows: Sequence[StatementRow]) -> str:
     """“2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 not concluded”."""
-    told = " · ".join(f"{number} {label}" for label, number in counts(rows).items())
+    labels = Counter(row.memory.label for row in rows if row.memory and row.memory.is_checkable)
+    told = " · ".join(f"{labels[label]} {label}" for label in GRAVEST)
     left = sum(row.memory is None for row in rows)
     rest = f"; {left} not concluded" if left else ""
-    idle = sum(row.memory is not None and not row.memory.is_checkable for row in rows)
+    idle = len(rows) - left - labels.total()
     rest += f"; {idle} with nothing to check" if idle else ""
     return f"{told}, of {counted(len(rows), 'statement')}{rest}"
 
 
 def _marks(statement: Statement, uses: Sequence[ToolUse], progress: Progress) -> tuple[Mark, ...]:
     """The wrong words: spans that were kept, before the verdict those that tools point at."""
-    places = [
-        (span.start, span.end, f"should say “{span.instead}”" if span.instead else "")
-        for span in progress.spans
-    ]
+    places = [(span.start, span.end, span.instead) for span in progress.spans]
     if progress.verdict is None:
         places = [
-            (use.start, use.end, f"should say “{use.instead}”" if use.instead else "")
+            (use.start, use.end, use.instead)
             for use in uses
             if use.start is not None and use.end is not None and use.label == "hallucinated"
         ]
+    own, length = statement.start, statement.end - statement.start
     return tuple(
-        Mark(max(0, start - statement.start), min(end, statement.end) - statement.start, "", title)
-        for start, end, title in places
-        if start < statement.end and end > statement.start
+        Mark(
+            max(0, start - own),
+            min(end - own, length),
+            title=f"should say “{instead}”" if instead else "",
+        )
+        for start, end, instead in places
+        if start < statement.end and end > own
     )
 
 
@@ -218,64 +203,43 @@ MOST_PASSAGES = 5
 HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
 
 
-def head_html() -> Html:
-    """The names of the columns; narrow screens do without them."""
+def _head_html() -> Html:
     cells = (element("span", words) for words in HEADS)
-    return element("div", *cells, class_="cp-row cp-row-head", aria_label="Columns")
+    return div("cp-row cp-row-head", *cells, aria_label="Columns")
 
 
-def row_html(row: Row, anchor: str, *, is_over: bool, is_open: bool = False) -> Html:
-    """A statement: the line that is always seen, and what opens below it.
-
-    Passages that were found for it and that no tool read are left to the evidence below.
-    `anchor` is the id of its words in the response above, empty where they are not on the page.
-    """
-    jump = (
-        [element("a", f"Show statement {row.number} in the response", href=f"#{anchor}")]
-        if anchor
-        else []
-    )
-    rewrite = row.statement.rewrite
-    completed = (
-        [_named("Read as", clipped(rewrite, LONGEST_TEXT))] if rewrite != row.statement.text else []
-    )
+def row_html(row: StatementRow, anchor: str, *, is_over: bool) -> Html:
+    """A statement's line and what opens below it; `anchor` is the id of its words on the page."""
+    parts: list[Html] = []
+    if anchor:
+        words = f"Show statement {row.number} in the response"
+        parts.append(element("a", words, href=f"#{anchor}"))
+    if row.statement.rewrite != row.statement.text:
+        parts.append(_named("Read as", clipped(row.statement.rewrite, LONGEST_TEXT)))
     uses, shown = shown_once(row.uses[:MOST_STEPS])
-    parts: list[str | Html] = [*completed, steps_html([*uses, *row.uses[MOST_STEPS:]])]
+    parts.append(_steps_html([*uses, *row.uses[MOST_STEPS:]]))
     read = row.passages if any(use.tool in READING for use in row.uses) else ()
     parts += [memory_html(row.memory, read, shown)] if row.memory else []
     parts += [change_html(change) for change in row.changes]
-    return element(
-        "details",
-        element("summary", *_cells(row, is_over), class_="cp-row"),
-        element("div", *jump, *parts, class_="cp-row-open"),
-        class_=f"cp-statement {_class(row)}",
-        open="" if is_open else None,
-    )
-
-
-def _class(row: Row) -> str:
     memory = row.memory
-    return f"cp-{memory.label}" if memory and memory.is_checkable else "cp-pending"
+    class_ = f"cp-{memory.label}" if memory and memory.is_checkable else "cp-pending"
+    line = element("summary", *_cells(row, is_over), class_="cp-row")
+    return element("details", line, div("cp-row-open", *parts), class_=f"cp-statement {class_}")
 
 
-def _cells(row: Row, is_over: bool) -> list[Html]:
-    memory = row.memory
-    changed = " ↻" if row.changes else ""
+def _cells(row: StatementRow, is_over: bool) -> list[Html]:
+    memory, tools = row.memory, clipped(", ".join(row.tools), 80) or "–"
+    evidence = (clipped(memory.evidence, 220) if memory else "–") + (" ↻" if row.changes else "")
     return [
         element("span", str(row.number), class_="cp-row-number"),
-        verdict_cell(memory, row, is_over),
+        _verdict_cell(memory, row, is_over),
         element("span", marked_text(row.words, row.marks), class_="cp-row-words"),
-        element("span", clipped(", ".join(row.tools), 80) or "–", class_="cp-quiet cp-row-tools"),
-        element(
-            "span",
-            (clipped(memory.evidence, 220) if memory else "–") + changed,
-            class_="cp-row-evidence",
-            dir="auto",
-        ),
+        element("span", tools, class_="cp-quiet cp-row-tools"),
+        element("span", evidence, class_="cp-row-evidence", dir="auto"),
     ]
 
 
-def verdict_cell(memory: Remembered | None, row: Row, is_over: bool) -> Html:
+def _verdict_cell(memory: Remembered | None, row: StatementRow, is_over: bool) -> Html:
     """Label and probability; what is going on where nothing is held yet."""
     if memory is None:
         under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
@@ -307,34 +271,22 @@ def sure_words(memory: Remembered) -> str:
 
 
 def memory_html(memory: Remembered, passages: Sequence[Passage], shown: Sequence[str]) -> Html:
-    """What is held of the statement: label, evidence, the passages that were read.
-
-    Of those whose words are `shown` with the steps only the place is told.
-    """
+    """What is held of the statement; of passages `shown` with the steps only the place is told."""
     sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
-    held = element(
-        "div", held_tag(memory), f"{sure} ", clipped(memory.evidence, LONGEST_TEXT), dir="auto"
-    )
-    listed = passages[:MOST_PASSAGES]
-    read = [
-        element(
-            "div",
-            element("div", _place_of(passage), class_="cp-quiet"),
-            clipped(passage.text, LONGEST_TEXT),
-            class_="cp-quote",
-            dir="auto",
-        )
-        for passage in listed
-        if not is_shown(passage.text, shown)
-    ]
-    above = dict.fromkeys(_place_of(p) for p in listed if is_shown(p.text, shown))
-    places = f"Read, as shown above: {'; '.join(above)}"
-    known = [element("div", places, class_="cp-quiet", dir="auto")] if above else []
-    return joined([_named("In memory", held), *known, *read])
-
-
-def _place_of(passage: Passage) -> str:
-    return f"{passage.source}{f', p. {passage.page}' if passage.page else ''}"
+    words = clipped(memory.evidence, LONGEST_TEXT)
+    parts = [_named("In memory", element("div", held_tag(memory), f"{sure} ", words, dir="auto"))]
+    above, read = dict[str, None](), list[Html]()
+    for passage in passages[:MOST_PASSAGES]:
+        place = place_words(passage)
+        if is_shown(passage.text, shown):
+            above[place] = None
+        else:
+            text = clipped(passage.text, LONGEST_TEXT)
+            read.append(div("cp-quote", div("cp-quiet", place), text, dir="auto"))
+    if above:
+        places = f"Read, as shown above: {'; '.join(above)}"
+        parts.append(div("cp-quiet", places, dir="auto"))
+    return joined([*parts, *read])
 
 
 def change_html(change: Reconsidered) -> Html:
@@ -346,22 +298,14 @@ def change_html(change: Reconsidered) -> Html:
     )
     numbers = ", ".join(str(index + 1) for index in change.because_of[:20])
     because = f" Because of statement {numbers}." if numbers else ""
-    return _named(
-        "Reflection" + (f" ({clipped(change.agent, 60)})" if change.agent else ""),
-        element(
-            "div",
-            tag(change.before),
-            " → ",
-            tag(change.after),
-            f" {clipped(change.reason, LONGEST_TEXT)}{because}",
-            element("div", reach, class_="cp-quiet"),
-            dir="auto",
-        ),
-    )
+    why = f" {clipped(change.reason, LONGEST_TEXT)}{because}"
+    parts = (tag(change.before), " → ", tag(change.after), why, div("cp-quiet", reach))
+    by = f" ({clipped(change.agent, 60)})" if change.agent else ""
+    return _named(f"Reflection{by}", element("div", *parts, dir="auto"))
 
 
 def _named(name: str, *children: str | Html) -> Html:
-    return element("div", element("div", name, class_="cp-named"), *children)
+    return element("div", div("cp-named", name), *children)
 
 
 WRONG_FIRST, IN_ORDER = "Wrong ones first", "In their order"
@@ -374,37 +318,32 @@ def draw_audit(case: Case, progress: Progress, key: str) -> None:
         return
     rows = rows_of(progress)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
-        st.subheader("Statement by statement", anchor=False)
-    with right:
-        order = IN_ORDER
-        if len(rows) > 1:
-            order = st.segmented_control(
-                "Order",
-                (WRONG_FIRST, IN_ORDER),
-                default=WRONG_FIRST,
-                required=True,
-                label_visibility="collapsed",
-                key=f"{key}.order",
-            )
+    left.subheader("Statement by statement", anchor=False)
+    order = IN_ORDER
+    if len(rows) > 1:
+        order = right.segmented_control(
+            "Order",
+            (WRONG_FIRST, IN_ORDER),
+            default=WRONG_FIRST,
+            required=True,
+            label_visibility="collapsed",
+            key=f"{key}.order",
+        )
     st.caption(summary_words(rows))
     if order == WRONG_FIRST:
         rows.sort(key=lambda row: row.gravity)
     shown = len(case.response)
-    _draw_rows(whole_uses(progress), paged(rows, f"{key}.statements"), is_over=True, shown=shown)
+    _draw_rows(progress, paged(rows, f"{key}.statements"), is_over=True, shown=shown)
 
 
 def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
-    """Of a run under way or played again: statements in their order, as far as it has come.
-
-    `shown` is how many characters of the response are on the page, where links can lead.
-    """
+    """Statements in their order; links lead to the first `shown` characters of the response."""
     if not has_audit(progress):
         return
     rows = rows_of(progress)
     st.caption(summary_words(rows))
     is_over, page = progress.ending is not None, paged(rows, f"{key}.statements")
-    _draw_rows(whole_uses(progress), page, is_over=is_over, shown=shown)
+    _draw_rows(progress, page, is_over=is_over, shown=shown)
 
 
 def parts_of(progress: Progress) -> list[Part]:
@@ -414,13 +353,16 @@ def parts_of(progress: Progress) -> list[Part]:
     return [Part(s.start, s.end, f"{PREFIX}-{i + 1}") for i, s in progress.statements.items()]
 
 
-def _draw_rows(whole: Sequence[ToolUse], rows: Sequence[Row], *, is_over: bool, shown: int) -> None:
+def _draw_rows(
+    progress: Progress, rows: Sequence[StatementRow], *, is_over: bool, shown: int
+) -> None:
     """Each row is an element of its own: one that has not changed stays open while others come."""
+    whole = whole_uses(progress)
     with st.container(key="cp-statements", gap=None):
         if whole:
-            show(whole_html(whole, is_open=False))
+            show(whole_html(whole))
         if rows:
-            show(head_html())
+            show(_head_html())
         for row in rows:
             anchor = f"{PREFIX}-{row.number}" if row.statement.end <= shown else ""
             show(row_html(row, anchor, is_over=is_over))

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.run.audit import has_audit
-from components.run.evidence import draw_place_button, quoted_place
+from components.run.evidence import draw_place_button
 from components.run.transcript import (
     MOST_UNFOLDED,
     WHAT_SIGNALS_ARE,
@@ -24,7 +24,7 @@ from components.run.transcript import (
 )
 from components.run.verdict import readers_words
 from components.widgets.controls import table
-from components.widgets.html import Html, element, joined, paged, show
+from components.widgets.html import Html, div, element, joined, paged, show
 from components.widgets.wording import (
     LABEL_WORDS,
     QUOTE_SIGNS,
@@ -37,9 +37,8 @@ from components.widgets.wording import (
 from core.baseline.wording import listed_plainly, shortened
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
 from core.debate.signals import Past, Signal, signals_of
-from core.debate.state import Calls
+from core.debate.state import DebateProtocol
 from core.llm.limits import dollars_words
-from core.schema.events import ProblemMet
 from core.schema.progress import Progress, total_cost
 from core.schema.records import Case, Context, Judgement, ModelCall, Plan, Run, Turn
 from core.schema.rosters import DebateOptions
@@ -68,22 +67,18 @@ def tokens_of(calls: Sequence[ModelCall]) -> int:
 def kept_words(progress: Progress) -> str:
     """What a run without a verdict has come to, so that people know what Resume builds on."""
     kept = [
-        *([counted(len(progress.sources_read), "source")] if progress.sources_read else []),
-        *([counted(len(progress.evidence), "passage")] if progress.evidence else []),
-        *(["the context"] if progress.context else []),
-        *([counted(len(progress.turns), "turn")] if progress.turns else []),
-        *(["the judgement"] if progress.judgement else []),
+        counted(len(progress.sources_read), "source") if progress.sources_read else "",
+        counted(len(progress.evidence), "passage") if progress.evidence else "",
+        "the context" if progress.context else "",
+        counted(len(progress.turns), "turn") if progress.turns else "",
+        "the judgement" if progress.judgement else "",
     ]
-    if not kept:
-        return "Nothing was done yet."
-    return f"Kept: {listed_plainly(kept)}."
+    found = [words for words in kept if words]
+    return f"Kept: {listed_plainly(found)}." if found else "Nothing was done yet."
 
 
 def draw_problems(progress: Progress, run_id: str) -> None:
-    """Every problem as a warning; the replies of models that were of no use, each to be read.
-
-    Replies stand together below the warnings: a debate may lose every turn.
-    """
+    """Every problem as a warning; useless replies below them, for a debate may lose every turn."""
     told = progress.verdict.cause_words if progress.verdict else ""
     problems = [p for p in progress.problems if p.message != told]  # the verdict says it already
     lost = [p for p in problems if p.reply]
@@ -93,17 +88,13 @@ def draw_problems(progress: Progress, run_id: str) -> None:
         lines = [escaped(problem.message) for problem in lost]
         words = lines[0] if len(lines) == 1 else "\n".join(f"- {line}" for line in lines)
         st.warning(words, icon=":material/warning:")
-    _draw_replies([p for p in progress.problems if p.reply], f"run.{run_id}.replies")
-
-
-def _draw_replies(problems: Sequence[ProblemMet], key: str) -> None:
-    if not problems:
-        return
-    count = "" if len(problems) == 1 else f" ({len(problems)})"
-    with st.expander(f"What was said, as it came{count}", key=key):
-        for problem in paged(problems, key):
-            st.caption(escaped(problem.message))
-            st.code(problem.reply, language=None, wrap_lines=True)
+    replies, key = [p for p in progress.problems if p.reply], f"run.{run_id}.replies"
+    if replies:
+        count = "" if len(replies) == 1 else f" ({len(replies)})"
+        with st.expander(f"What was said, as it came{count}", key=key):
+            for problem in paged(replies, key):
+                st.caption(escaped(problem.message))
+                st.code(problem.reply, language=None, wrap_lines=True)
 
 
 def draw_calls(progress: Progress) -> None:
@@ -135,21 +126,20 @@ def cut_words(calls: Sequence[ModelCall]) -> list[str]:
 
 
 def _by_agent(calls: Sequence[ModelCall]) -> list[dict[str, object]]:
-    agents = dict.fromkeys((call.role, call.model) for call in calls)
-    rows: list[dict[str, object]] = []
-    for role, model in agents:
-        own = [call for call in calls if (call.role, call.model) == (role, model)]
-        rows.append(
-            {
-                "agent": role,
-                "model": model,
-                "calls": len(own),
-                "tokens": tokens_of(own),
-                "seconds": round(sum(call.seconds for call in own), 1),
-                "cost": cost_words(total_cost(own)),
-            }
-        )
-    return rows
+    agents: dict[tuple[str, str], list[ModelCall]] = {}
+    for call in calls:
+        agents.setdefault((call.role, call.model), []).append(call)
+    return [
+        {
+            "agent": role,
+            "model": model,
+            "calls": len(own),
+            "tokens": tokens_of(own),
+            "seconds": round(sum(call.seconds for call in own), 1),
+            "cost": cost_words(total_cost(own)),
+        }
+        for (role, model), own in agents.items()
+    ]
 
 
 def _row(call: ModelCall) -> dict[str, object]:
@@ -212,7 +202,13 @@ def _option_words(options: DebateOptions) -> str:
 def debate_words(progress: Progress) -> str:
     """What became of the debate: how long it was, or what it saved that there was none."""
     if progress.decided and not progress.decided.is_needed:
-        return f"not held, which saved up to {_saved(progress)}"
+        plan = progress.plan or Plan("adaptive")
+        then = then_of(plan)
+        if then is None:
+            return "not held, which saved up to a debate"
+        asked = _calls_words(then, plan, progress)
+        name = protocol_words(then.name, short=True)
+        return f"not held, which saved up to {asked} of {name}"
     turns = counted(len(progress.turns), "turn")
     if progress.plan and progress.plan.protocol in PROTOCOLS and not progress.turns:
         return turns
@@ -233,21 +229,13 @@ def expected_words(progress: Progress) -> str:
     plan = progress.plan
     if plan is None or plan.protocol not in PROTOCOLS:
         return ""
-    return _words(protocol_of(plan).calls(_debaters(progress), plan))
+    return _calls_words(protocol_of(plan), plan, progress)
 
 
-def _saved(progress: Progress) -> str:
-    """What the debate that was not held would have asked for at most."""
-    plan = progress.plan or Plan("adaptive")
-    then = then_of(plan)
-    if then is None:
-        return "a debate"
-    asked = _words(then.calls(_debaters(progress), plan))
-    return f"{asked} of {protocol_words(then.name, short=True)}"
-
-
-def _words(asked: Calls) -> str:
-    """All calls by what they are for; none of a kind that is not asked for."""
+def _calls_words(protocol: DebateProtocol, plan: Plan, progress: Progress) -> str:
+    """All calls by what they are for, at most; none of a kind that is not asked for."""
+    debaters = sum(used.role.startswith("debater ") for used in progress.roles)
+    asked = protocol.calls(debaters, plan)
     parts = (
         (asked.context, "context"),
         (asked.turns, "turn"),
@@ -258,30 +246,24 @@ def _words(asked: Calls) -> str:
     return ", ".join(counted(number, noun) for number, noun in parts if number)
 
 
-def _debaters(progress: Progress) -> int:
-    """How many were seated."""
-    return sum(used.role.startswith("debater ") for used in progress.roles)
-
-
 LONGEST = 300
 
 
 def state_html(run: Run, case: Case, progress: Progress) -> Html:
     """Three boxes: initial, intermediate and output state."""
-    return element(
-        "div",
-        _box("Initial state", _initial(run, case, progress)),
-        _box("Intermediate state", _intermediate(progress)),
-        _box("Output state", _output(progress)),
-        class_="cp-state",
-    )
+    boxes = {
+        "Initial state": _initial(run, case, progress),
+        "Intermediate state": _intermediate(progress),
+        "Output state": _output(progress),
+    }
+    return div("cp-state", *(_box(title, entries) for title, entries in boxes.items()))
 
 
 def _box(title: str, entries: list[tuple[str, str]]) -> Html:
     pairs: list[Html] = []
     for name, value in entries:
         pairs += [element("dt", name), element("dd", shortened(value, LONGEST), dir="auto")]
-    return element("div", element("h4", title), element("dl", *pairs), class_="cp-state-box")
+    return div("cp-state-box", element("h4", title), element("dl", *pairs))
 
 
 def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
@@ -329,22 +311,18 @@ def contested_words(progress: Progress) -> str:
 
 def _argued(progress: Progress, context: Context | None, passages: str) -> list[tuple[str, str]]:
     """What the debate had before it and how it went; `passages` names what it read."""
-    shares = (
-        "; ".join(f"{s.debater}: {counted(len(s.passages), 'passage')}" for s in context.shares)
-        if context
-        else "none yet"
-    )
+    given = context.shares if context else ()
+    shares = "; ".join(f"{s.debater}: {counted(len(s.passages), 'passage')}" for s in given)
     return [
         (passages, context.summary if context else f"{len(progress.evidence)} found"),
-        ("Shares", shares),
-        ("Conflicts", " ".join(context.conflicts) if context and context.conflicts else "none"),
+        ("Shares", shares if context else "none yet"),
+        ("Conflicts", " ".join(context.conflicts if context else ()) or "none"),
         ("Debate", debate_words(progress)),
         *([("Why", progress.decided.why)] if progress.decided else []),
     ]
 
 
 def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
-    """What readers and debaters contested; neither a language model nor an audit lists words."""
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if judge is not None and not judge.built_in:
         return []
@@ -398,11 +376,11 @@ def _draw_rounds(
 ) -> None:
     debaters = list(dict.fromkeys(turn.debater for turn in turns))
     numbers = [turn.number for turn in turns]
-    _draw_asides(after(placed, 0, numbers[0] if numbers else None))
+    _show_all(after(placed, 0, numbers[0] if numbers else None))
     at = 0  # how many turns stand before; a trace from elsewhere may number two alike
     for number, one in enumerate(rounds_of(turns), start=1):
         if one.sides:
-            show(element("div", one.sides, class_="cp-sides", dir="auto"))
+            show(div("cp-sides", one.sides, dir="auto"))
         is_last = at + len(one.turns) == len(turns)
         place, is_shown = _place_of(one, len(turns), f"{key}.round.{number}", is_last=is_last)
         for turn in one.turns:
@@ -411,23 +389,16 @@ def _draw_rounds(
                 following = numbers[at] if at < len(numbers) else None
                 with place:
                     _draw_turn(turn, debaters, signals, f"{key}.{at}")
-                    _draw_asides(after(placed, turn.number, following))
+                    _show_all(after(placed, turn.number, following))
 
 
 def _place_of(one: Round, turns: int, key: str, *, is_last: bool) -> tuple[DeltaGenerator, bool]:
-    """Where a round's turns are drawn, and whether they are: not before it is unfolded.
-
-    Of a long debate all rounds but the last are folded.
-    """
+    """Where a round's turns are drawn, and whether they are: not while it is folded."""
     if turns <= MOST_UNFOLDED:
-        show(element("div", one.heading, class_="cp-quiet"))
+        show(div("cp-quiet", one.heading))
         return st.container(), True
-    fold = st.expander(
-        escaped(round_in_short(one.heading, one.turns)),
-        expanded=is_last,
-        key=key,
-        on_change="rerun",
-    )
+    words = escaped(round_in_short(one.heading, one.turns))
+    fold = st.expander(words, expanded=is_last, key=key, on_change="rerun")
     return fold, bool(fold.open)
 
 
@@ -440,15 +411,11 @@ def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], k
         for number, quote in enumerate(turn.quotes):
             if quote.start is None:
                 show(quote_line(quote))
-            else:
-                draw_place_button(
-                    quoted_place(quote, quote.start),
-                    f"{key}.{number}",
-                    sign=QUOTE_SIGNS[quote.status],
-                    about=QUOTE_WORDS[quote.status],
-                )
+                continue
+            sign, about = QUOTE_SIGNS[quote.status], QUOTE_WORDS[quote.status]
+            draw_place_button(quote, f"{key}.{number}", sign=sign, about=about)
 
 
-def _draw_asides(pieces: Sequence[Html]) -> None:
+def _show_all(pieces: Sequence[Html]) -> None:
     if pieces:
         show(joined(pieces))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import streamlit as st
 
@@ -13,6 +13,7 @@ from components.run.audit import parts_of
 from components.widgets.html import (
     Html,
     Mark,
+    div,
     element,
     heated,
     joined,
@@ -22,7 +23,7 @@ from components.widgets.html import (
     paged,
     show,
 )
-from components.widgets.wording import LABEL_SIGNS, clipped, escaped, percent
+from components.widgets.wording import LABEL_SIGNS, clipped, escaped, percent, place_words
 from core.documents.library import file_bytes
 from core.documents.quotes import relocate
 from core.documents.rendering import boxes_of, page_picture, quote_boxes, strip_around
@@ -37,27 +38,7 @@ AROUND = 900
 MOST_OPEN = 10
 
 
-@dataclass(frozen=True)
-class Place:
-    """A stretch of a source that somebody wants to see; offsets in the source's text."""
-
-    source_id: str
-    source: str
-    page: int | None
-    start: int
-    end: int
-    quote: str = ""
-
-
-def quoted_place(quote: Quote, start: int) -> Place:
-    """Where a quote that was found stands."""
-    end = quote.end or start
-    return Place(quote.source_id, quote.source, quote.page, start, end, quote.text)
-
-
-def place_words(place: Place | Passage) -> str:
-    """Source and page."""
-    return f"{place.source}, p. {place.page}" if place.page else place.source
+Place = Passage | Quote  # a stretch of a source that somebody wants to see
 
 
 def draw_evidence(progress: Progress, key: str) -> None:
@@ -94,7 +75,6 @@ def draw_evidence(progress: Progress, key: str) -> None:
 
 
 def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
-    """True when a debater quoted words of the passage that were found there."""
     return any(
         quote.source_id == passage.source_id
         and quote.start is not None
@@ -103,65 +83,41 @@ def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
     )
 
 
-def passage_html(passage: Passage, in_context: bool) -> Html:
-    """The passage, between its neighbours if wanted; it is underlined there."""
-    if not in_context:
-        return element("div", passage.text, class_="cp-passage", dir="auto")
-    return element(
-        "div",
-        element("span", passage.before + " ", class_="cp-around"),
-        element("mark", passage.text, class_="cp-mark cp-mark-evidence"),
-        element("span", " " + passage.after, class_="cp-around"),
-        class_="cp-passage",
-        dir="auto",
-    )
-
-
 def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool) -> None:
     like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
+    words: list[str | Html] = [passage.text]
+    if in_context:  # it is underlined there
+        words = [
+            element("span", passage.before + " ", class_="cp-around"),
+            element("mark", passage.text, class_="cp-mark cp-mark-evidence"),
+            element("span", " " + passage.after, class_="cp-around"),
+        ]
+    found = ("quoted in the debate" if is_quoted else "found") + like
     with st.container(border=True, key=f"{key}.{passage.id}"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
-            words = passage_html(passage, in_context)
-            found = "quoted in the debate" if is_quoted else "found"
-            show(joined([words, element("div", f"{found}{like}", class_="cp-quiet")]))
-        with right:
-            draw_place_button(
-                Place(
-                    passage.source_id,
-                    passage.source,
-                    passage.page,
-                    passage.start,
-                    passage.end,
-                    passage.text,
-                ),
-                f"{key}.{passage.id}.show",
-                is_quoted=False,  # the words stand beside it
-            )
+            show(joined([div("cp-passage", *words, dir="auto"), div("cp-quiet", found)]))
+        with right:  # the words stand beside it
+            draw_place_button(passage, f"{key}.{passage.id}.show", is_quoted=False)
 
 
 def draw_place_button(
     place: Place, key: str, *, sign: str = "", about: str = "", is_quoted: bool = True
 ) -> None:
     """A button that shows the place in its source; `sign` and `about` say how it was found."""
-    quote = f"“{clipped(place.quote, 60)}” " if place.quote and is_quoted else ""
+    quote = f"“{clipped(place.text, 60)}” " if place.text and is_quoted else ""
     if st.button(
-        escaped(" ".join([*([sign] if sign else []), f"{quote}{place_words(place)}"])),
+        escaped(f"{sign} {quote}{place_words(place)}".strip()),
         key=key,
         icon=":material/find_in_page:",
         help=f"{about.capitalize()}. Show it in its source" if about else "Show it in its source",
         wrap=True,
     ):
-        show_source(place)
-
-
-def page_of(source: Source, start: int) -> int | None:
-    """The number of the page that the offset lies on; None where the source has no pages."""
-    return next((p.number for p in reversed(source.pages) if p.start <= start), None)
+        _show_source(place)
 
 
 @st.dialog("Source", width="large")
-def show_source(place: Place) -> None:
+def _show_source(place: Place) -> None:
     """The page picture with the passage boxed; for plain sources the text around it."""
     st.markdown(f"**{escaped(place_words(place))}**")
     with state.open_store() as store:
@@ -173,31 +129,32 @@ def show_source(place: Place) -> None:
     if source is None:
         st.info("This source is not in the library; the passage itself is kept in the run.")
         return
-    found = relocate(source.text, place.start, place.end, place.quote)
+    start = place.start or 0
+    found = relocate(source.text, start, place.end or start, place.text)
     if found is None:
         st.info("The source was read anew since, and these words do not stand in it any more.")
         return
-    place = replace(place, start=found[0], end=found[1], page=page_of(source, found[0]))
-    picture = source_picture(place, source)
-    if picture is None:
-        draw_around(source, place)
+    page = next((p.number for p in reversed(source.pages) if p.start <= found[0]), None)
+    words = place_words(replace(place, page=page))
+    pictures = _pictures(source, page or 1, *found)
+    if not pictures:
+        _draw_around(source, *found)
         return
-    page, strip = picture
-    st.image(strip or page, width="stretch", alt=f"{place_words(place)} with the passage boxed")
+    whole, strip = pictures
+    st.image(strip or whole, width="stretch", alt=f"{words} with the passage boxed")
     if strip:
         with st.expander("The whole page"):
-            st.image(page, width="stretch", alt=place_words(place))
+            st.image(whole, width="stretch", alt=words)
     with st.expander("As text"):
-        draw_around(source, place)
+        _draw_around(source, *found)
 
 
 def _show_image(place: Place) -> None:
     """The image that a model described: people compare with their own eyes."""
-    st.caption(
-        "A language model said this of the image; the words do not stand in it. Look for yourself."
-    )
-    if place.quote:
-        st.markdown(f"“{escaped(place.quote)}”")
+    words = "A language model said this of the image; the words do not stand in it."
+    st.caption(f"{words} Look for yourself.")
+    if place.text:
+        st.markdown(f"“{escaped(place.text)}”")
     try:
         data = file_bytes(state.home(), place.source_id.removesuffix(SEEN))
     except InputError as error:
@@ -206,7 +163,7 @@ def _show_image(place: Place) -> None:
     st.image(data, width="stretch", alt=place_words(place))
 
 
-def source_picture(place: Place, source: Source) -> tuple[bytes, bytes | None] | None:
+def _pictures(source: Source, page: int, start: int, end: int) -> tuple[bytes, bytes | None] | None:
     """PNGs of the page with the passage boxed and of the strip around it; None without pages."""
     if source.kind not in ("pdf", "image"):
         return None
@@ -214,14 +171,14 @@ def source_picture(place: Place, source: Source) -> tuple[bytes, bytes | None] |
         data = file_bytes(state.home(), source.id)
         with state.open_store() as store:
             settings = store.projects.settings()
-        return _picture(source.id, place.page or 1, place.start, place.end, source, data, settings)
+        return _drawn(source.id, page, start, end, source, data, settings)
     except (InputError, OSError) as error:
         st.warning(f"The page cannot be shown as a picture: {escaped(str(error))}")
         return None
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing the page…")
-def _picture(
+def _drawn(
     source_id: str,
     page: int,
     start: int,
@@ -238,12 +195,10 @@ def _picture(
     return picture, strip_around(picture, boxes)
 
 
-def draw_around(source: Source, place: Place) -> None:
-    """The text around the passage, the passage marked."""
-    start = max(0, place.start - AROUND)
-    end = min(len(source.text), place.end + AROUND)
-    mark = Mark(place.start - start, place.end - start, kind="evidence")
-    show(marked_text(source.text[start:end], [mark]))
+def _draw_around(source: Source, start: int, end: int) -> None:
+    first = max(0, start - AROUND)
+    mark = Mark(start - first, end - first, kind="evidence")
+    show(marked_text(source.text[first : end + AROUND], [mark]))
 
 
 def draw_response(case: Case, progress: Progress, key: str) -> None:
@@ -259,14 +214,20 @@ def draw_response(case: Case, progress: Progress, key: str) -> None:
         show(marked_text(case.response, marks, parts_of(progress)))
         if chosen:
             st.caption(_legend(progress))
-    _draw_spans(progress.spans, key)
+    for number, span in paged(list(enumerate(progress.spans, start=1)), f"{key}.spans"):
+        left, right = st.columns([4, 1.4], vertical_alignment="center")
+        words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
+        if span.instead:
+            leads = instead_words(in_evidence=span.in_evidence)
+            words += f"; {leads} “**{escaped(span.instead)}**”"
+        left.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
+        if (quote := span.quote) is not None and quote.start is not None:
+            with right:
+                draw_place_button(quote, f"{key}.span.{number}", is_quoted=False)
 
 
 def _chosen(names: list[str], key: str) -> list[str]:
-    """The agents whose layers are laid over the text; none at first, and none where nobody spoke.
-
-    The keys of the choice are places in the list: names may be anything.
-    """
+    """The agents whose layers are chosen; keys are places, for names may be anything."""
     if not names:
         return []
     with st.popover("Marks by agent", icon=":material/layers:", type="tertiary"):
@@ -294,31 +255,11 @@ def _legend(progress: Progress) -> str:
 
 
 def span_marks(spans: tuple[Span, ...]) -> list[Mark]:
-    """The spans with their numbers."""
-    return [
-        Mark(span.start, span.end, str(number), _span_words(span))
-        for number, span in enumerate(spans, start=1)
-    ]
-
-
-def _span_words(span: Span) -> str:
-    leads = instead_words(in_evidence=span.in_evidence)
-    instead = f"; {leads} “{span.instead}”" if span.instead else ""
-    return f"{category_words(span.category)} ({percent(span.p)}){instead}"
-
-
-def _draw_spans(spans: tuple[Span, ...], key: str) -> None:
-    """A line for each marked stretch: the words, what is wrong, where the evidence says so."""
-    for number, span in paged(list(enumerate(spans, start=1)), f"{key}.spans"):
-        left, right = st.columns([4, 1.4], vertical_alignment="center")
-        with left:
-            words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
-            if span.instead:
-                leads = instead_words(in_evidence=span.in_evidence)
-                words += f"; {leads} “**{escaped(span.instead)}**”"
-            st.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
-        quote = span.quote
-        with right:
-            if quote is not None and quote.start is not None:
-                place = quoted_place(quote, quote.start)
-                draw_place_button(place, f"{key}.span.{number}", is_quoted=False)
+    """The spans with their numbers, and what is wrong with each."""
+    marks = []
+    for number, span in enumerate(spans, start=1):
+        leads = instead_words(in_evidence=span.in_evidence)
+        instead = f"; {leads} “{span.instead}”" if span.instead else ""
+        title = f"{category_words(span.category)} ({percent(span.p)}){instead}"
+        marks.append(Mark(span.start, span.end, str(number), title))
+    return marks

@@ -1,18 +1,13 @@
-"""The page of a run: its verdict first, then words, evidence, debate, and downloads.
-
-A run under way shows its stage, progress, the debate as it is spoken, Stop, and a box to speak into
-it; a fragment redraws it. How often agents were right before is counted in the background and kept;
-a page may be drawn once without it.
-"""
+"""The page of a run: while it goes on its stage and debate, and everything once it has ended."""
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +17,7 @@ from components.app import state
 from components.measure.calibration import past_of
 from components.report import draw_corrected, html_report, markdown_report
 from components.review.correction import draw_corrections
-from components.run.audit import draw_audit, draw_audit_so_far, parts_of
+from components.run.audit import draw_audit, draw_audit_so_far, has_audit, parts_of
 from components.run.debate import (
     cost_words,
     draw_calls,
@@ -33,7 +28,6 @@ from components.run.debate import (
     state_html,
 )
 from components.run.evidence import draw_evidence, draw_response
-from components.run.playback import can_play, is_timed
 from components.run.transcript import (
     WHAT_SIGNALS_ARE,
     Speaking,
@@ -62,7 +56,7 @@ from core.schema.events import LONGEST_REMARK, Event, ProgressMade, Stage
 from core.schema.progress import Progress, can_resume, folded
 from core.schema.records import Case, Run, RunStatus
 from core.schema.reviews import Correction
-from core.store import open_store
+from core.store import Store, open_store
 from core.store.sqlite import Mark
 from core.store.traces import export_trace
 from core.verdict.classifier import load_head, version_folder
@@ -70,7 +64,24 @@ from core.verdict.classifier import load_head, version_folder
 if TYPE_CHECKING:
     from core.learning.reasoning import Heard
 
-HEIGHT = 68
+POLL_SECONDS = 0.25
+POLL_ALL = 1.0  # seconds, of several runs on one page
+AWAY_SECONDS = 2.0
+ALIVE = ("queued", "running")
+# A long response would push the debate out of sight while it is spoken.
+MOST_SHOWN = 600
+STAGE_WORDS: dict[Stage, str] = {
+    "reading": "Reading the sources",
+    "searching": "Searching for evidence",
+    "auditing": "Checking statement by statement",
+    "debating": "Debating",
+    "judging": "Judging",
+    "marking": "Marking the words",
+}
+WAIT_SECONDS = 0.2
+RECENT = 30.0  # seconds, after which agents may have another record
+Pasts = Mapping[str, Past]
+Key = tuple[str, str]  # a home, a project
 
 
 def draw_speaking(run: Run) -> None:
@@ -83,23 +94,16 @@ def draw_speaking(run: Run) -> None:
     st.text_area(
         "Say something to the debaters",
         key=key,
-        height=HEIGHT,
+        height=68,
         max_chars=LONGEST_REMARK,
         placeholder="Point to a passage, a value, a mistake. Whoever speaks next hears it.",
         on_change=_keep,
-        args=(run.id,),
+        args=(key,),
         persist_state="session",
     )
     drafts.watch(f"{key}.watch", {"text": key}, lambda texts: drafts.keep(key, texts))
-    button(
-        "Say it",
-        f"{key}.send",
-        _say,
-        run.id,
-        run.project_id,
-        icon="record_voice_over",
-        shortcut="Ctrl+Enter",
-    )
+    options = {"icon": "record_voice_over", "shortcut": "Ctrl+Enter"}
+    button("Say it", f"{key}.send", _say, run.id, run.project_id, **options)
     show_problem(f"{key}.problem")
 
 
@@ -107,18 +111,16 @@ def draw_unsaid(run: Run) -> None:
     """What was typed when the debate ended before it was said; it stays until it is let go of."""
     key = _key(run.id)
     text = str(drafts.kept(key).get("text") or "").strip()
-    if not text:
-        return
-    st.info(f"The debate was over before you said this: {escaped(text)}")
-    button("Let go of it", f"{key}.drop", _forget, run.id)
+    if text:
+        st.info(f"The debate was over before you said this: {escaped(text)}")
+        button("Let go of it", f"{key}.drop", drafts.keep, key, {})
 
 
 def _key(run_id: str) -> str:
     return f"run.{run_id}.say"
 
 
-def _keep(run_id: str) -> None:
-    key = _key(run_id)
+def _keep(key: str) -> None:
     text = str(st.session_state.get(key) or "")
     drafts.keep(key, {"text": text} if text else {})
 
@@ -131,57 +133,37 @@ def _say(run_id: str, project_id: str) -> None:
             by = state.require(store, project_id, "annotator", "speak in a debate")
         state.jobs().say(run_id, by, str(st.session_state.get(key) or ""))
         st.session_state[key] = ""
-        _forget(run_id)
-
-
-def _forget(run_id: str) -> None:
-    drafts.keep(_key(run_id), {})
-
-
-WAIT_SECONDS = 0.2
-Pasts = Mapping[str, Past]
-Key = tuple[str, str]  # a home, a project
-
-
-@dataclass
-class _Kept:
-    """What was counted or is being counted, for the newest state of each project.
-
-    `known` keeps what was heard in each run, so that only new runs are read.
-    """
-
-    counting: dict[Key, tuple[Mark, Future[Pasts]]] = field(default_factory=dict)
-    known: dict[Key, dict[str, Heard]] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pasts"))
+        drafts.keep(key, {})
 
 
 @st.cache_resource
-def _kept() -> _Kept:
-    return _Kept()
+def _worker() -> tuple[ThreadPoolExecutor, threading.Lock]:
+    return ThreadPoolExecutor(1, "pasts"), threading.Lock()
+
+
+@st.cache_resource
+def _counting() -> tuple[dict[Key, tuple[Mark, Future[Pasts]]], dict[Key, dict[str, Heard]]]:
+    """What is counted for each project as it is now, and what was heard in the runs it has read."""
+    return {}, {}
 
 
 def pasts_of(project_id: str) -> Pasts:
     """By debater's agent, where at least ten of its answers were judged by people."""
-    mark = state.answers_mark()
-    kept, key = _kept(), (str(state.home()), project_id)
-    with kept.lock:
-        before = kept.counting.get(key)
-        if before is None or before[0] != mark:
-            known = kept.known.setdefault(key, {})
-            future = kept.worker.submit(counted_pasts, state.home(), project_id, known)
-            before = kept.counting[key] = (mark, future)
+    mark, key = state.answers_mark(), (str(state.home()), project_id)
+    (worker, lock), (counting, known) = _worker(), _counting()
+    with lock:
+        if key not in counting or counting[key][0] != mark:
+            own = known.setdefault(key, {})
+            counting[key] = mark, worker.submit(counted_pasts, state.home(), project_id, own)
+        future = counting[key][1]
     try:
-        return before[1].result(timeout=WAIT_SECONDS)
+        return future.result(timeout=WAIT_SECONDS)
     except NotYet:
         return {}
 
 
 def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts:
-    """Each debater's record by its agent's name, with its seat where two share that.
-
-    Of equal names, the one with the most cases.
-    """
+    """Debaters' records by agent (and seat where two share one); of equal names the larger."""
     from core.learning.reasoning import DEBATER, rows_of
     from core.learning.reliability import FEWEST, records, table_of
 
@@ -194,9 +176,6 @@ def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts
             name = held_by(record.agent.name, record.agent.seat)
             found.setdefault(name, Past(share.right, share.n, share.high))
     return found
-
-
-RECENT = 30.0  # seconds, after which agents may have another record
 
 
 def draw_debate_so_far(run: Run, progress: Progress, speaking: Mapping[int, Speaking]) -> None:
@@ -217,31 +196,16 @@ def _signals(run_id: str, project_id: str, turns: int, _progress: Progress) -> t
     return signals_of(_progress, pasts_of(project_id)) if turns else ()
 
 
-POLL_SECONDS = 0.25
-AWAY_SECONDS = 2.0
-# A long response would push the debate out of sight while it is spoken.
-MOST_SHOWN = 600
-STAGE_WORDS: dict[Stage, str] = {
-    "reading": "Reading the sources",
-    "searching": "Searching for evidence",
-    "auditing": "Checking statement by statement",
-    "debating": "Debating",
-    "judging": "Judging",
-    "marking": "Marking the words",
-}
-
-
 @st.fragment(run_every=POLL_SECONDS)
 def follow(run_id: str) -> None:
     """Draw the run as it is now; when it has ended, draw the page anew."""
     with state.open_store() as store:
-        lease = store.projects.settings().lease_seconds
-        run = store.runs.get(run_id, time.time(), lease)
+        run = _run_now(store, run_id)
         events = [event for _, event in store.runs.events(run_id)]
         case = store.cases.get(run.case_id) if run else None
         if run is not None and not state.may_see(store, run.project_id):
             run = None  # their role was taken away meanwhile
-    if run is None or case is None or run.status not in ("queued", "running"):
+    if run is None or case is None or run.status not in ALIVE:
         st.rerun()
         return
     progress = folded(events)
@@ -250,16 +214,8 @@ def follow(run_id: str) -> None:
     with left, st.container(key="run.stage"):
         _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
     with right:
-        button(
-            "Stop",
-            "run.stop",
-            stop,
-            [run_id],
-            run.project_id,
-            icon="stop",
-            shortcut="Ctrl+Shift+S",
-            width="stretch",
-        )
+        options = {"icon": "stop", "shortcut": "Ctrl+Shift+S", "width": "stretch"}
+        button("Stop", "run.stop", stop, [run_id], run.project_id, **options)
     more = "…" if len(case.response) > MOST_SHOWN else ""
     shown = case.response[:MOST_SHOWN]
     show(marked_text(shown + more, [], parts_of(progress)))
@@ -273,10 +229,13 @@ def follow(run_id: str) -> None:
 def notice(run_id: str, status: RunStatus) -> None:
     """Draw the page anew when another tab or person takes up a run that came to no end."""
     with state.open_store() as store:
-        lease = store.projects.settings().lease_seconds
-        run = store.runs.get(run_id, time.time(), lease)
+        run = _run_now(store, run_id)
     if run is not None and run.status != status:
         st.rerun()
+
+
+def _run_now(store: Store, run_id: str) -> Run | None:
+    return store.runs.get(run_id, time.time(), store.projects.settings().lease_seconds)
 
 
 def stop(run_ids: Sequence[str], project_id: str) -> None:
@@ -296,20 +255,17 @@ def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, wai
     if waiting:
         note, share = "Waiting for its turn", None
     worked = worked_seconds(progress, started_at, time.time(), waiting=waiting)
-    elapsed = note if worked is None else f"{note} · {seconds(worked)}"
+    elapsed = escaped(note if worked is None else f"{note} · {seconds(worked)}")
     if share is None:
-        st.markdown(f":material/progress_activity: {escaped(elapsed)}")
+        st.markdown(f":material/progress_activity: {elapsed}")
     else:
-        st.progress(share, text=escaped(elapsed))
+        st.progress(share, text=elapsed)
 
 
 def worked_seconds(
     progress: Progress, started_at: float, now: float, *, waiting: bool
 ) -> float | None:
-    """Seconds to show beside the stage; pauses before a Resume are no work.
-
-    None for a run that was taken up again and has not begun anew: nobody noted when.
-    """
+    """Seconds of work without pauses; None for a resumed run that has not begun anew."""
     if not progress.began_at:
         return now - started_at
     if waiting or progress.ending is not None:
@@ -326,10 +282,7 @@ def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, flo
 
 
 def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
-    """Each turn under way by its number, with the words so far.
-
-    Nobody speaks in a turn whose reply was of no use, nor in one that Resume begins anew.
-    """
+    """Each turn under way by its number, without lost ones and those that Resume begins anew."""
     words = dict(live.words) if live else {}
     speaking: dict[int, Speaking] = {}
     for event in events:
@@ -350,19 +303,19 @@ def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
 def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correction]) -> None:
     """Everything about a run that has ended, in the order in which people ask for it."""
     _draw_ending(run, progress)
+    is_over = progress.verdict is not None and not can_resume(run)
     if progress.verdict is not None:
         draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
         draw_consensus_line(run.project_id, progress)
     draw_response(case, progress, f"run.{run.id}")
-    if progress.verdict is not None and not can_resume(run):
+    if is_over:
         draw_corrected(run, case, progress)
     draw_audit(case, progress, f"run.{run.id}.audit")
     draw_problems(progress, run.id)
-    if progress.verdict is not None and not can_resume(run):
+    if is_over:
         draw_corrections(run, case, progress, corrections)
-    evidence, debate, inside = st.tabs(
-        ["Evidence", "Debate", "How it was checked"], key=f"run.{run.id}.tabs"
-    )
+    titles = ["Evidence", "Debate", "How it was checked"]
+    evidence, debate, inside = st.tabs(titles, key=f"run.{run.id}.tabs")
     with evidence:
         draw_evidence(progress, f"run.{run.id}.evidence")
     with debate:
@@ -370,7 +323,10 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     with inside:
         show(state_html(run, case, progress))
         draw_calls(progress)
-        _draw_roles(progress)
+        for used in progress.roles:
+            kind = "built in" if used.built_in else "language model"
+            with st.expander(escaped(f"{used.role}: {used.agent} ({kind}, {used.rule_hash})")):
+                st.code(used.rule, language=None, wrap_lines=True)
 
 
 def classifier_card(version: str) -> dict[str, Any] | None:
@@ -384,34 +340,22 @@ def classifier_card(version: str) -> dict[str, Any] | None:
 def _draw_ending(run: Run, progress: Progress) -> None:
     ending = progress.ending
     if run.status == "failed" and ending is not None and ending.kind == "run_failed":
-        st.error(
-            f"The run failed while {ending.stage}: {escaped(ending.message)} "
-            f"{escaped(kept_words(progress))}",
-            icon=":material/error:",
-        )
+        words = f"The run failed while {ending.stage}: {escaped(ending.message)}"
+        st.error(f"{words} {escaped(kept_words(progress))}", icon=":material/error:")
     elif run.status == "stopped":
         by = getattr(ending, "by", "")
-        st.info(
-            f"Stopped{f' by {escaped(by)}' if by else ''}. What was found so far is kept.",
-            icon=":material/stop_circle:",
-        )
+        words = f"Stopped{f' by {escaped(by)}' if by else ''}. What was found so far is kept."
+        st.info(words, icon=":material/stop_circle:")
     elif run.status == "interrupted":
-        st.warning(
-            "The process that ran this went away. What was found so far is kept; "
-            "Resume goes on from there.",
-            icon=":material/power_off:",
-        )
+        words = "The process that ran this went away. What was found so far is kept; "
+        st.warning(f"{words}Resume goes on from there.", icon=":material/power_off:")
     elif can_resume(run):
-        st.warning(
-            f"It ended without a verdict. {escaped(kept_words(progress))} Resume goes on from "
-            "there and pays for nothing twice.",
-            icon=":material/error:",
-        )
+        words = f"It ended without a verdict. {escaped(kept_words(progress))} Resume goes on from "
+        st.warning(f"{words}there and pays for nothing twice.", icon=":material/error:")
     if can_resume(run) and run.origin == "here":
         draw_plan_keys(run.plan, "run")
-        button(
-            "Resume", "run.resume", _resume, run.id, run.project_id, icon="resume", type="primary"
-        )
+        options = {"icon": "resume", "type": "primary"}
+        button("Resume", "run.resume", _resume, run.id, run.project_id, **options)
         show_problem("run.resume.problem")
 
 
@@ -424,26 +368,25 @@ def _resume(run_id: str, project_id: str) -> None:
             st.toast("Another process is running it already.")
 
 
-def _draw_roles(progress: Progress) -> None:
-    """Every role's agent with the prompt or rules it followed."""
-    for used in progress.roles:
-        kind = "built in" if used.built_in else "language model"
-        with st.expander(escaped(f"{used.role}: {used.agent} ({kind}, {used.rule_hash})")):
-            st.code(used.rule, language=None, wrap_lines=True)
-
-
 def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None:
     """A run with its case, state and corrections; None when there is none that one may see."""
     with state.open_store() as store:
-        lease = store.projects.settings().lease_seconds
-        run = store.runs.get(run_id, time.time(), lease)
+        run = _run_now(store, run_id)
         case = store.cases.get(run.case_id) if run else None
         if run is None or case is None or not state.may_see(store, run.project_id):
             return None
-        progress = Progress()
-        for _, event in store.runs.events(run_id):
-            progress.add(event)
+        progress = folded(event for _, event in store.runs.events(run_id))
         return run, case, progress, store.corrections.of_run(run_id)
+
+
+def is_timed(progress: Progress) -> bool:
+    """False for a debate from elsewhere whose record knows no times."""
+    return progress.last_at > progress.began_at
+
+
+def can_play(progress: Progress) -> bool:
+    """True where somebody said something on the way to the verdict."""
+    return bool(progress.turns or progress.samples or progress.remarks) or has_audit(progress)
 
 
 def draw_header(run: Run, progress: Progress) -> None:
@@ -461,13 +404,8 @@ def draw_header(run: Run, progress: Progress) -> None:
         kind = "a trace file" if is_timed(progress) else "a record that knows no times"
         parts.append(f"imported from {kind}")
     st.caption(escaped(" · ".join(parts)))
-    if progress.reused is not None:
-        link(
-            "pages/check/run.py",
-            reused_words(progress.reused),
-            "history",
-            run=progress.reused.run_id,
-        )
+    if (reused := progress.reused) is not None:
+        link("pages/check/run.py", reused_words(reused), "history", run=reused.run_id)
 
 
 def draw_downloads(
@@ -478,36 +416,22 @@ def draw_downloads(
     name = f"counterpoint-{run.id[:8]}"
     st.subheader("Download", anchor=False)
     with st.container(horizontal=True, vertical_alignment="center"):
-        download(
-            "Report (HTML)",
-            lambda: html_report(run, case, progress, corrections, card, past),
-            f"{name}.html",
-            "run.report.html",
-            "description",
-        )
-        download(
-            "Report (Markdown)",
-            lambda: markdown_report(run, case, progress, corrections, card, past),
-            f"{name}.md",
-            "run.report.md",
-            "markdown",
-        )
+        for words, file, icon, make in (
+            ("Report (HTML)", "html", "description", html_report),
+            ("Report (Markdown)", "md", "markdown", markdown_report),
+        ):
+            report = functools.partial(make, run, case, progress, corrections, card, past)
+            download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
         if progress.began_at:  # of a run that was never begun there is nothing to play
-            download(
-                "Trace file", lambda: _trace(run.id), f"{name}.trace.json", "run.trace", "movie"
-            )
+            trace = functools.partial(_trace, run.id)
+            download("Trace file", trace, f"{name}.trace.json", "run.trace", "movie")
         if can_play(progress):
-            link(
-                "pages/check/replay.py",
-                "Replay the debate" if progress.turns else "Replay the check",
-                "play_circle",
-                run=run.id,
-            )
+            words = "Replay the debate" if progress.turns else "Replay the check"
+            link("pages/check/replay.py", words, "play_circle", run=run.id)
     if not can_play(progress):
         st.caption(escaped(f"There is nothing to replay. {silence_words(progress)}"))
 
 
 def _trace(run_id: str) -> bytes:
     with state.open_store() as store:
-        lease = store.projects.settings().lease_seconds
-        return export_trace(store, run_id, time.time(), lease)
+        return export_trace(store, run_id, time.time(), store.projects.settings().lease_seconds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from calendar import Calendar
+from calendar import Calendar, month_name
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from components.widgets.html import Html, element, html_table, joined, outward
+from components.widgets.html import Html, div, element, html_table, joined, outward
 from components.widgets.wording import clipped, counted
 from core.schema.events import ToolUse
 from core.tools.arithmetic import steps_of
@@ -26,16 +26,14 @@ MOST_COLUMNS = 10
 LONGEST = 400
 
 
-def read_object(text: str) -> dict[str, Any]:
-    """A JSON object; empty where the text is none."""
+def _read_object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text.encode(), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
         return {}
 
 
-def value_words(value: object, limit: int = LONGEST) -> str:
-    """Any JSON value as a line of text."""
+def _value_words(value: object, limit: int = LONGEST) -> str:
     if isinstance(value, str):
         return clipped(value, limit)
     if value is None or value in ([], {}):
@@ -54,37 +52,34 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | Html]]) -> Html:
     """A table of at most `MOST_ROWS` rows; how many more there are is said below it."""
     own = list(rows)
     made = html_table(head, own[:MOST_ROWS], "cp-tool-table")
-    return joined([element("div", made, class_="cp-tool-scroll"), *and_more(len(own), MOST_ROWS)])
+    return joined([div("cp-tool-scroll", made), *_and_more(len(own), MOST_ROWS)])
 
 
-def and_more(count: int, most: int) -> list[Html]:
-    """How many are not shown, as a line of its own."""
-    return [element("div", f"and {count - most:,} more", class_="cp-quiet")] if count > most else []
+def _and_more(count: int, most: int) -> list[Html]:
+    return [div("cp-quiet", f"and {count - most:,} more")] if count > most else []
 
 
-def pairs_table(values: Mapping[str, Any]) -> Html:
+def _pairs_table(values: Mapping[str, Any]) -> Html:
     """Names and values, in their order; nothing for none."""
-    if not values:
-        return Html("")
-    rows = ((clipped(name, 60), value_html(value)) for name, value in values.items())
-    return table(("", ""), rows)
+    rows = [(clipped(name, 60), _value_html(value)) for name, value in values.items()]
+    return table(("", ""), rows) if rows else Html("")
 
 
-def value_html(value: object) -> str | Html:
+def _value_html(value: object) -> str | Html:
     """A list of objects as a table of its own, anything else as text."""
     if not isinstance(value, list) or not value or not all(isinstance(one, dict) for one in value):
-        return value_words(value)
+        return _value_words(value)
     names = list(dict.fromkeys(name for one in value[:MOST_ROWS] for name in one))[:MOST_COLUMNS]
     if not names:
-        return value_words(value)
-    rows = ([value_words(one.get(name)) for name in names] for one in value)
+        return _value_words(value)
+    rows = ([_value_words(one.get(name)) for name in names] for one in value)
     return table([clipped(name, 40) for name in names], rows)
 
 
 def input_words(given: str) -> str:
     """A tool's input on one line: “text: …, formula: …”."""
-    values = read_object(given).items()
-    told = (f"{clipped(name, 40)}: {value_words(value, 160)}" for name, value in values if value)
+    values = _read_object(given).items()
+    told = (f"{clipped(name, 40)}: {_value_words(value, 160)}" for name, value in values if value)
     return clipped(", ".join(told), LONGEST)
 
 
@@ -100,52 +95,45 @@ FINDING_WORDS = {
 }
 
 
-class Source(msgspec.Struct):
-    """One thing that was read."""
-
+class _Source(msgspec.Struct):
     title: str = ""
     address: str = ""
     text: str = ""
 
 
-class Search(msgspec.Struct):
+class _Search(msgspec.Struct):
     """What the search tool gives beside its words; `above` tells how many stand above already."""
 
-    sources: list[Source]
+    sources: list[_Source]
     above: int = 0
 
 
-class Match(msgspec.Struct):
-    """What the match tool gives."""
-
+class _Match(msgspec.Struct):
     finding: str
     by: str = ""
-    sources: list[Source] = []
+    sources: list[_Source] = []
     above: int = 0
 
 
-def _search(given: Search) -> Html:
-    above = f"{counted(given.above, 'place')} of it shown above." if given.above > 0 else ""
-    line = [element("div", above, class_="cp-quiet")] if above else []
-    return joined([*line, sources_html(given.sources)])
+def _search(given: _Search) -> Html:
+    above = f"{counted(given.above, 'place')} of it shown above."
+    line = [div("cp-quiet", above)] if given.above > 0 else []
+    return joined([*line, _sources_html(given.sources)])
 
 
-def _match(given: Match) -> Html:
+def _match(given: _Match) -> Html:
     words = FINDING_WORDS.get(given.finding, clipped(given.finding, 60))
     by = f" ({clipped(given.by, 60)})" if given.by else ""
     above = f" with the {counted(given.above, 'place')} above" if given.above > 0 else ""
-    return joined([element("div", f"Compared{by}{above}: {words}."), sources_html(given.sources)])
+    return joined([element("div", f"Compared{by}{above}: {words}."), _sources_html(given.sources)])
 
 
 def shown_once(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], list[str]]:
-    """The uses without sources that an earlier one shows; all words of sources as they show them.
-
-    What a search found is compared next, and kept in memory: three times the same passages.
-    """
+    """The uses without sources that an earlier one shows; all words of sources as shown."""
     shown: list[str] = []
     kept = []
     for use in uses:
-        fields = read_object(use.gave) if use.tool in ("search", "match") else {}
+        fields = _read_object(use.gave) if use.tool in ("search", "match") else {}
         found = fields.get("sources")
         sources = found if isinstance(found, list) else []
         new = [source for source in sources if not is_shown(_words_of(source), shown)]
@@ -167,114 +155,81 @@ def _words_of(source: object) -> str:
     return clipped(text, LONGEST_TEXT) if isinstance(text, str) else ""
 
 
-def sources_html(sources: list[Source]) -> Html:
-    """Each source with its words; an address is a link only where it is a web address."""
-    drawn = map(_source, sources[:MOST_SOURCES])
-    return joined([*drawn, *and_more(len(sources), MOST_SOURCES)])
+def _sources_html(sources: list[_Source]) -> Html:
+    drawn = []
+    for source in sources[:MOST_SOURCES]:
+        title, text = clipped(source.title, 120), clipped(source.text, LONGEST_TEXT)
+        parts: list[str | Html] = [element("strong", title)]
+        if address := source.address:
+            shown = outward(address) if len(address) <= 300 else clipped(address, 120)
+            parts += [" ", element("span", shown, class_="cp-quiet")]
+        drawn.append(div("cp-quote", *parts, element("div", text, dir="auto"), dir="auto"))
+    return joined([*drawn, *_and_more(len(sources), MOST_SOURCES)])
 
 
-def _source(source: Source) -> Html:
-    return element(
-        "div",
-        element("strong", clipped(source.title, 120)),
-        *([" ", _address(source.address)] if source.address else []),
-        element("div", clipped(source.text, LONGEST_TEXT), dir="auto"),
-        class_="cp-quote",
-        dir="auto",
-    )
-
-
-def _address(address: str) -> Html:
-    is_short = len(address) <= 300
-    shown = outward(address) if is_short else clipped(address, 120)
-    return element("span", shown, class_="cp-quiet")
-
-
-MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
 WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 MOST_MONTHS = 2
 
 
-class Day(msgspec.Struct):
-    """A date as 2014-02-06."""
-
+class _Day(msgspec.Struct):
     date: date
     weekday: str = ""
 
 
-class Dates(msgspec.Struct):
+class _Dates(msgspec.Struct):
     """What the calendar tool gives; `holds` is null where the text says nothing of it."""
 
-    dates: list[Day]
+    dates: list[_Day]
     worked_out: str = ""
     said: str = ""
     days_between: int | None = None
     holds: bool | None = None
 
 
-def _dates(given: Dates) -> Html:
-    between = [_between(given)] if given.days_between is not None and len(given.dates) > 1 else []
-    days = [day.date for day in given.dates]
-    months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
-    pictures = [_month(year, month, days) for year, month in months]
-    return joined(
-        [*between, pairs_table(_compared(given)), element("div", *pictures, class_="cp-months")]
-    )
-
-
-def _between(given: Dates) -> Html:
-    first, second = given.dates[:2]
-    return element(
-        "div",
-        f"{_told(first)} → {_told(second)}: ",
-        element("strong", f"{given.days_between:,} days"),
-    )
-
-
-def _told(day: Day) -> str:
-    weekday = f", {clipped(day.weekday, 20)}" if day.weekday else ""
-    return f"{day.date.day} {MONTHS[day.date.month - 1]} {day.date.year}{weekday}"
-
-
-def _compared(given: Dates) -> dict[str, str]:
+def _dates(given: _Dates) -> Html:
+    parts = []
+    if given.days_between is not None and len(given.dates) > 1:
+        first, second = map(_told, given.dates[:2])
+        length = element("strong", f"{given.days_between:,} days")
+        parts.append(element("div", f"{first} → {second}: ", length))
     sign = {True: " ✓", False: " ✗", None: ""}[given.holds]
     rows = {
         "The answer says": given.said + sign if given.said else "",
         "Worked out": given.worked_out,
     }
-    return {name: words for name, words in rows.items() if words}
+    days = [day.date for day in given.dates]
+    months = list(dict.fromkeys((day.year, day.month) for day in days))[:MOST_MONTHS]
+    pictures = [_month(year, month, days) for year, month in months]
+    known = {name: words for name, words in rows.items() if words}
+    return joined([*parts, _pairs_table(known), div("cp-months", *pictures)])
+
+
+def _told(day: _Day) -> str:
+    weekday = f", {clipped(day.weekday, 20)}" if day.weekday else ""
+    return f"{day.date.day} {month_name[day.date.month]} {day.date.year}{weekday}"
 
 
 def _month(year: int, month: int, days: list[date]) -> Html:
-    """A month by weeks from Monday, with the days in question marked."""
-    head = element("tr", *(element("th", name, scope="col") for name in WEEKDAYS))
-    weeks = [
-        element("tr", *(_cell(year, month, number, days) for number in week))
-        for week in Calendar().monthdayscalendar(year, month)
-    ]
+    """A month by weeks from Monday, with the days in question marked; 0 is of another month."""
+
+    def cell(number: int) -> Html:
+        if number and date(year, month, number) in days:
+            return element("td", element("strong", str(number)), class_="cp-month-day")
+        return element("td", str(number) if number else "")
+
+    title = element("tr", element("th", f"{month_name[month]} {year}", colspan="7"))
+    names = element("tr", *(element("th", name, scope="col") for name in WEEKDAYS))
+    weeks = Calendar().monthdayscalendar(year, month)
+    rows = (element("tr", *map(cell, week)) for week in weeks)
     return element(
-        "table",
-        element(
-            "thead", element("tr", element("th", f"{MONTHS[month - 1]} {year}", colspan="7")), head
-        ),
-        element("tbody", *weeks),
-        class_="cp-month",
+        "table", element("thead", title, names), element("tbody", *rows), class_="cp-month"
     )
-
-
-def _cell(year: int, month: int, number: int, days: list[date]) -> Html:
-    """A day of the week; 0 stands for one of another month."""
-    if number and date(year, month, number) in days:
-        return element("td", element("strong", str(number)), class_="cp-month-day")
-    return element("td", str(number) if number else "")
 
 
 LONGEST_SUM = 200
 
 
-class Equation(msgspec.Struct):
+class _Equation(msgspec.Struct):
     """One calculation that the text states; `holds` is null where it was not worked out."""
 
     formula: str
@@ -284,19 +239,16 @@ class Equation(msgspec.Struct):
     why: str = ""
 
 
-class Sums(msgspec.Struct):
-    """What the calculator gives."""
-
-    equations: list[Equation]
+class _Sums(msgspec.Struct):
+    equations: list[_Equation]
 
 
-def _sums(given: Sums) -> Html:
+def _sums(given: _Sums) -> Html:
     drawn = map(_equation, given.equations[:MOST_ROWS])
-    return joined([*drawn, *and_more(len(given.equations), MOST_ROWS)])
+    return joined([*drawn, *_and_more(len(given.equations), MOST_ROWS)])
 
 
-def _equation(one: Equation) -> Html:
-    """The sum with the stated value, and the right one where that is another."""
+def _equation(one: _Equation) -> Html:
     formula, stated = clipped(one.formula, LONGEST_SUM), clipped(one.stated, LONGEST_SUM)
     if one.holds:
         label, told = "supported", f"{formula} = {stated} ✓"
@@ -305,22 +257,21 @@ def _equation(one: Equation) -> Html:
     else:
         label, told = "hallucinated", f"{formula} = {stated} ✗"
     steps = steps_of(one.formula) if one.holds is not None else ()
-    right = one.worked_out if one.holds is False else ""
-    return element(
-        "div",
-        element("div", told, class_="cp-sum-stated cp-tag", dir="ltr"),
-        *([element("ol", *(element("li", step) for step in steps), dir="ltr")] if steps else []),
-        *([element("div", f"It comes to {clipped(right, LONGEST_SUM)}.")] if right else []),
-        *([element("div", clipped(one.why, LONGEST_SUM), class_="cp-quiet")] if one.why else []),
-        class_=f"cp-sum cp-{label}",
-    )
+    parts = [div("cp-sum-stated cp-tag", told, dir="ltr")]
+    if steps:
+        parts.append(element("ol", *(element("li", step) for step in steps), dir="ltr"))
+    if one.holds is False and one.worked_out:
+        parts.append(element("div", f"It comes to {clipped(one.worked_out, LONGEST_SUM)}."))
+    if one.why:
+        parts.append(div("cp-quiet", clipped(one.why, LONGEST_SUM)))
+    return div(f"cp-sum cp-{label}", *parts)
 
 
 MOST_CODE_LINES = 60
 LONGEST_OUTPUT = 2000
 
 
-class Code(msgspec.Struct):
+class _Code(msgspec.Struct):
     """What the code tool gives; `error_line` counts the lines of `code` from 1."""
 
     checks: int
@@ -331,40 +282,32 @@ class Code(msgspec.Struct):
     error_line: int | None = None
 
 
-def _code(given: Code) -> Html:
+def _code(given: _Code) -> Html:
     label = "hallucinated" if given.error or given.held < given.checks else "supported"
     told = f"{given.held} of {given.checks} checks passed"
-    parts: list[str | Html] = [
-        element("div", element("span", told, class_="cp-tag"), class_=f"cp-{label}")
-    ]
+    parts = [div(f"cp-{label}", element("span", told, class_="cp-tag"))]
     if given.code:
         parts.append(_listing(given.code, given.error_line))
     if given.error:
         where = f"Error in line {given.error_line}" if given.error_line else "Error"
-        parts += [element("div", where, class_="cp-named"), _block(given.error)]
+        parts += [div("cp-named", where), _block(given.error)]
     if given.output:
-        parts += [element("div", "Printed", class_="cp-named"), _block(given.output)]
+        parts += [div("cp-named", "Printed"), _block(given.output)]
     return joined(parts)
 
 
 def _listing(code: str, error_line: int | None) -> Html:
-    """The lines around the one that failed, else the first ones, with their numbers."""
     lines = code.splitlines()
     middle = error_line or 1
     first = max(0, min(middle - MOST_CODE_LINES // 2, len(lines) - MOST_CODE_LINES))
-    shown = enumerate(lines[first : first + MOST_CODE_LINES], start=first + 1)
-    drawn = [
-        element(
-            "div",
-            element("span", str(number), class_="cp-code-number"),
-            line[:500],
-            class_="cp-code-line cp-code-wrong" if number == error_line else "cp-code-line",
-        )
-        for number, line in shown
-    ]
+    drawn = []
+    for number, line in enumerate(lines[first : first + MOST_CODE_LINES], start=first + 1):
+        wrong = " cp-code-wrong" if number == error_line else ""
+        at = element("span", str(number), class_="cp-code-number")
+        drawn.append(div(f"cp-code-line{wrong}", at, line[:500]))
     rest = len(lines) - len(drawn)
-    more = [element("div", f"{rest} more lines are not shown", class_="cp-quiet")] if rest else []
-    return joined([element("div", *drawn, class_="cp-code", role="region", tabindex="0"), *more])
+    more = [div("cp-quiet", f"{rest} more lines are not shown")] if rest else []
+    return joined([div("cp-code", *drawn, role="region", tabindex="0"), *more])
 
 
 def _block(text: str) -> Html:
@@ -377,7 +320,7 @@ OPEN = ("unclear", "? cannot be told")
 FIGURE = re.compile(r"\d[\d,]{0,11}", re.ASCII)
 
 
-class Condition(msgspec.Struct):
+class _Condition(msgspec.Struct):
     """One condition; `holds` is null where it cannot be told."""
 
     asked: str
@@ -386,79 +329,62 @@ class Condition(msgspec.Struct):
     kind: str = ""
 
 
-class Conditions(msgspec.Struct):
-    """What the conditions tool gives."""
-
-    conditions: list[Condition]
+class _Conditions(msgspec.Struct):
+    conditions: list[_Condition]
 
 
-def _conditions(given: Conditions) -> Html:
+def _conditions(given: _Conditions) -> Html:
     return joined(map(_line, given.conditions[:MOST_ROWS]))
 
 
-def _line(one: Condition) -> Html:
+def _line(one: _Condition) -> Html:
     label, sign = OPEN if one.holds is None else HOLDS[one.holds]
-    bar = _bar(one) if one.kind == "length" else None
-    return element(
-        "div",
-        element("span", sign, class_="cp-tag"),
-        element("span", f"asked: {clipped(one.asked, 120)}"),
-        element("span", f"found: {clipped(one.found, 120)}"),
-        *([bar] if bar else []),
-        class_=f"cp-condition cp-{label}",
-        dir="auto",
-    )
+    bar = _bar(one) if one.kind == "length" else ""
+    asked, found = f"asked: {clipped(one.asked, 120)}", f"found: {clipped(one.found, 120)}"
+    spans = (element("span", sign, class_="cp-tag"), element("span", asked), element("span", found))
+    return div(f"cp-condition cp-{label}", *spans, bar, dir="auto")
 
 
-def _bar(one: Condition) -> Html | None:
+def _bar(one: _Condition) -> str | Html:
     """What was counted, as a share of the longest figure, with a band for what was asked."""
-    asked = [_figure(found) for found in FIGURE.findall(one.asked)[:2]]
-    counted = [_figure(found) for found in FIGURE.findall(one.found)[:1]]
+    asked, counted = (
+        [int(figure.replace(",", "")) for figure in FIGURE.findall(text)[:most]]
+        for text, most in ((one.asked, 2), (one.found, 1))
+    )
     if not asked or not counted:
-        return None
+        return ""
     whole = 1.1 * max(*asked, *counted, 1)
     left, right = (100 * bound / whole for bound in (min(asked), max(asked)))
-    return element(
-        "div",
-        element("div", class_="cp-length-counted", style=f"width: {100 * counted[0] / whole:.1f}%"),
-        element(
-            "div",
-            class_="cp-length-asked",
-            style=f"left: {left:.1f}%; width: max(2px, {right - left:.1f}%)",
-        ),
-        class_="cp-length",
+    band = f"left: {left:.1f}%; width: max(2px, {right - left:.1f}%)"
+    return div(
+        "cp-length",
+        div("cp-length-counted", style=f"width: {100 * counted[0] / whole:.1f}%"),
+        div("cp-length-asked", style=band),
         role="img",
         aria_label=clipped(f"{one.found} where {one.asked} was asked for", 200),
     )
 
 
-def _figure(found: str) -> int:
-    return int(found.replace(",", ""))
-
-
-class Translation(msgspec.Struct):
-    """What the translate tool gives."""
-
+class _Translation(msgspec.Struct):
     text: str
     claimed: str
     back: str
 
 
-def _translation(given: Translation) -> Html:
-    return pairs_table(
-        {"Text": given.text, "Claimed translation": given.claimed, "Put back": given.back}
-    )
+def _translation(given: _Translation) -> Html:
+    words = {"Text": given.text, "Claimed translation": given.claimed, "Put back": given.back}
+    return _pairs_table(words)
 
 
 # Made while modules are imported: two threads must not be the first to use a shape.
 VIEWS: dict[str, tuple[msgspec.json.Decoder[Any], Callable[[Any], Html]]] = {
-    "calculator": (msgspec.json.Decoder(Sums), _sums),
-    "calendar": (msgspec.json.Decoder(Dates), _dates),
-    "code": (msgspec.json.Decoder(Code), _code),
-    "conditions": (msgspec.json.Decoder(Conditions), _conditions),
-    "match": (msgspec.json.Decoder(Match), _match),
-    "search": (msgspec.json.Decoder(Search), _search),
-    "translate": (msgspec.json.Decoder(Translation), _translation),
+    "calculator": (msgspec.json.Decoder(_Sums), _sums),
+    "calendar": (msgspec.json.Decoder(_Dates), _dates),
+    "code": (msgspec.json.Decoder(_Code), _code),
+    "conditions": (msgspec.json.Decoder(_Conditions), _conditions),
+    "match": (msgspec.json.Decoder(_Match), _match),
+    "search": (msgspec.json.Decoder(_Search), _search),
+    "translate": (msgspec.json.Decoder(_Translation), _translation),
 }
 
 
@@ -474,4 +400,4 @@ def own_view(tool: str, gave: str) -> Html | None:
 def tool_view(use: ToolUse) -> Html:
     """The tool's own view of what it gave; a plain table where it has none."""
     drawn = own_view(use.tool, use.gave)
-    return pairs_table(read_object(use.gave)) if drawn is None else drawn
+    return _pairs_table(_read_object(use.gave)) if drawn is None else drawn

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from components.widgets.html import (
     Html,
+    div,
     element,
     joined,
     places_told,
@@ -15,14 +17,18 @@ from components.widgets.html import (
     stated,
     without_places,
 )
-from components.widgets.wording import LABEL_WORDS, QUOTE_SIGNS, QUOTE_WORDS, counted, percent
+from components.widgets.wording import (
+    LABEL_WORDS,
+    QUOTE_SIGNS,
+    QUOTE_WORDS,
+    counted,
+    percent,
+    place_words,
+)
 from core.baseline.wording import listed_plainly, shortened
 from core.debate.signals import Signal, SignalKind, by_debater, signals_of
 from core.schema.events import (
     ConsensusWeighed,
-    JudgementSampled,
-    PersonSpoke,
-    RoundSummarised,
     TurnStarted,
 )
 from core.schema.progress import Progress
@@ -77,7 +83,7 @@ def round_in_short(heading: str, turns: Sequence[Turn]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def manner_words(turn: Asked) -> str:
+def _manner_words(turn: Asked) -> str:
     """What was asked of the debater, and whose answer it speaks of; empty in CEDA's debate."""
     about = f"{turn.about}’s answer" if turn.about else ""
     # Of whoever was assigned a side, it is said beside the stance that they argue.
@@ -86,25 +92,22 @@ def manner_words(turn: Asked) -> str:
 
 
 def said_words(turn: Turn) -> str:
-    """The turn's text without what is told beside it: reply, verdict, places, confidence, doubt."""
-    if turn.manner == "debate":
-        reply, words = spoken(turn.text)
-        # What is said contradicts what was recorded: people must see it.
-        return turn.text if reply is not None and reply != turn.reply else words
-    reply, rest = spoken(turn.text) if turn.manner in ANSWERING else (None, turn.text)
+    """The text without what is told beside it, unless that contradicts what was recorded."""
+    is_debate = turn.manner == "debate"
+    is_answer = is_debate or turn.manner in ANSWERING
+    reply, words = spoken(turn.text) if is_answer else (None, turn.text)
     if reply is not None and reply != turn.reply:
         return turn.text
-    stance, words = stated(rest)
+    if is_debate:
+        return words
+    stance, rest = stated(words)
     if stance is not None and stance != turn.stance:
-        return rest
-    return without_places(words) if turn.manner in NAMING else words
+        return words
+    return without_places(rest) if turn.manner in NAMING else rest
 
 
 def stated_words(turn: Turn) -> str:
-    """The words that it names, its confidence and its doubt.
-
-    Where it was asked for confidence and doubt and gave none, that it did not.
-    """
+    """The words it names, its confidence and doubt; where these were asked for in vain, that."""
     is_asked = turn.manner in AUDITED
     parts = places_told(turn.text) if turn.manner in NAMING else []
     if turn.confidence is not None:
@@ -118,7 +121,7 @@ def stated_words(turn: Turn) -> str:
     return " · ".join(parts)
 
 
-def stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
+def _stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
     """(the words before the stance, the words after it); none for who only writes a text anew."""
     if turn.manner == "revise":  # what it calls wrong is not the text that it gives
         return "", ""
@@ -135,34 +138,27 @@ def signals_counted(
     """How many signals of debate hacking each debater's turns have, and which."""
     counts = by_debater(signals)
     name = "Signals of debate hacking" + (" so far" if so_far else "")
-    if not counts:
-        return f"{name}: none."
     parts = []
-    for debater in debaters:
-        kinds = counts.get(debater)
-        if kinds is None:
-            parts.append(f"{debater} none")
-        else:
-            told = ", ".join(f"{number} {SIGNAL_WORDS[kind]}" for kind, number in kinds.items())
-            parts.append(f"{debater} {kinds.total()} ({told})")
-    return f"{name}: {'; '.join(parts)}."
+    for debater in debaters if counts else ():
+        kinds = counts.get(debater, Counter())
+        told = ", ".join(f"{number} {SIGNAL_WORDS[kind]}" for kind, number in kinds.items())
+        parts.append(f"{debater} {kinds.total()} ({told})" if told else f"{debater} none")
+    return f"{name}: {'; '.join(parts) or 'none'}."
 
 
 def told_in_short(turn: Turn) -> str:
     """Round, debater, what was asked and the stance, on one line of plain text."""
-    before, after = stance_words(turn, turn.stance)
+    before, after = _stance_words(turn, turn.stance)
     asked = REPLY_WORDS[turn.reply] if turn.manner in ANSWERING else ""
-    parts = [manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
+    parts = [_manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
     who = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
     return ", ".join([who, *(part for part in parts if part)])
 
 
 MOST_UNFOLDED = 15  # turns; beyond them nobody finds a round by scrolling
 PHASES: Mapping[Manner, str] = {
-    "advise": "advice",
-    "attack": "challenges",
-    "reconsider": "answers again",
-}
+    "advise": "advice", "attack": "challenges", "reconsider": "answers again",
+}  # fmt: skip
 ORDINALS = ("First", "Second", "Third")
 
 
@@ -179,10 +175,7 @@ Part = Turn | Speaking
 
 @dataclass(frozen=True)
 class Round:
-    """The turns of a round in their order; `number` is that of its first one.
-
-    `sides` says who argues what in the debate that begins here, where sides change hands later.
-    """
+    """A round's turns from `number` on; `sides` says who argues what, if sides change later."""
 
     number: int
     heading: str
@@ -200,71 +193,48 @@ class Round:
         return len(self.turns) == len(self.parts)
 
 
-def asked_of(part: Part) -> Asked:
-    """What was asked: number, round, debater, manner, side."""
+def _asked_of(part: Part) -> Asked:
     return part.asked if isinstance(part, Speaking) else part
 
 
 def rounds_of(turns: Sequence[Turn], speaking: Mapping[int, Speaking] | None = None) -> list[Round]:
-    """All rounds in the order in which their turns were asked for, whoever was quicker.
-
-    One in which all advise, then challenge, then answer again (SC-MAKS) is cut at these phases.
-    """
+    """All rounds in the order of asking, cut at phases with one task for all (SC-MAKS)."""
     taken = {turn.number for turn in turns}
     under_way = [said for number, said in (speaking or {}).items() if number not in taken]
     # A trace from elsewhere may number two turns alike: both are shown.
-    parts: list[Part] = [*turns, *under_way]
-    ordered = sorted(parts, key=lambda part: asked_of(part).number)
-    debates = _debates([asked_of(part) for part in ordered])
-    sides = _sides([asked_of(part) for part in ordered], debates)
+    parts: list[Part] = sorted([*turns, *under_way], key=lambda part: _asked_of(part).number)
+    debates, sides = _debates([_asked_of(part) for part in parts])
     found: list[Round] = []
-    of_round = groupby(
-        zip(ordered, debates, strict=True),
-        key=lambda pair: (pair[1], round_words(asked_of(pair[0]))),
-    )
-    for (debate, heading), pairs in of_round:
-        for words, own in _phases(heading, [part for part, _ in pairs]):
-            told = sides.pop(debate, "")
-            found.append(Round(asked_of(own[0]).number, words, told, tuple(own)))
+    pairs = zip(parts, debates, strict=True)
+    for (debate, heading), own in groupby(pairs, lambda p: (p[1], round_words(_asked_of(p[0])))):
+        for words, cut in _phases(heading, [part for part, _ in own]):
+            number = _asked_of(cut[0]).number
+            found.append(Round(number, words, sides.pop(debate, ""), tuple(cut)))
     return found
 
 
 def _phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
     """The round whole, unless each manner in it has its own time."""
-    cut = [(m, list(own)) for m, own in groupby(parts, key=lambda part: asked_of(part).manner)]
+    cut = [(m, list(own)) for m, own in groupby(parts, key=lambda part: _asked_of(part).manner)]
     manners = [manner for manner, _ in cut]
     if len(cut) < 2 or len(set(manners)) < len(cut):
         return [(heading, list(parts))]
     return [(f"{heading}, {PHASES.get(m, MANNER_WORDS[m])}", own) for m, own in cut]
 
 
-def sides_told(turns: Sequence[Turn]) -> dict[int, str]:
-    """By the number of a debate's first turn, who argues what in it; none unless sides change."""
-    return {one.number: one.sides for one in rounds_of(turns) if one.sides}
-
-
-def _debates(asked: Sequence[Asked]) -> list[int]:
-    """Of each turn the number of its debate: where sides change hands, another begins."""
-    debate, held, numbers = 1, dict[str, Stance](), []
+def _debates(asked: Sequence[Asked]) -> tuple[list[int], dict[int, str]]:
+    """(each turn's debate, by debate who argues what); another begins where sides change hands."""
+    debate, held, numbers = 1, dict[int, dict[str, Stance]](), []
     for turn in asked:
         if turn.assigned is not None:
-            others = {side for name, side in held.items() if name != turn.debater}
-            if held.get(turn.debater, turn.assigned) != turn.assigned or turn.assigned in others:
-                debate, held = debate + 1, {}
-            held[turn.debater] = turn.assigned
-        numbers.append(debate)
-    return numbers
-
-
-def _sides(asked: Sequence[Asked], debates: Sequence[int]) -> dict[int, str]:
-    """By the number of the debate, who argues what in it; none where there is but one."""
-    held: dict[int, dict[str, Stance]] = {}
-    for turn, debate in zip(asked, debates, strict=True):
-        if turn.assigned is not None:
+            own = held.setdefault(debate, {})
+            others = {side for name, side in own.items() if name != turn.debater}
+            if own.get(turn.debater, turn.assigned) != turn.assigned or turn.assigned in others:
+                debate += 1
             held.setdefault(debate, {})[turn.debater] = turn.assigned
-    if len(held) < 2:
-        return {}
-    return {debate: _sides_words(debate, sides) for debate, sides in held.items()}
+        numbers.append(debate)
+    several = held if len(held) > 1 else {}
+    return numbers, {number: _sides_words(number, sides) for number, sides in several.items()}
 
 
 def _sides_words(debate: int, sides: Mapping[str, Stance]) -> str:
@@ -284,18 +254,37 @@ METHOD_WORDS = {
 
 def asides(progress: Progress) -> dict[int, list[Html]]:
     """By the number of the turn after which they stand; 0 is before the first."""
-    placed: dict[int, list[Html]] = {0: [note_html(words) for words in progress.notes]}
+    placed: dict[int, list[Html]] = {0: [div("cp-quiet", n, dir="auto") for n in progress.notes]}
     for said, place in zip(progress.remarks, progress.remark_places, strict=True):
-        placed.setdefault(place, []).append(remark_html(said))
+        who = _named(said.by or "Somebody", "  a person, to all debaters")
+        placed.setdefault(place, []).append(_remark(who, said.text))
     last = max((turn.number for turn in progress.turns), default=0)
-    for brief in progress.summaries:
+    for brief in progress.summaries:  # folded: it repeats what stands above it
         place = max((t.number for t in progress.turns if t.round <= brief.round), default=last)
-        placed.setdefault(place, []).append(summary_html(brief))
+        words = f"Round {brief.round} in brief, for the turns after it ({brief.agent})"
+        own = (element("summary", words), div("cp-turn-said", brief.text, dir="auto"))
+        placed.setdefault(place, []).append(element("details", *own, class_="cp-quiet"))
     for number, sample in sorted(progress.samples.items()):
-        placed.setdefault(progress.sample_places[number], []).append(sample_html(sample))
+        judgement, place = sample.judgement, progress.sample_places[number]
+        who = _named(judgement.agent, f"  {sample.note} ")
+        label = LABEL_WORDS[judgement.label]
+        who.append(element("span", label, class_=f"cp-tag cp-{judgement.label}"))
+        placed.setdefault(place, []).append(_remark(who, judgement.prose or judgement.text))
     if progress.weighed is not None:
         placed.setdefault(last, []).append(weights_html(progress.weighed))
     return placed
+
+
+def _named(name: str, about: str) -> list[Html]:
+    return [
+        element("span", name, class_="cp-turn-head"),
+        element("span", about, class_="cp-quiet"),
+    ]
+
+
+def _remark(who: Sequence[Html], words: str) -> Html:
+    said = div("cp-turn-said", words, dir="auto")
+    return div("cp-turn cp-turn-person", element("div", *who), said)
 
 
 def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) -> list[Html]:
@@ -308,58 +297,20 @@ def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) 
     ]
 
 
-def note_html(words: str) -> Html:
-    """How the debate is held: a quiet line before the first turn."""
-    return element("div", words, class_="cp-quiet", dir="auto")
-
-
-def remark_html(said: PersonSpoke) -> Html:
-    """What a person said in the middle of the debate."""
-    head = element(
-        "div",
-        element("span", said.by or "Somebody", class_="cp-turn-head"),
-        element("span", "  a person, to all debaters", class_="cp-quiet"),
-    )
-    words = element("div", said.text, class_="cp-turn-said", dir="auto")
-    return element("div", head, words, class_="cp-turn cp-turn-person")
-
-
-def summary_html(brief: RoundSummarised) -> Html:
-    """A round in brief, folded: it repeats what stands above it."""
-    return element(
-        "details",
-        element("summary", f"Round {brief.round} in brief, for the turns after it ({brief.agent})"),
-        element("div", brief.text, class_="cp-turn-said", dir="auto"),
-        class_="cp-quiet",
-    )
-
-
-def sample_html(sample: JudgementSampled) -> Html:
-    """A judgement on the way, with what is different about it; the run's own follows from them."""
-    judgement = sample.judgement
-    head = element(
-        "div",
-        element("span", judgement.agent, class_="cp-turn-head"),
-        element("span", f"  {sample.note} ", class_="cp-quiet"),
-        element("span", LABEL_WORDS[judgement.label], class_=f"cp-tag cp-{judgement.label}"),
-    )
-    words = element("div", judgement.prose or judgement.text, class_="cp-turn-said", dir="auto")
-    return element("div", head, words, class_="cp-turn cp-turn-person")
-
-
 def weights_html(weighed: ConsensusWeighed) -> Html:
     """How much each agent's answer counts, and what they come to."""
     method, learned, number = weighed.method.partition(LEARNED)
     how = METHOD_WORDS.get(method, method) + (f" (weights {number})" if learned else "")
     who = " · ".join(f"{name} {percent(weight)}" for name, weight in weighed.weights)
     words = f"Weighed {how}: {who}. Together: {percent(weighed.p)} for hallucinated."
-    return element("div", words, class_="cp-quiet", dir="auto")
+    return div("cp-quiet", words, dir="auto")
 
 
 def spoken_texts(progress: Progress) -> list[str]:
     """Turns, with their quotes as checked, and what people and judges said between them."""
     told = [(0, words) for words in progress.notes]
-    signals, sides = signals_of(progress), sides_told(progress.turns)
+    signals = signals_of(progress)
+    sides = {one.number: one.sides for one in rounds_of(progress.turns) if one.sides}
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
         above = [f"{sides[turn.number]}\n"] if turn.number in sides else []
@@ -367,9 +318,8 @@ def spoken_texts(progress: Progress) -> list[str]:
         said += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
         told.append((turn.number, "\n".join([*(line for line in said if line), *quotes])))
     for remark, place in zip(progress.remarks, progress.remark_places, strict=True):
-        told.append(
-            (place, f"{remark.by or 'Somebody'}, a person, to all debaters:\n{remark.text}")
-        )
+        words = f"{remark.by or 'Somebody'}, a person, to all debaters:\n{remark.text}"
+        told.append((place, words))
     for number, sample in sorted(progress.samples.items()):
         judgement = sample.judgement
         head = f"{judgement.agent}, {sample.note}: {LABEL_WORDS[judgement.label].lower()}"
@@ -383,11 +333,8 @@ def rounds_html(
     signals: Sequence[Signal] = (),
     placed: Mapping[int, Sequence[Html]] | None = None,
 ) -> list[Html]:
-    """What stands before all turns, if anything does, then a round each; turns under way too.
-
-    `placed` is what stands between the turns, by the number of the turn before it.
-    """
-    asked = [asked_of(part) for one in rounds for part in one.parts]
+    """What stands before all turns, then each round; `placed` has the number of the turn before."""
+    asked = [_asked_of(part) for one in rounds for part in one.parts]
     debaters = list(dict.fromkeys(one.debater for one in asked))
     numbers = [one.number for one in asked]
     following = iter([*numbers[1:], None])
@@ -397,7 +344,7 @@ def rounds_html(
     for one in rounds:
         drawn: list[Html] = []
         for part in one.parts:
-            number, place = asked_of(part).number, debaters.index(asked_of(part).debater) + 1
+            number, place = _asked_of(part).number, debaters.index(_asked_of(part).debater) + 1
             if isinstance(part, Speaking):
                 drawn.append(_speaking(part, place))
             else:
@@ -414,13 +361,11 @@ def round_anchor(one: Round) -> str:
 
 
 def _round(one: Round, drawn: Sequence[Html], *, folded: bool) -> Html:
-    """The round under its heading; folded, its heading says who said what."""
-    sides = [element("div", one.sides, class_="cp-sides", dir="auto")] if one.sides else []
+    sides = [div("cp-sides", one.sides, dir="auto")] if one.sides else []
     if not folded:
-        head = element("div", one.heading, class_="cp-quiet", id=round_anchor(one))
-        return joined([*sides, head, *drawn])
+        return joined([*sides, div("cp-quiet", one.heading, id=round_anchor(one)), *drawn])
     # A link to a place within what is folded unfolds it.
-    inside = element("div", *drawn, id=round_anchor(one), class_="cp-round-open")
+    inside = div("cp-round-open", *drawn, id=round_anchor(one))
     summary = element("summary", round_in_short(one.heading, one.turns), dir="auto")
     return joined([*sides, element("details", summary, inside, class_="cp-round")])
 
@@ -429,37 +374,27 @@ def turn_html(
     turn: Turn, place: int, *, with_quotes: bool = True, signals: Sequence[str] = ()
 ) -> Html:
     """One finished turn: who, what was asked, the stance, the words, the quotes as checked."""
-    words = said_words(turn)
-    said = [element("div", words, class_="cp-turn-said", dir="auto")] if words else []
-    own = stated_words(turn)
-    beside = [element("div", own, class_="cp-quiet", dir="auto")] if own else []
-    quotes = [quote_line(quote) for quote in turn.quotes] if with_quotes else []
-    cut = [element("span", "cut at its length limit", class_="cp-quiet")] if turn.cut else []
-    seen = [element("div", f"⚑ {signal}", class_="cp-signal", dir="auto") for signal in signals]
-    return element(
-        "div", _head(turn), *said, *beside, *quotes, *cut, *seen, class_=f"cp-turn cp-turn-{place}"
+    words, own = said_words(turn), stated_words(turn)
+    replied = [_reply_badge(turn.reply, turn.number)] if turn.manner in ANSWERING else []
+    return div(
+        f"cp-turn cp-turn-{place}",
+        element("div", *_who(turn), *replied, *_stance(turn, turn.stance)),
+        *([div("cp-turn-said", words, dir="auto")] if words else []),
+        *([div("cp-quiet", own, dir="auto")] if own else []),
+        *(map(quote_line, turn.quotes) if with_quotes else []),
+        *([element("span", "cut at its length limit", class_="cp-quiet")] if turn.cut else []),
+        *(div("cp-signal", f"⚑ {signal}", dir="auto") for signal in signals),
     )
 
 
-def _head(turn: Turn) -> Html:
-    """Who speaks, in which manner, whether it agrees, and what it calls the claim."""
-    replied = [_reply_badge(turn.reply, turn.number)] if turn.manner in ANSWERING else []
-    return element("div", *_who(turn), *replied, *_stance(turn, turn.stance))
-
-
 def _who(asked: Asked) -> list[Html]:
-    """The debater with its agent, and what was asked of it."""
-    parts = [
-        element("span", asked.debater, class_="cp-turn-head"),
-        element("span", f"  {asked.agent} ", class_="cp-quiet"),
-    ]
-    manner = manner_words(asked)
+    parts = _named(asked.debater, f"  {asked.agent} ")
+    manner = _manner_words(asked)
     return [*parts, element("span", f"{manner} ", class_="cp-manner")] if manner else parts
 
 
 def _stance(asked: Asked, stance: Stance) -> list[Html]:
-    """What it calls the claim, or argues that it is."""
-    before, after = stance_words(asked, stance)
+    before, after = _stance_words(asked, stance)
     parts: list[Html] = []
     if before:
         parts.append(element("span", f" {before} ", class_="cp-quiet"))
@@ -477,33 +412,23 @@ def _reply_badge(reply: Reply, number: int) -> Html:
 
 def quote_line(quote: Quote) -> Html:
     """A quote, where it stands, and what checking it in code gave; to be read, not pressed."""
-    status = QUOTE_WORDS[quote.status]
     score = f", {quote.score:.0f} of 100" if quote.status == "fuzzy" else ""
-    return element(
-        "div",
-        element("span", f"{QUOTE_SIGNS[quote.status]} {status}{score}: ", class_="cp-cited-how"),
+    how = f"{QUOTE_SIGNS[quote.status]} {QUOTE_WORDS[quote.status]}{score}: "
+    return div(
+        f"cp-cited cp-cited-{quote.status}",
+        element("span", how, class_="cp-cited-how"),
         f"“{shortened(quote.text, 120)}” ",
-        element("span", _place(quote), class_="cp-quiet"),
-        class_=f"cp-cited cp-cited-{quote.status}",
+        element("span", place_words(quote), class_="cp-quiet"),
         dir="auto",
     )
 
 
-def _place(quote: Quote) -> str:
-    return f"{quote.source}{f', p. {quote.page}' if quote.page else ''}"
-
-
 def _speaking(under_way: Speaking, place: int) -> Html:
-    """A turn under way; the side it was assigned stands there until it states one."""
     asked = under_way.asked
     reply, rest = spoken(under_way.words, under_way=True)
     stance, words = stated(rest, under_way=True)
     badge = [_reply_badge(reply, asked.number)] if reply else []
     side = stance or asked.assigned
     badge += _stance(asked, side) if side else []
-    return element(
-        "div",
-        element("div", *_who(asked), *badge),
-        element("div", words, class_="cp-turn-said cp-caret", dir="auto"),
-        class_=f"cp-turn cp-turn-{place}",
-    )
+    said = div("cp-turn-said cp-caret", words, dir="auto")
+    return div(f"cp-turn cp-turn-{place}", element("div", *_who(asked), *badge), said)

@@ -13,7 +13,7 @@ import streamlit as st
 from components.app import state
 from components.run.audit import has_audit
 from components.widgets.controls import table
-from components.widgets.html import Html, element, rationale_lines, show
+from components.widgets.html import Html, div, element, rationale_lines, show
 from components.widgets.wording import (
     CAUSE_ADVICE,
     CAUSE_WORDS,
@@ -23,6 +23,7 @@ from components.widgets.wording import (
     counted,
     escaped,
     percent,
+    signed,
 )
 from core.learning.learned_consensus import KIND, Opinion, opinion
 from core.learning.reasoning import words_of
@@ -50,10 +51,10 @@ def draw_consensus_line(project_id: str, progress: Progress) -> None:
         return
     day = time.strftime("%-d %B %Y", time.localtime(found.at))
     how = "all counting alike" if found.weighting == "uniform" else "weighted by their record"
+    p = f"{min(0.99, max(0.01, found.p)):.2f}"
     st.caption(
-        f"Consensus of agents {how}: **p = "
-        f"{min(0.99, max(0.01, found.p)):.2f}** that it is hallucinated "
-        f"(weights of {day}; n={found.n:,}). The verdict above does not depend on it.",
+        f"Consensus of agents {how}: **p = {p}** that it is hallucinated (weights of {day}; "
+        f"n={found.n:,}). The verdict above does not depend on it.",
         help="What each agent said counts as its answers of the past on such cases have shown; "
         "learned and taken into use on Reliability.",
     )
@@ -104,16 +105,16 @@ def readers_html(progress: Progress) -> Html:
         return Html("")
     split = {index: own for index, own in views.items() if _disagree(own)}
     total = len(progress.statements) if has_audit(progress) else len(views)
-    parts: list[str | Html] = [element("div", _summary(views, split, total))]
+    parts = [element("div", _summary(views, split, total))]
     for index, own in list(split.items())[:MOST_SHOWN]:
         if total > 1:
             statement = progress.statements.get(index)
             words = clipped(statement.text, LONGEST) if statement else f"statement {index + 1}"
-            parts.append(element("div", f"“{words}”", class_="cp-quiet", dir="auto"))
-        parts.append(element("div", *_tags(own), class_="cp-readers-line"))
+            parts.append(div("cp-quiet", f"“{words}”", dir="auto"))
+        parts.append(div("cp-readers-line", *map(_tag, own)))
     if len(split) > MOST_SHOWN:
-        parts.append(element("div", f"and {len(split) - MOST_SHOWN} more", class_="cp-quiet"))
-    return element("div", *parts, class_="cp-readers")
+        parts.append(div("cp-quiet", f"and {len(split) - MOST_SHOWN} more"))
+    return div("cp-readers", *parts)
 
 
 def readers_words(judgement: Judgement) -> str:
@@ -132,34 +133,23 @@ def line_of(views: Sequence[ReaderView]) -> str:
 def _summary(
     views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]], total: int
 ) -> str:
-    """What the readers came to; `total` are all statements, of which an audit has only some read.
-
-    The table below it counts them all.
-    """
+    """What the readers came to; of all statements (`total`) an audit has only some read."""
     if len(views) < total:
         some = f"{len(split)} of" if split else "each of"
         on = f"{some} the {len(views):,} statements" if len(views) > 1 else "the one statement"
         agree, end = ("disagree", ":") if split else ("agree", ".")
         return f"{SEEN} the readers {agree} on {on} that they read ({total:,} in all){end}"
+    own = next(iter(views.values()))
     if not split:
-        own = next(iter(views.values()))
-        if len(views) > 1:
-            return f"{SEEN} the readers agree on every statement."
-        return f"{SEEN} the readers agree: {line_of(own)}."
-    if len(views) == 1:
-        return f"{SEEN} the readers disagree:"
-    return f"{SEEN} the readers disagree on {len(split)} of {counted(len(views), 'statement')}:"
+        on = " on every statement" if len(views) > 1 else f": {line_of(own)}"
+        return f"{SEEN} the readers agree{on}."
+    on = f" on {len(split)} of {counted(len(views), 'statement')}" if len(views) > 1 else ""
+    return f"{SEEN} the readers disagree{on}:"
 
 
-def _tags(views: Sequence[ReaderView]) -> list[Html]:
-    return [
-        element(
-            "span",
-            f"{LABEL_SIGNS[view.stance]} {view.reader}: {LABEL_WORDS[view.stance].lower()}",
-            class_=f"cp-tag cp-{view.stance}",
-        )
-        for view in views
-    ]
+def _tag(view: ReaderView) -> Html:
+    words = f"{LABEL_SIGNS[view.stance]} {line_of([view])}"
+    return element("span", words, class_=f"cp-tag cp-{view.stance}")
 
 
 def _by_statement(judgement: Judgement | None) -> dict[int, list[ReaderView]]:
@@ -186,11 +176,7 @@ MATERIAL_WORDS = {
 
 @dataclass(frozen=True)
 class Past:
-    """What past verdicts of the project say of this one, in words; `how` says how it was counted.
-
-    `is_known`: they were enough for a share. `for_people` says why people must decide, if they
-    must.
-    """
+    """What past verdicts say, and `how` it was counted; `is_known`: they were enough."""
 
     words: str = ""
     how: str = ""
@@ -211,34 +197,30 @@ def verdict_html(progress: Progress, card: dict[str, Any] | None, past: Past = N
     verdict = progress.verdict
     if verdict is None:
         return Html("")
-    sign, word = LABEL_SIGNS[verdict.label], LABEL_WORDS[verdict.label]
-    parts: list[str | Html] = [element("div", f"{sign} {word}", class_="cp-verdict-label")]
+    parts = [div("cp-verdict-label", signed(verdict.label))]
     if verdict.p_hallucinated is None:
-        parts += _cause(verdict)
+        cause = verdict.cause
+        words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
+        parts.append(div("cp-verdict-p", words))
+        parts += [div("cp-verdict-worth", CAUSE_ADVICE[cause])] if cause else []
     else:
         parts += _probability(verdict)
-        parts.append(_worth(worth_words(verdict, card, progress, past), past.how))
-        if past.for_people:
-            parts.append(element("div", f"⚑ {past.for_people}", class_="cp-verdict-people"))
-    if verdict.p_hallucinated is not None:
+        worth = worth_words(verdict, card, progress, past)
+        how = {"title": past.how, "role": "img", "aria_label": past.how}
+        sign = element("span", " ⓘ", **how) if past.how else ""
+        parts.append(div("cp-verdict-worth", worth, sign))
+        parts += [div("cp-verdict-people", f"⚑ {past.for_people}")] if past.for_people else []
         why = (element("div", line, dir="auto") for line in rationale_lines(verdict.rationale))
-        parts.append(element("div", *why, class_="cp-verdict-why"))
+        parts.append(div("cp-verdict-why", *why))
     parts.append(readers_html(progress))
-    again = again_words(progress)
-    if again:
-        parts.append(element("div", f"↻ {again}", class_="cp-verdict-worth"))
-    differs = difference_words(progress)
-    if differs:
-        parts.append(element("div", f"⚖ {differs}", class_="cp-verdict-differs"))
+    if again := again_words(progress):
+        parts.append(div("cp-verdict-worth", f"↻ {again}"))
+    if differs := difference_words(progress):
+        parts.append(div("cp-verdict-differs", f"⚖ {differs}"))
     if progress.roles and all(role.built_in for role in progress.roles):
-        parts.append(
-            element(
-                "div",
-                "By the built-in engine: no language model was asked.",
-                class_="cp-verdict-worth",
-            )
-        )
-    return element("div", *parts, class_=f"cp-verdict cp-{verdict.label}")
+        words = "By the built-in engine: no language model was asked."
+        parts.append(div("cp-verdict-worth", words))
+    return div(f"cp-verdict cp-{verdict.label}", *parts)
 
 
 def again_words(progress: Progress) -> str:
@@ -266,15 +248,6 @@ def difference_words(progress: Progress) -> str:
     )
 
 
-def _cause(verdict: Verdict) -> list[str | Html]:
-    cause = verdict.cause
-    words = verdict.cause_words or (CAUSE_WORDS[cause] if cause else "")
-    parts: list[str | Html] = [element("div", words, class_="cp-verdict-p")]
-    if cause:
-        parts.append(element("div", CAUSE_ADVICE[cause], class_="cp-verdict-worth"))
-    return parts
-
-
 def worth_words(
     verdict: Verdict, card: dict[str, Any] | None, progress: Progress, past: Past
 ) -> str:
@@ -287,30 +260,15 @@ def worth_words(
     return past.words if measured == TOO_FEW else f"{measured} {past.words}"
 
 
-def _worth(words: str, how: str) -> Html:
-    sign = element("span", " ⓘ", title=how, role="img", aria_label=how) if how else Html("")
-    return element("div", words, sign, class_="cp-verdict-worth")
-
-
-def _probability(verdict: Verdict) -> list[str | Html]:
+def _probability(verdict: Verdict) -> list[Html]:
     p = verdict.p_hallucinated or 0.0
     side = p if verdict.label == "hallucinated" else 1.0 - p
-    words = f"{percent(side)} likely to be {verdict.label}"
+    said = f"probability of being hallucinated: {percent(p)}"
+    dot = div("cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)")
     return [
-        element("div", words, class_="cp-verdict-p"),
-        element(
-            "div",
-            element("div", class_="cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)"),
-            class_="cp-bar",
-            role="img",
-            aria_label=f"probability of being hallucinated: {percent(p)}",
-        ),
-        element(
-            "div",
-            element("span", "supported"),
-            element("span", "hallucinated"),
-            class_="cp-bar-ends",
-        ),
+        div("cp-verdict-p", f"{percent(side)} likely to be {verdict.label}"),
+        div("cp-bar", dot, role="img", aria_label=said),
+        div("cp-bar-ends", element("span", "supported"), element("span", "hallucinated")),
     ]
 
 
@@ -337,10 +295,8 @@ def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) 
     confidence = verdict.confidence or 0.0
     bins = (card or {}).get("reliability") or []
     for entry in bins:
-        if entry["low"] <= confidence <= entry["high"] and entry["n"] >= 20:
-            share = 100.0 * entry["right"] / entry["n"]
-            return (
-                f"Of {entry['n']} held-out verdicts with a confidence like this, "
-                f"{share:.0f}% were right."
-            )
+        n = entry["n"]
+        if entry["low"] <= confidence <= entry["high"] and n >= 20:
+            share = f"{100.0 * entry['right'] / n:.0f}% were right."
+            return f"Of {n} held-out verdicts with a confidence like this, {share}"
     return TOO_FEW

@@ -1,14 +1,13 @@
 """The box editor and the span editor: regions of an image and marks in a text.
 
-Both work by mouse, pen, touch or keyboard; marks are exact in code points. Python holds the truth:
-the browser sends the whole list with a revision after every change, and is believed only once it
-fits the image or text. `draw_boxes` draws the editor for the images of a case in a correction.
+Python holds the truth: the browser sends the whole list with a revision after every change, and is
+believed only once it fits the image or text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
@@ -35,11 +34,7 @@ SpanEdit = Literal[
 
 @dataclass(frozen=True)
 class Mark:
-    """Words that a person marked or an agent suggests: `[start, end)` in the text, code points.
-
-    `by` names the agents whose suggestion it is or was ("" for a person's own mark) and `score` is
-    how sure they were. `status`: an accepted suggestion is `marked` and keeps its `by`.
-    """
+    """Words `[start, end)`, code points; `by` names who suggests them, `score` how surely."""
 
     id: str
     start: int
@@ -52,10 +47,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Marked:
-    """Everything that stands in the editor; `revision` counts up with each change.
-
-    `none` is the explicit answer that nothing is to be marked; `did` is what changed last.
-    """
+    """All that stands in the editor; `none`: nothing is wrong; `did`: what changed last."""
 
     revision: int = 0
     marks: tuple[Mark, ...] = ()
@@ -70,12 +62,7 @@ class Marked:
 
 
 def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
-    """What the browser said, once it fits the text.
-
-    Raises:
-        InputError: it has another shape, a mark lies outside of the text or has no category of
-            these, or two have one id.
-    """
+    """What the browser said; raises InputError where it does not fit the text or the categories."""
     found = from_plain(Marked, said)
     for mark in found.marks:
         if not 0 <= mark.start < mark.end <= len(text):
@@ -84,9 +71,8 @@ def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
                 f"{mark.start} to {mark.end}; mark these words again."
             )
         if mark.category not in categories:
-            raise InputError(
-                f"Expected one of the categories {', '.join(categories)}, found “{mark.category}”."
-            )
+            known = ", ".join(categories)
+            raise InputError(f"Expected one of the categories {known}, found “{mark.category}”.")
     if len({mark.id for mark in found.marks}) < len(found.marks):
         raise InputError("Expected every mark once, found one twice; mark these words again.")
     if found.none and found.chosen:
@@ -98,11 +84,11 @@ Words = Mapping[str, str]
 Edited = TypeVar("Edited")
 
 
-def mount_editor(
+def _mount(
     name: str,
     data: dict[str, Any],
     categories: Words,
-    read: Callable[[object], Edited],
+    read: Callable[[object, Collection[str]], Edited],
     on_edit: Callable[[Edited], None],
     *,
     key: str,
@@ -112,10 +98,9 @@ def mount_editor(
 
     def edited() -> None:
         said = st.session_state[key].get("edit")
-        if said is None or is_locked:
-            return
-        with problem_kept(f"{key}.problem"):
-            on_edit(read(said))
+        if said is not None and not is_locked:
+            with problem_kept(f"{key}.problem"):
+                on_edit(read(said, categories))
 
     choices = [{"id": name, "words": words} for name, words in categories.items()]
     component(name)(
@@ -138,45 +123,20 @@ def span_editor(
     none_words: str = "",
     is_locked: bool = False,
 ) -> None:
-    """Draw the text with its marks; call it within a fragment, for the text travels at every rerun.
+    """Draw the text with its marks; within a fragment, for the text travels at every rerun."""
+    data = to_plain(marked) | {"text": text, "language": language, "noneWords": none_words}
 
-    Args:
-        text: shown exactly as it is; offsets count its code points.
-        marked: what stands in the editor by now.
-        categories: ids to words; the first nine have the keys 1 to 9.
-        on_edit: is called with all that stands there after each change.
-        key: of the component; another text wants another one.
-        language: of the text, for where its words end; "" where unknown.
-        none_words: what the explicit answer says that nothing is to be marked; "" offers none.
-        is_locked: nothing can be changed.
-    """
-    mount_editor(
-        "span_editor",
-        {
-            "text": text,
-            "revision": marked.revision,
-            "marks": [asdict(mark) for mark in marked.marks],
-            "none": marked.none,
-            "language": language,
-            "noneWords": none_words,
-        },
-        categories,
-        lambda said: marked_from(said, text, categories),
-        on_edit,
-        key=key,
-        is_locked=is_locked,
-    )
+    def read(said: object, known: Collection[str]) -> Marked:
+        return marked_from(said, text, known)
+
+    _mount("span_editor", data, categories, read, on_edit, key=key, is_locked=is_locked)
 
 
 MOST_KEPT = 8  # pictures, of some megabytes each
 
 
 def picture_of(source_id: str, name: str) -> Upright:
-    """The stored image as people see it, encoded anew; kept for the next rerun.
-
-    Raises:
-        InputError: its content is not in the library any more, or it cannot be drawn.
-    """
+    """The stored image as people see it; raises InputError where it is gone or cannot be drawn."""
     data = file_bytes(state.home(), source_id)
     with state.open_store() as store:
         settings = store.projects.settings()
@@ -192,11 +152,7 @@ def _upright(
 
 
 def address_of(picture: Upright, key: str) -> str:
-    """Where the browser fetches the picture while the page shows it.
-
-    The bytes go where those of `st.image` go (Streamlit's media files): over HTTP, once, and the
-    browser keeps them. In a component's `data` they would travel at every rerun.
-    """
+    """Where the browser fetches the picture once; a component's data travels at every rerun."""
     if not runtime.exists():  # a script run without a server
         return ""
     files = runtime.get_instance().media_file_mgr
@@ -223,11 +179,7 @@ class DrawnBox:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Everything that stands in the editor; `revision` counts up with each change.
-
-    The boxes stand in the order in which they were drawn, which numbers them from 1; `did` is what
-    changed last.
-    """
+    """All that stands in the editor, boxes in the order of drawing; `did` is what changed last."""
 
     revision: int = 0
     boxes: tuple[DrawnBox, ...] = ()
@@ -239,12 +191,7 @@ from_plain(Drawn, {})
 
 
 def drawn_from(said: object, categories: Collection[str]) -> Drawn:
-    """What the browser said, once it fits an image.
-
-    Raises:
-        InputError: it has another shape, a box lies outside of the image, is too small or has no
-            category of these, a comment is too long or cannot be kept, or two have one id.
-    """
+    """What the browser said; raises InputError where it does not fit an image or the categories."""
     found = from_plain(Drawn, said)
     if len(found.boxes) > MOST_BOXES:
         raise InputError(
@@ -259,22 +206,23 @@ def drawn_from(said: object, categories: Collection[str]) -> Drawn:
 
 
 def _check(number: int, drawn: DrawnBox, categories: Collection[str]) -> None:
-    box = drawn.box
+    box, problem = drawn.box, ""
     for low, high, side in ((box.left, box.right, "width"), (box.top, box.bottom, "height")):
         if not 0.0 <= low <= high <= 1.0:
-            raise InputError(
+            problem = (
                 f"Expected box {number} within the image, found it from {low:.1%} to {high:.1%} "
                 f"of the {side}; draw this box again."
             )
-        if high - low < SMALLEST - ROUNDING:
-            raise InputError(
+        elif high - low < SMALLEST - ROUNDING:
+            problem = (
                 f"Expected box {number} to take at least {SMALLEST:.1%} of the {side}, found "
                 f"{high - low:.2%}; draw it larger."
             )
+        if problem:
+            raise InputError(problem)
     if drawn.category not in categories:
-        raise InputError(
-            f"Expected one of the categories {', '.join(categories)}, found “{drawn.category}”."
-        )
+        known = ", ".join(categories)
+        raise InputError(f"Expected one of the categories {known}, found “{drawn.category}”.")
     if len(drawn.comment) > LONGEST_COMMENT:
         raise InputError(
             f"Expected at most {LONGEST_COMMENT:,} characters in the comment on box {number}, "
@@ -296,12 +244,9 @@ def image_boxes(drawn: Drawn, source_id: str) -> tuple[ImageBox, ...]:
 
 def drawn_of(boxes: Sequence[ImageBox], source_id: str) -> Drawn:
     """The boxes of that image among what a correction keeps, to stand in the editor again."""
-    own = [box for box in boxes if box.source_id == source_id]
-    return Drawn(
-        boxes=tuple(
-            DrawnBox(f"kept.{n}", one.box, one.category, one.comment) for n, one in enumerate(own)
-        )
-    )
+    own = enumerate(box for box in boxes if box.source_id == source_id)
+    drawn = (DrawnBox(f"kept.{n}", one.box, one.category, one.comment) for n, one in own)
+    return Drawn(boxes=tuple(drawn))
 
 
 def box_editor(
@@ -314,36 +259,17 @@ def box_editor(
     name: str,
     is_locked: bool = False,
 ) -> None:
-    """Draw the image with its boxes; call it within a fragment, since every change reruns it.
-
-    Args:
-        picture: of `picture_of`; boxes are shares of its width and height.
-        drawn: what stands in the editor by now.
-        categories: ids to words; the first nine have the keys 1 to 9.
-        on_edit: is called with all that stands there after each change.
-        key: of the component; another image wants another one.
-        name: what the image is called, for those who cannot see it.
-        is_locked: nothing can be changed.
-    """
-    mount_editor(
-        "box_editor",
-        {
-            "address": address_of(picture, key),
-            "width": picture.width,
-            "height": picture.height,
-            "name": name,
-            "revision": drawn.revision,
-            "boxes": [asdict(one) for one in drawn.boxes],
-            "smallest": SMALLEST,
-            "mostBoxes": MOST_BOXES,
-            "longestComment": LONGEST_COMMENT,
-        },
-        categories,
-        lambda said: drawn_from(said, categories),
-        on_edit,
-        key=key,
-        is_locked=is_locked,
-    )
+    """Draw the image with its boxes, shares of its width and height; within a fragment."""
+    data = to_plain(drawn) | {
+        "address": address_of(picture, key),
+        "width": picture.width,
+        "height": picture.height,
+        "name": name,
+        "smallest": SMALLEST,
+        "mostBoxes": MOST_BOXES,
+        "longestComment": LONGEST_COMMENT,
+    }
+    _mount("box_editor", data, categories, drawn_from, on_edit, key=key, is_locked=is_locked)
 
 
 Boxes = dict[str, Drawn]
@@ -389,9 +315,8 @@ def draw_box_fields(
     names = {image.id: image.name for image in images}
     chosen = next(iter(names))
     if len(names) > 1:
-        chosen = st.selectbox(
-            "Image", list(names), format_func=lambda i: names[i], key=f"{key}.boxes.image"
-        )
+        words = names.__getitem__
+        chosen = st.selectbox("Image", list(names), format_func=words, key=f"{key}.boxes.image")
     _draw_editor(key, chosen, names[chosen], categories, changed)
 
 

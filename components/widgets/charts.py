@@ -20,6 +20,7 @@ SUPPORTED = "#0284c7"
 QUIET = "#7d8793"
 # The bar of tools lies over the title, on a phone for good: full screen is what is wanted there.
 MODEBAR = {"remove": ["toImage", "zoom", "pan", "zoomIn", "zoomOut", "autoScale", "resetScale"]}
+Points = Sequence[tuple[float, float]]
 
 
 def threshold_figure(
@@ -27,26 +28,33 @@ def threshold_figure(
 ) -> go.Figure:
     """Mean IoU at each threshold, with a line at each named level; equal levels share a line."""
     figure = go.Figure()
-    figure.add_scatter(
-        x=list(taus), y=list(iou), mode="lines", line={"color": SUPPORTED}, showlegend=False
-    )
+    points = list(zip(taus, iou, strict=True))
+    _line(figure, "", points, color=SUPPORTED, showlegend=False)
     named: dict[float, list[str]] = {}
     for name, level in levels.items():
         named.setdefault(level, []).append(name)
     low, high = min(iou), max(iou)
     for number, (level, names) in enumerate(sorted(named.items())):
         is_new = "proposed" in names
-        figure.add_scatter(
-            x=[level, level],
-            y=[low, high],
-            mode="lines",
-            name=f"{', '.join(names)}: {level:.2f}",
-            line={"color": HALLUCINATED if is_new else QUIET, "dash": ("dot", "dash")[number % 2]},
-        )
+        look = {"color": HALLUCINATED if is_new else QUIET, "dash": ("dot", "dash")[number % 2]}
+        _line(figure, f"{', '.join(names)}: {level:.2f}", [(level, low), (level, high)], **look)
     figure.update_layout(title="IoU with people's marks, by threshold")
     figure.update_xaxes(title="threshold: words are marked from this probability on")
     figure.update_yaxes(title="mean IoU")
     return plain(figure)
+
+
+def _line(
+    figure: go.Figure, name: str, points: Sequence[Any], about: str = "", **look: Any
+) -> None:
+    """Add the points, by default as a line; `about` is read when one is pointed at."""
+    style = {key: look.pop(key) for key in ("color", "dash") if key in look}
+    look.setdefault("mode", "lines")
+    if style:
+        look["line"] = style
+    hover = {"hovertemplate": f"{about}<extra></extra>"} if about else {}
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    figure.add_scatter(name=name, x=xs, y=ys, **hover, **look)
 
 
 def plain(figure: go.Figure, height: int = 320) -> go.Figure:
@@ -92,17 +100,14 @@ class Cell:
 def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
     """Means with 95% intervals, the first on top; hollow where there is too little to say."""
     names = [_flat(line.name) for line in lines]
+    symbols = ["circle-open" if line.is_thin else "circle" for line in lines]
     figure = go.Figure()
     figure.add_scatter(
         name="right, with 95% interval",
         x=[line.mean for line in lines],
         y=names,
         mode="markers",
-        marker={
-            "color": SUPPORTED,
-            "size": 10,
-            "symbol": ["circle-open" if line.is_thin else "circle" for line in lines],
-        },
+        marker={"color": SUPPORTED, "size": 10, "symbol": symbols},
         error_x={
             "type": "data",
             "symmetric": False,
@@ -138,8 +143,8 @@ def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=values,
-            x=[_flat(name) for name in names],
-            y=[_flat(name) for name in names],
+            x=list(map(_flat, names)),
+            y=list(map(_flat, names)),
             text=shown,
             texttemplate="%{text}",
             customdata=words,
@@ -200,7 +205,6 @@ def _lines(figure: go.Figure, title: str, many: int) -> go.Figure:
 
 
 def _flat(name: str) -> str:
-    """A name is no markup, and no longer than a figure has room for."""
     short = name if len(name) <= 44 else name[:43] + "…"
     return html.escape(short, quote=False)
 
@@ -238,10 +242,7 @@ def matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
 def reliability_figure(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> go.Figure:
-    """How often verdicts were right at each stated confidence; on the line is calibrated.
-
-    A point's area shows how many cases are behind it: their numbers as words lay on one another.
-    """
+    """How often verdicts of each confidence were right; a point's area shows its cases."""
     most = max([one.get("n", 0) for one in (*before, *after)], default=0) or 1
     figure = go.Figure()
     for name, bins, colour, symbol in (
@@ -249,6 +250,7 @@ def reliability_figure(
         (names[1], after, SUPPORTED, "circle"),
     ):
         filled = [one for one in bins if one.get("n")]
+        sizes = [6 + 16 * (one["n"] / most) ** 0.5 for one in filled]
         figure.add_scatter(
             name=name,
             x=[(one["low"] + one["high"]) / 2 for one in filled],
@@ -256,11 +258,7 @@ def reliability_figure(
             text=[f"n={one['n']:.0f}" for one in filled],
             mode="lines+markers",
             line={"color": colour, "dash": "solid" if symbol == "circle" else "dash"},
-            marker={
-                "color": colour,
-                "symbol": symbol,
-                "size": [6 + 16 * (one["n"] / most) ** 0.5 for one in filled],
-            },
+            marker={"color": colour, "symbol": symbol, "size": sizes},
             hovertemplate=f"about %{{x:.2f}}: %{{y:.0%}} right, %{{text}}<extra>{name}</extra>",
         )
     low = min([one["low"] for one in (*before, *after)], default=0.0)
@@ -275,15 +273,9 @@ def reliability_figure(
 def loss_figure(losses: Sequence[Sequence[float]], steps: int = 0) -> go.Figure:
     """The training loss at each step so far; `steps` is where the axis ends."""
     figure = go.Figure()
-    figure.add_scatter(
-        x=[one[0] for one in losses],
-        y=[one[1] for one in losses],
-        mode="lines+markers",
-        line={"color": SUPPORTED},
-        marker={"color": SUPPORTED, "size": 6},
-        name="loss",
-        hovertemplate="step %{x}: %{y:.3f}<extra></extra>",
-    )
+    look = {"mode": "lines+markers", "marker": {"color": SUPPORTED, "size": 6}, "color": SUPPORTED}
+    points = [(one[0], one[1]) for one in losses]
+    _line(figure, "loss", points, "step %{x}: %{y:.3f}", **look)
     figure.update_layout(title="Loss: how far pairs of texts still lie wrong", showlegend=False)
     figure.update_xaxes(title="step", range=[0, steps] if steps else None)
     figure.update_yaxes(rangemode="tozero")
@@ -294,14 +286,7 @@ def reward_figure(own: Sequence[float], held: Sequence[float]) -> go.Figure:
     """The mean reward of a policy after each update, on its own debates and on those held out."""
     figure = go.Figure()
     for name, rewards, dash in (("trained on", own, "dot"), ("held out", held, "solid")):
-        figure.add_scatter(
-            name=name,
-            x=list(range(len(rewards))),
-            y=list(rewards),
-            mode="lines",
-            line={"dash": dash},
-            hovertemplate="update %{x}: %{y:.3f}<extra></extra>",
-        )
+        _line(figure, name, list(enumerate(rewards)), "update %{x}: %{y:.3f}", dash=dash)
     figure.update_xaxes(title="updates")
     figure.update_yaxes(title="mean reward")
     return plain(figure)
@@ -312,44 +297,31 @@ def curve_figure(curve: Curve) -> go.Figure:
     figure = go.Figure()
     x = [point.cases for point in curve.points]
     balanced = [point.balanced for point in curve.points]
-    figure.add_scatter(
-        name="balanced accuracy",
-        x=x,
-        y=balanced,
-        error_y={
-            "type": "data", "symmetric": False, "color": SUPPORTED,
-            "array": [point.balanced_high - point.balanced for point in curve.points],
-            "arrayminus": [point.balanced - point.balanced_low for point in curve.points],
-        },
-        mode="lines+markers",
-        line={"color": SUPPORTED},
-        marker={"color": SUPPORTED, "symbol": "circle", "size": 8},
-    )  # fmt: skip
-    figure.add_scatter(
-        name="AUROC",
-        x=x,
-        y=[point.auroc for point in curve.points],
-        mode="lines+markers",
-        line={"color": HALLUCINATED, "dash": "dash"},
-        marker={"color": HALLUCINATED, "symbol": "x", "size": 8},
+    auroc = [point.auroc for point in curve.points]
+    errors = {
+        "type": "data",
+        "symmetric": False,
+        "color": SUPPORTED,
+        "array": [point.balanced_high - point.balanced for point in curve.points],
+        "arrayminus": [point.balanced - point.balanced_low for point in curve.points],
+    }
+    looks: Sequence[tuple[str, Sequence[float], str, str, dict[str, Any]]] = (
+        ("balanced accuracy", balanced, SUPPORTED, "circle", {"error_y": errors}),
+        ("AUROC", auroc, HALLUCINATED, "x", {"dash": "dash"}),
     )
+    for name, values, colour, symbol, look in looks:
+        look |= {"marker": {"color": colour, "symbol": symbol, "size": 8}, "color": colour}
+        points = list(zip(x, values, strict=True))
+        _line(figure, name, points, mode="lines+markers", **look)
     ahead = [round(x[-1] + (2 * curve.cases - x[-1]) * step / 8) for step in range(9)]
     if curve.law is not None:
-        figure.add_scatter(
-            name="expected",
-            x=ahead,
-            y=[curve.expected(cases) for cases in ahead],
-            mode="lines",
-            line={"color": QUIET, "dash": "dot"},
-        )
+        law = [(cases, curve.expected(cases)) for cases in ahead]
+        _line(figure, "expected", law, color=QUIET, dash="dot")
     figure.add_hline(y=0.5, line={"color": QUIET, "width": 1}, annotation_text="always the same")
     figure.update_layout(title="Quality against corrected cases")
     figure.update_xaxes(title="cases learned from", type="log", tickvals=[*x, 2 * curve.cases])
     figure.update_yaxes(range=[0.35, 1.03])
     return plain(figure)
-
-
-Points = Sequence[tuple[float, float]]
 
 
 def majority_figure(
@@ -363,27 +335,17 @@ def majority_figure(
         ("Hoeffding's bound for the effective number", bound, QUIET, "dot"),
     )
     for name, points, colour, dash in lines:
-        figure.add_scatter(
-            name=name,
-            x=[x for x, _ in points],
-            y=[y for _, y in points],
-            mode="lines",
-            line={"color": colour, "dash": dash},
-            hovertemplate="%{x} agents: %{y:.3f}<extra></extra>",
-        )
+        _line(figure, name, points, "%{x} agents: %{y:.3f}", color=colour, dash=dash)
     if measured:
-        figure.add_scatter(
-            name="majorities of your agents",
-            x=[k for k, _, _ in measured],
-            y=[error for _, error, _ in measured],
-            mode="markers",
-            marker={"color": QUIET, "size": 9, "symbol": "diamond"},
-            text=[words for _, _, words in measured],
-            hovertemplate="%{text}<extra></extra>",
-        )
+        marker = {"color": QUIET, "size": 9, "symbol": "diamond"}
+        words = [words for _, _, words in measured]
+        own = [(k, error) for k, error, _ in measured]
+        look = {"mode": "markers", "marker": marker, "text": words}
+        _line(figure, "majorities of your agents", own, "%{text}", **look)
     figure.update_layout(title="How often a majority of n agents is wrong")
     figure.update_xaxes(title="agents", tick0=1)
-    figure.update_yaxes(rangemode="tozero", range=[0, _top((independent, together, bound))])
+    highest = max([0.1, *(y for _, points, _, _ in lines for _, y in points)])
+    figure.update_yaxes(rangemode="tozero", range=[0, min(1.02, 1.1 * highest)])
     return _with_room(plain(figure, height=380))
 
 
@@ -401,33 +363,17 @@ def judge_figure(
         ("no debate", [base] * len(budgets), QUIET, "dot"),
         ("collaborating", collaborating, SUPPORTED, "solid"),
     )
+    about = "%{x:.2f} nats: %{y:.3f}"
     for name, risks, colour, dash in lines:
-        figure.add_scatter(
-            name=name,
-            x=list(budgets),
-            y=list(risks),
-            mode="lines",
-            line={"color": colour, "dash": dash},
-            hovertemplate="%{x:.2f} nats: %{y:.3f}<extra></extra>",
-        )
+        points = list(zip(budgets, risks, strict=True))
+        _line(figure, name, points, about, color=colour, dash=dash)
     if measured is not None:
-        figure.add_scatter(
-            name="your debates, if collaborating",
-            x=[measured[0]],
-            y=[measured[1]],
-            mode="markers",
-            marker={"color": QUIET, "size": 10, "symbol": "diamond"},
-            hovertemplate="%{x:.2f} nats: %{y:.3f}<extra></extra>",
-        )
+        look = {"mode": "markers", "marker": {"color": QUIET, "size": 10, "symbol": "diamond"}}
+        _line(figure, "your debates, if collaborating", [measured], about, **look)
     figure.update_layout(title="The judge's risk by how far a message can move it")
     figure.update_xaxes(title="budget of a message, mean LLR in nats")
     figure.update_yaxes(range=[0, 0.62])
     return _with_room(plain(figure, height=380))
-
-
-def _top(lines: Sequence[Points]) -> float:
-    """A little above the highest line."""
-    return min(1.02, 1.1 * max([0.1, *(y for points in lines for _, y in points)]))
 
 
 def _with_room(figure: go.Figure) -> go.Figure:

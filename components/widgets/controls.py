@@ -19,12 +19,14 @@ ASSETS = Path(__file__).parent.parent / "assets"
 
 @cache
 def component(name: str) -> Callable[..., Any]:
-    """A component of ours in the browser, of the files of that name in the assets.
-
-    Registered once per process: Streamlit warns where a name is registered again.
-    """
-    files = {kind: ASSETS / f"{name}.{kind}" for kind in ("html", "css", "js")}
-    parts = {kind: f.read_text(encoding="utf-8") for kind, f in files.items() if f.exists()}
+    """A component of the assets of that name; registered once, or Streamlit warns."""
+    names = ("editor", name) if name.endswith("_editor") else (name,)
+    files = {kind: [ASSETS / f"{n}.{kind}" for n in names] for kind in ("html", "css", "js")}
+    texts = {
+        kind: "".join(file.read_text(encoding="utf-8") for file in own if file.exists())
+        for kind, own in files.items()
+    }
+    parts = {kind: text for kind, text in texts.items() if text}
     made: Callable[..., Any] = st.components.v2.component(
         f"counterpoint_{name}", isolate_styles=False, **parts
     )

@@ -33,10 +33,7 @@ def keep(name: str, values: Mapping[str, Any]) -> None:
 
 
 def restored(page: str) -> dict[str, Any] | None:
-    """What was left on a page in the project at hand, to be put into the page's fields.
-
-    None when they hold it already: it is asked for when a session comes to a page in a project.
-    """
+    """What was left on a page in this project, when a session first comes to it; else None."""
     with state.open_store() as store:
         name = f"{page}.{state.project(store).id}"
     if st.session_state.get(f"{page}.draft") == name:
@@ -45,6 +42,12 @@ def restored(page: str) -> dict[str, Any] | None:
     st.session_state[f"{page}.draft"] = name
     st.session_state[f"{page}.left"] = found
     return found
+
+
+def names_in(draft: Mapping[str, Any], field: str) -> list[str]:
+    """The texts that a draft lists there; none where it holds something else."""
+    found = draft.get(field)
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def follow(page: str, values: dict[str, Any]) -> None:

@@ -22,12 +22,12 @@ from components.widgets.wording import clipped, percent
 from core.agents.llm_judge import ARROW, NOTHING, QUOTES
 from core.agents.reply_parser import CONFIDENCE, DOUBT, WORDS_LINE, without_marks
 from core.baseline.wording import listed
+from core.schema.events import SoftLabel
 from core.schema.progress import Progress
-from core.schema.records import Reply, Span, Stance
+from core.schema.records import Reply, Span, Stance, WordScore
 from core.schema.reviews import category_words
 
 TOLD = re.compile(r"(?<=[.。]) (?=“[^”]{1,200}”: |\d+ statements? says? nothing )")
-REPLIES: tuple[tuple[str, Reply], ...] = (("AGREE", "agree"), ("DENY", "deny"))
 REPLY = re.compile(r"\s*(agree|deny)\s*(?:[.:;,!–—-]+\s*|$)", re.IGNORECASE)
 STANCES: dict[str, Stance] = {
     "CORRECT": "supported", "WRONG": "hallucinated", "OPEN": "unclear",
@@ -42,28 +42,21 @@ VERDICT = re.compile(r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", 
 def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
     """(the reply that the text begins with, the words after it); `under_way` while it is said."""
     text = without_marks(text)
-    found = REPLY.match(text)
-    if found:
+    if found := REPLY.match(text):
         reply: Reply = "agree" if found[1].lower() == "agree" else "deny"
         return reply, _capitalised(text[found.end() :])
     begun = text.strip()
-    if under_way and begun and any(word.startswith(begun) for word, _ in REPLIES):
-        return None, ""
-    return None, text
+    is_begun = under_way and begun and any(word.startswith(begun) for word in ("AGREE", "DENY"))
+    return None, "" if is_begun else text
 
 
 def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
-    """(the stance that the text begins with, the words after it).
-
-    Its lines of confidence and doubt are told beside it, and are no words of it.
-    """
+    """(the stance that the text begins with, the words after it without confidence and doubt)."""
     words = DOUBT.sub("", CONFIDENCE.sub("", without_marks(text))).strip()
-    found = STANCE.match(words)
-    if found:
+    if found := STANCE.match(words):
         return STANCES[found[1].upper()], _capitalised(words[found.end() :])
-    if under_way and words and any(word.startswith(words) for word in STANCES):
-        return None, ""
-    return None, words
+    is_begun = under_way and words and any(word.startswith(words) for word in STANCES)
+    return None, "" if is_begun else words
 
 
 def without_places(text: str) -> str:
@@ -90,9 +83,8 @@ def rationale_words(text: str) -> str:
     found = VERDICT.search(text)
     if not found:
         return text
-    before = text[: found.start()].rstrip()
     rest = found[1].strip()
-    return before or (_capitalised(rest) + "." if rest else "")
+    return text[: found.start()].rstrip() or (f"{_capitalised(rest)}." if rest else "")
 
 
 def rationale_lines(text: str) -> list[str]:
@@ -125,11 +117,7 @@ class Html(str):
 
 
 def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
-    """An element; children that are not `Html` are escaped. `class_` gives `class`.
-
-    Raises:
-        ValueError: a tag or attribute that we do not use; a mistake in the code.
-    """
+    """An element; `class_` gives `class`, children that are not `Html` are escaped."""
     if name not in TAGS:
         raise ValueError(f"<{name}> is not among our tags")
     parts = [f"<{name}"]
@@ -148,6 +136,11 @@ def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
     return Html("".join(parts))
 
 
+def div(class_: str, *children: str | Html, **attributes: str | None) -> Html:
+    """A `<div>` of that class."""
+    return element("div", *children, class_=class_, **attributes)
+
+
 def html_table(
     heads: Sequence[str], rows: Iterable[Sequence[str | Html]], class_: str | None = None
 ) -> Html:
@@ -162,15 +155,9 @@ def outward(address: str) -> Html:
     """An address as a link that says it leads away; as plain text where it is no web address."""
     if not HREF.fullmatch(address) or address.startswith("#"):
         return text(address)
-    return element(
-        "a",
-        address,
-        " ↗",
-        href=address,
-        rel="noopener noreferrer nofollow",
-        target="_blank",
-        title="Leads out of Counterpoint",
-    )
+    attributes = {"rel": "noopener noreferrer nofollow", "target": "_blank"}
+    words = "Leads out of Counterpoint"
+    return element("a", address, " ↗", href=address, **attributes, title=words)
 
 
 def text(value: str | Html) -> Html:
@@ -188,10 +175,7 @@ MOST_TITLES = 20
 
 @dataclass(frozen=True)
 class Mark:
-    """`[start, end)` in the text, with a number to show and words for the tooltip.
-
-    `strength` in [0, 1] is how strongly it is coloured; None marks plainly, with a line below.
-    """
+    """`[start, end)` in the text; `strength` in [0, 1] colours it, None marks plainly."""
 
     start: int
     end: int
@@ -210,6 +194,11 @@ class Part:
     id: str
 
 
+def numbered(spans: Sequence[Span]) -> list[Mark]:
+    """The spans as marks with their numbers."""
+    return [Mark(s.start, s.end, str(number)) for number, s in enumerate(spans, start=1)]
+
+
 def marked_text(text: str, marks: Sequence[Mark], parts: Sequence[Part] = ()) -> Html:
     """The whole text with its marks; where marks overlap each stretch shows all its numbers.
 
@@ -217,9 +206,9 @@ def marked_text(text: str, marks: Sequence[Mark], parts: Sequence[Part] = ()) ->
     overlap the first one counts.
     """
     apart = _apart(parts, len(text))
-    cuts = sorted({0, len(text), *(m.start for m in marks), *(m.end for m in marks)})
-    cuts = sorted({*cuts, *(part.start for part in apart), *(part.end for part in apart)})
-    cuts = [cut for cut in cuts if 0 <= cut <= len(text)]
+    stretches: list[Mark | Part] = [*marks, *apart]
+    ends = {end for stretch in stretches for end in (stretch.start, stretch.end)}
+    cuts = sorted(cut for cut in {0, len(text), *ends} if 0 <= cut <= len(text))
     opening, closing = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for place, mark in enumerate(marks):
         if max(mark.start, 0) < mark.end:
@@ -241,7 +230,7 @@ def marked_text(text: str, marks: Sequence[Mark], parts: Sequence[Part] = ()) ->
         if part and end == part.end:
             whole.append(element("span", *pieces, class_="cp-part", id=part.id))
             part, pieces = next(inside, None), []
-    return element("div", *whole, *pieces, class_="cp-text", dir="auto")
+    return div("cp-text", *whole, *pieces, dir="auto")
 
 
 def _apart(parts: Sequence[Part], length: int) -> list[Part]:
@@ -318,40 +307,34 @@ def layers_of(progress: Progress) -> Layers:
 
 def heated(layers: Layers, chosen: Iterable[str], progress: Progress) -> list[Mark]:
     """The marks of the chosen layers, with who said it; what counts in the end is outlined."""
-    marks = [
-        replace(mark, title=f"{name}: {mark.title}")
-        for name in chosen
-        for mark in layers.get(name, [])
-    ]
+    own = ((name, mark) for name in chosen for mark in layers.get(name, []))
+    marks = [replace(mark, title=f"{name}: {mark.title}") for name, mark in own]
     return marks + [Mark(s.start, s.end, "", "", "hard", 0.0) for s in progress.spans]
 
 
 def _told(progress: Progress) -> Iterable[tuple[str, Mark]]:
-    soft = progress.soft
-    for label in soft.labels if soft else ():
-        yield MEAN, Mark(label.start, label.end, "", percent(label.p), "", label.p)
+    def warm(own: Span | SoftLabel | WordScore, words: str = "") -> Mark:
+        return Mark(own.start, own.end, "", words or percent(own.p), "", own.p)
+
+    def because(reason: str) -> str:
+        return f" – {clipped(reason, LONGEST_REASON)}" if reason else ""
+
+    yield from ((MEAN, warm(label)) for label in (progress.soft.labels if progress.soft else ()))
     for span in progress.proposed:
         instead = f", should say “{clipped(span.instead, 80)}”" if span.instead else ""
         words = f"{percent(span.p)}, {category_words(span.category)}{instead}"
-        for name in span.source.split(", "):  # who raised it together has a layer each
-            yield name, Mark(span.start, span.end, "", words, "", span.p)
+        # Who raised it together has a layer each.
+        yield from ((name, warm(span, words)) for name in span.source.split(", "))
     for vote in progress.votes:
         if vote.p is not None:
-            why = f"{percent(vote.p)}{_because(vote.reason)}"
-            yield vote.adjudicator, Mark(vote.span.start, vote.span.end, "", why, "", vote.p)
+            span, why = vote.span, f"{percent(vote.p)}{because(vote.reason)}"
+            yield vote.adjudicator, Mark(span.start, span.end, "", why, "", vote.p)
     adjudicator = next((u.agent for u in progress.roles if u.role == "span adjudicator"), "")
     for ruling in progress.rulings if adjudicator else ():
-        own = ruling.span
-        words = f"{percent(own.p)}, {'kept' if ruling.kept else 'dropped'}{_because(ruling.reason)}"
-        yield adjudicator, Mark(own.start, own.end, "", words, "", own.p)
-    if progress.words:
-        for score in progress.words.scores:
-            if score.p >= LEAST_SHOWN:
-                yield EACH_WORD, Mark(score.start, score.end, "", percent(score.p), "", score.p)
-
-
-def _because(reason: str) -> str:
-    return f" – {clipped(reason, LONGEST_REASON)}" if reason else ""
+        kept = f"{'kept' if ruling.kept else 'dropped'}{because(ruling.reason)}"
+        yield adjudicator, warm(ruling.span, f"{percent(ruling.span.p)}, {kept}")
+    scores = progress.words.scores if progress.words else ()
+    yield from ((EACH_WORD, warm(score)) for score in scores if score.p >= LEAST_SHOWN)
 
 
 def missing_votes(progress: Progress) -> Sequence[str]:
@@ -389,7 +372,7 @@ def difference_html(before: str, after: str, *, context: int = 1) -> Html:
             else:
                 rows += _changed(old[start:end], new[new_start:new_end])
     rows += _left_out(len(old) - shown)
-    return element("div", joined(rows), class_="cp-diff")
+    return div("cp-diff", joined(rows))
 
 
 def _matcher(before: str, after: str) -> SequenceMatcher[str]:
@@ -397,10 +380,8 @@ def _matcher(before: str, after: str) -> SequenceMatcher[str]:
 
 
 def _left_out(lines: int) -> list[Html]:
-    if lines < 1:
-        return []
     words = "1 line that is alike" if lines == 1 else f"{lines} lines that are alike"
-    return [element("div", f"… {words}", class_="cp-diff-gap")]
+    return [div("cp-diff-gap", f"… {words}")] if lines > 0 else []
 
 
 def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[Html]:
@@ -415,29 +396,23 @@ def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[Html]:
 
 
 def _words(old: str, new: str) -> tuple[list[str | Html], list[str | Html]]:
-    """Both lines with the words in which they differ made bold."""
     if len(old) + len(new) > LONGEST_COMPARED:
         return [old], [new]
     a, b = PIECE.findall(old), PIECE.findall(new)
     gone: list[str | Html] = []
     come: list[str | Html] = []
     for kind, start, end, new_start, new_end in SequenceMatcher(None, a, b).get_opcodes():
-        is_same = kind == "equal"
-        gone.append(_piece("".join(a[start:end]), is_same))
-        come.append(_piece("".join(b[new_start:new_end]), is_same))
+        for pieces, words in ((gone, a[start:end]), (come, b[new_start:new_end])):
+            told = "".join(words)
+            pieces.append(told if kind == "equal" or not told else element("strong", told))
     return gone, come
 
 
-def _piece(words: str, is_same: bool) -> str | Html:
-    return words if is_same or not words else element("strong", words)
-
-
 def _row(kind: str, pieces: Sequence[str | Html]) -> Html:
-    label = kind if kind in SIGNS else None
-    role = "img" if label else None
+    label, role = (kind, "img") if kind in SIGNS else (None, None)
     sign = element("span", SIGNS.get(kind, ""), class_="cp-diff-sign", role=role, aria_label=label)
     words = element("span", joined(pieces), class_="cp-diff-words", dir="auto")
-    return element("div", sign, words, class_=f"cp-diff-line cp-diff-{kind}")
+    return div(f"cp-diff-line cp-diff-{kind}", sign, words)
 
 
 LONGEST_WITHIN = 6000  # characters of both; comparing longer ones takes seconds
@@ -464,11 +439,9 @@ def within_html(before: str, after: str) -> Html:
         if gone == come:
             pieces.append(gone)
             continue
-        if gone:
-            pieces.append(element("del", gone, title=GONE + gone))
-        if come:
-            pieces.append(element("ins", come, title=COME + come))
-    return element("div", joined(pieces), class_="cp-text cp-within", dir="auto")
+        pieces += [element("del", gone, title=GONE + gone)] if gone else []
+        pieces += [element("ins", come, title=COME + come)] if come else []
+    return div("cp-text cp-within", joined(pieces), dir="auto")
 
 
 def change_words(before: str, after: str) -> list[str]:
@@ -506,7 +479,6 @@ def is_unchanged(before: str, after: str, start: int, end: int) -> bool:
 
 
 def _around(before: str, after: str) -> Iterator[Change]:
-    """What both begin and end with, and what lies between as one change."""
     most = min(len(before), len(after))
     head = next((n for n in range(most) if before[n] != after[n]), most)
     rest = range(1, most - head + 1)

@@ -2,63 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import time
+from pathlib import Path
 
 from core.agents.rosters import ROSTER_WORDS
 from core.schema.events import StepsReused
 from core.schema.progress import can_resume
-from core.schema.records import Cause, Label, PersonRole, QuoteStatus, Run, RunStatus
+from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, Run, RunStatus
 from core.schema.rosters import BUILT_IN, PROTOCOL_INFOS
 
+
+def _rows(name: str) -> list[dict[str, str]]:
+    """The rows of a table beside this file."""
+    with (Path(__file__).parent / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
-FIELD_WORDS = {
-    "role": "the role that the project or the check gives",
-    "instruction": "the instruction that the project or the check gives",
-    "claim": "the statement that is checked",
-    "question": "the question that it answers",
-    "image_name": "the image file’s name",
-    "image_prompt": "what to look for, as the prompt before it asked",
-    "passages": "the passages that were found, numbered P1, P2, …",
-    "debaters": "the names of all debaters",
-    "debater": "the name of the one who speaks",
-    "assigned": "the side that the debater argues for: CORRECT or WRONG, or OPEN where it is free",
-    "heard": "what was said so far, with its quotes checked",
-    "last_message": "the turn that is answered",
-    "contested": "the words that are contested, with what should stand there",
-    "revisions": "the mended texts, numbered",
-    "about": "the name of the one whose answer is spoken of",
-    "evidence": "the passages that this agent gets",
-    "conflicts": "where the sources contradict each other",
-    "facts": "what the sources say, in short sentences",
-    "transcript": "the debate with its quotes checked",
-    "response": "the whole text under review",
-    "finding": "the judge’s reasons",
-    "last_turns": "the last two turns of the debate",
-    "words": "the words that were marked",
-    "why": "why they were marked",
-    "language": "the code of the response’s language",
-    "examples": "cases with the words that people marked",
-    "statement": "the statement that is compared",
-    "before": "other statements of the same response",
-    "context": "the evidence, or whatever else the statement is compared with",
-    "text": "the text that is translated",
-    "text_language": "the language of the text",
-    "claimed": "the claimed translation",
-    "claimed_language": "the language that it should be in",
-    "back": "the claimed translation, put back by a model that did not see the text",
-    "from_language": "the language to translate from",
-    "into_language": "the language to translate into",
-    "label": "the verdict that person and machine share",
-    "reason": "the reason that the person gave",
-    "rationale": "the machine’s explanation",
-    "error": "what was wrong with the reply",
-    "steps": "the tools that were called for the statement so far, and what they said",
-    "memory": "what is held of other statements",
-    "statements": "all statements with their labels and evidence",
-    "tool_examples": "every tool at work, twice",
-    "tools": "the tools with their inputs, as the toolbox describes them",
-}
+FIELD_WORDS = {row["field"]: row["words"] for row in _rows("prompt_fields")}
+_CAUSES = _rows("causes")
+CAUSE_WORDS = {row["cause"]: row["words"] for row in _CAUSES}
+CAUSE_ADVICE = {row["cause"]: row["advice"] for row in _CAUSES}
 
 
 WORD_JOINER = "\u2060"
@@ -69,31 +35,6 @@ LABEL_WORDS: dict[Label, str] = {
     "unclear": "Unclear",
 }
 LABEL_SIGNS: dict[Label, str] = {"supported": "✓", "hallucinated": "✗", "unclear": "?"}
-CAUSE_WORDS: dict[Cause, str] = {
-    "no_evidence": "There was nothing to check it against.",
-    "not_addressed": "The sources do not speak about it.",
-    "sources_disagree": "The sources contradict each other.",
-    "classifier_disagrees": "Judge and classifier disagree.",
-    "image_not_readable": "An image could not be read here.",
-    "language_not_known": "The reader does not know the language, and words and values do not "
-    "settle it.",
-    "unreadable_reply": "An agent's reply could not be read.",
-    "not_settled": "The sources do not settle it.",
-    "budget_reached": "The budget was reached.",
-    "agent_failed": "An agent failed.",
-}
-CAUSE_ADVICE: dict[Cause, str] = {
-    "no_evidence": "Add a document or image that speaks about it and check again.",
-    "not_addressed": "Add a source that speaks about it and check again.",
-    "sources_disagree": "Read both passages under Evidence and decide, or leave one source out.",
-    "language_not_known": "Check with a roster of language models, or translate the sources.",
-    "classifier_disagrees": "Read the judge's reasons and decide; your answer teaches both.",
-    "image_not_readable": "Add a sharper picture, or check again without the image.",
-    "unreadable_reply": "Check again, or choose another agent.",
-    "not_settled": "Read the debate below, or check it by another protocol.",
-    "budget_reached": "Raise the cap and resume.",
-    "agent_failed": "Resume the run, or choose another agent.",
-}
 STATUS_WORDS: dict[RunStatus, str] = {
     "queued": "Waiting for its turn",
     "running": "Running",
@@ -118,10 +59,7 @@ PROTOCOL_FITS = {way.name: way.fits for way in PROTOCOL_INFOS}
 
 
 def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
-    """A roster as people know it; its name where we know nothing better.
-
-    `words` are those of its sheet, where it is not one of ours.
-    """
+    """A roster as people know it; `words` are those of its sheet, where it is not one of ours."""
     known = ROSTER_WORDS.get(name, words)
     if name == BUILT_IN:
         return known.split(":")[0] if short else known
@@ -135,10 +73,25 @@ def status_words(run: Run) -> str:
     return STATUS_WORDS[run.status]
 
 
+def signed(label: Label | None) -> str:
+    """A label with its sign; a dash for none."""
+    return f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
+
+
+def p_words(p: float | None) -> str:
+    """A probability of being hallucinated; empty for none."""
+    return "" if p is None else f"{p:.2f}"
+
+
 def protocol_words(name: str, *, short: bool = False) -> str:
     """A protocol as people know it; its name where we know nothing better."""
     words = PROTOCOL_WORDS.get(name, name)
     return words.split(":")[0] if short else words
+
+
+def place_words(place: Passage | Quote) -> str:
+    """Source and page."""
+    return f"{place.source}, p. {place.page}" if place.page else place.source
 
 
 def when(at: float) -> str:

@@ -7,11 +7,9 @@ from components.check.history import draw_checked_before
 from components.check.new_check import (
     draw_plan,
     draw_prepared,
-    draw_sources,
-    draw_uploader,
+    draw_source_fields,
     expected_words,
     keep_draft,
-    library_choice,
     project_roster,
     restore_draft,
     start_check,
@@ -39,15 +37,11 @@ with left:
         placeholder="Paste a claim, an answer, or a whole response of a language model.",
         persist_state="session",
     )
-    question = st.text_input(
-        "The question it answers, if there was one", key="new.question", persist_state="session"
-    )
+    words = "The question it answers, if there was one"
+    question = st.text_input(words, key="new.question", persist_state="session")
     draw_checked_before(response or "", question or "")
 with right:
-    uploaded = draw_uploader("new.upload", "Sources: documents and images", choice="new.library")
-    chosen = library_choice("new.library")
-    sources = list(dict.fromkeys([*uploaded, *chosen]))
-    draw_sources(sources)
+    sources = draw_source_fields("new", "Sources: documents and images")
 keep_draft(sources)
 protocol = draw_protocol_choice(
     "new.protocol", str(st.session_state.get("new.roster") or project_roster())

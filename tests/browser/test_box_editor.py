@@ -17,7 +17,8 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import settle
-from tests.browser.serving import Server, free_port
+from tests.browser.editing import EditorPage, editors_server
+from tests.browser.serving import Server
 
 OpenPage = Callable[..., Page]
 WIDE = {"width": 1280, "height": 900}
@@ -25,17 +26,15 @@ NARROW = {"width": 390, "height": 800}
 Sides = tuple[float, float, float, float]
 
 
-class Editor:
-    """The editor on a page, and what Python was told."""
+class Editor(EditorPage):
+    """The box editor."""
 
     def __init__(self, page: Page, out: Path) -> None:
-        self.page = page
-        self.stage = page.locator(".cp-be-stage")
+        super().__init__(page, out, ".cp-be-stage")
+        self.stage = self.part
         self.boxes = page.locator(".cp-be-box")
         self.said = page.locator(".cp-be-said")
         self.rows = page.locator(".cp-be-list li")
-        self._out = out
-        self.stage.wait_for()
         page.wait_for_function(
             "document.querySelector('.cp-be-image').naturalWidth > 0", timeout=60_000
         )
@@ -73,22 +72,6 @@ class Editor:
         """Click on a share of the image."""
         self.page.mouse.click(*self.point(across, down))
 
-    def press(self, *keys: str) -> None:
-        """Press keys while the image has the focus."""
-        self.stage.focus()
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def told(self, revision: int) -> dict[str, Any]:
-        """What Python holds once it has heard of that revision."""
-        for _ in range(100):
-            if self._out.is_file():
-                told: dict[str, Any] = json.loads(self._out.read_text())
-                if told["revision"] >= revision:
-                    return told
-            self.page.wait_for_timeout(50)
-        raise AssertionError(f"revision {revision} never arrived")
-
     def sides(self, revision: int, which: int = 0) -> Sides:
         """The sides of a box, as a correction keeps them."""
         box = self.told(revision)["kept"][which]["box"]
@@ -114,19 +97,16 @@ def picture(width: int = 900, height: int = 600, kind: str = "PNG", **options: A
     return stream.getvalue()
 
 
+Edit = Callable[..., Editor]
+
+
 @pytest.fixture(scope="module")
 def box_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all images: each lies in the library by its own id."""
-    home = tmp_path_factory.mktemp("boxes") / "home"
-    (home / "documents").mkdir(parents=True)
-    server = Server(home, free_port(), module=("tests.browser.box_server",))
-    server.start()
-    yield server
-    server.kill()
+    yield from editors_server(tmp_path_factory.mktemp("boxes"))
 
 
 @pytest.fixture
-def edit(box_server: Server, open_page: OpenPage) -> Callable[..., Editor]:
+def edit(box_server: Server, open_page: OpenPage) -> Edit:
     """Opens the editor over an image."""
 
     def opened(
@@ -140,7 +120,7 @@ def edit(box_server: Server, open_page: OpenPage) -> Callable[..., Editor]:
         home, test, image = box_server.home, uuid.uuid4().hex, hashlib.sha256(data).hexdigest()
         (home / "documents" / image).write_bytes(data)
         if boxes:
-            (home / f"{test}.boxes.json").write_text(json.dumps({"boxes": boxes}))
+            (home / f"{test}.given.json").write_text(json.dumps(boxes))
         path = f"/?image={image}&test={test}&locked={int(locked)}"
         return Editor(open_page(box_server, path, **options), home / f"{test}.out.json")
 
@@ -155,9 +135,7 @@ def boxed(number: int, sides: Sides, **values: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("viewport", [WIDE, NARROW])
 @pytest.mark.parametrize("zooms", [0, 2])
-def test_what_is_dragged_over_is_the_box(
-    edit: Callable[..., Editor], viewport: dict[str, int], zooms: int
-) -> None:
+def test_what_is_dragged_over_is_the_box(edit: Edit, viewport: dict[str, int], zooms: int) -> None:
     editor = edit(viewport=viewport)
     whole = editor.place()["width"]
     editor.press(*["+"] * zooms)
@@ -172,9 +150,7 @@ def test_what_is_dragged_over_is_the_box(
     assert abs(box["width"] - (expected[2] - expected[0]) * at["width"]) <= 1.5
 
 
-def test_an_image_is_as_wide_as_its_column_and_never_wider_than_itself(
-    edit: Callable[..., Editor],
-) -> None:
+def test_an_image_is_as_wide_as_its_column_and_never_wider_than_itself(edit: Edit) -> None:
     small, large = edit(picture(200, 100)), edit(picture(3000, 1000))
     assert small.place()["width"] == 200
     frame = large.page.locator(".cp-be-frame").evaluate("(f) => f.clientWidth")
@@ -183,7 +159,7 @@ def test_an_image_is_as_wide_as_its_column_and_never_wider_than_itself(
     assert abs(at["height"] * 3 - at["width"]) < 3
 
 
-def test_a_photo_held_sideways_is_boxed_as_people_see_it(edit: Callable[..., Editor]) -> None:
+def test_a_photo_held_sideways_is_boxed_as_people_see_it(edit: Edit) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
     editor = edit(picture(900, 600, "JPEG", exif=exif))
@@ -199,7 +175,7 @@ def test_a_photo_held_sideways_is_boxed_as_people_see_it(edit: Callable[..., Edi
     assert editor.is_near(editor.sides(1), expected)
 
 
-def test_a_click_is_no_box_and_neither_is_a_sliver(edit: Callable[..., Editor]) -> None:
+def test_a_click_is_no_box_and_neither_is_a_sliver(edit: Edit) -> None:
     editor = edit()
     editor.click(0.5, 0.5)
     editor.drag((0.3, 0.3), (0.6, 0.301))
@@ -209,7 +185,7 @@ def test_a_click_is_no_box_and_neither_is_a_sliver(edit: Callable[..., Editor]) 
     assert len(editor.told(1)["boxes"]) == 1
 
 
-def test_a_box_ends_with_the_image(edit: Callable[..., Editor]) -> None:
+def test_a_box_ends_with_the_image(edit: Edit) -> None:
     editor = edit()
     left, top, _, _ = editor.drag((0.8, 0.7), (1.2, 1.3))
     box = editor.sides(1)
@@ -224,7 +200,7 @@ def test_a_box_ends_with_the_image(edit: Callable[..., Editor]) -> None:
     assert editor.told(3)["did"] == "resize"
 
 
-def test_a_chosen_box_is_moved_and_resized_by_its_handles(edit: Callable[..., Editor]) -> None:
+def test_a_chosen_box_is_moved_and_resized_by_its_handles(edit: Edit) -> None:
     editor = edit(boxes=[boxed(0, (0.2, 0.2, 0.5, 0.5))])
     editor.click(0.3, 0.3)
     expect(editor.boxes).to_have_class("cp-be-box cp-be-active")
@@ -240,7 +216,7 @@ def test_a_chosen_box_is_moved_and_resized_by_its_handles(edit: Callable[..., Ed
     assert editor.told(4)["did"] == "resize"
 
 
-def test_a_tiny_box_can_be_moved_and_resized_too(edit: Callable[..., Editor]) -> None:
+def test_a_tiny_box_can_be_moved_and_resized_too(edit: Edit) -> None:
     editor = edit(boxes=[boxed(0, (0.5, 0.5, 0.52, 0.53))])
     editor.click(0.51, 0.515)
     editor.drag((0.51, 0.515), (0.61, 0.615))
@@ -261,7 +237,7 @@ def test_a_tiny_box_can_be_moved_and_resized_too(edit: Callable[..., Editor]) ->
         assert editor.is_near(editor.sides(revision), moved)
 
 
-def test_boxes_that_lie_in_each_other_are_chosen_one_by_one(edit: Callable[..., Editor]) -> None:
+def test_boxes_that_lie_in_each_other_are_chosen_one_by_one(edit: Edit) -> None:
     editor = edit(boxes=[boxed(0, (0.1, 0.1, 0.9, 0.9)), boxed(1, (0.4, 0.4, 0.6, 0.6))])
     for words in ("Box 2", "Box 1", "Box 2"):
         editor.click(0.5, 0.5)
@@ -273,7 +249,7 @@ def test_boxes_that_lie_in_each_other_are_chosen_one_by_one(edit: Callable[..., 
     assert len(editor.told(1)["boxes"]) == 3
 
 
-def test_keyboard_alone(edit: Callable[..., Editor]) -> None:
+def test_keyboard_alone(edit: Edit) -> None:
     editor = edit()
     editor.press("n", "3")
     left, top, right, bottom = editor.sides(2)
@@ -302,7 +278,7 @@ def test_keyboard_alone(edit: Callable[..., Editor]) -> None:
     expect(editor.page.locator(".cp-be-keys")).to_be_visible()
 
 
-def test_the_image_is_reached_by_tab_and_left_by_it(edit: Callable[..., Editor]) -> None:
+def test_the_image_is_reached_by_tab_and_left_by_it(edit: Edit) -> None:
     editor = edit()
     editor.page.get_by_role("button", name="Keys").focus()
     editor.page.keyboard.press("Tab")
@@ -311,7 +287,7 @@ def test_the_image_is_reached_by_tab_and_left_by_it(edit: Callable[..., Editor])
     expect(editor.stage).not_to_be_focused()
 
 
-def test_digits_and_the_list_give_categories(edit: Callable[..., Editor]) -> None:
+def test_digits_and_the_list_give_categories(edit: Edit) -> None:
     editor = edit()
     editor.press("5")
     editor.drag((0.1, 0.1), (0.3, 0.3))
@@ -323,7 +299,7 @@ def test_digits_and_the_list_give_categories(edit: Callable[..., Editor]) -> Non
     expect(editor.boxes).to_contain_text("1 number or date")
 
 
-def test_undo_and_redo(edit: Callable[..., Editor]) -> None:
+def test_undo_and_redo(edit: Edit) -> None:
     editor = edit()
     first = editor.drag((0.1, 0.1), (0.3, 0.3))
     editor.press("ArrowRight", "2", "Enter")
@@ -344,7 +320,7 @@ def test_undo_and_redo(edit: Callable[..., Editor]) -> None:
     assert (kept["category"], kept["comment"]) == ("not_in_source", "one two")
 
 
-def test_a_key_that_is_held_is_one_change(edit: Callable[..., Editor]) -> None:
+def test_a_key_that_is_held_is_one_change(edit: Edit) -> None:
     editor = edit(boxes=[boxed(0, (0.2, 0.2, 0.5, 0.5))])
     editor.press("]")
     for _ in range(5):  # all but the first are repeats
@@ -355,7 +331,7 @@ def test_a_key_that_is_held_is_one_change(edit: Callable[..., Editor]) -> None:
     assert editor.sides(6) == pytest.approx((0.2, 0.2, 0.5, 0.5), abs=1e-5)
 
 
-def test_escape_takes_back_a_drag_that_is_not_done(edit: Callable[..., Editor]) -> None:
+def test_escape_takes_back_a_drag_that_is_not_done(edit: Edit) -> None:
     editor = edit(boxes=[boxed(0, (0.2, 0.2, 0.5, 0.5))])
     editor.click(0.3, 0.3)
     for start, end in (((0.3, 0.3), (0.7, 0.7)), ((0.8, 0.8), (0.9, 0.9))):
@@ -372,7 +348,7 @@ def test_escape_takes_back_a_drag_that_is_not_done(edit: Callable[..., Editor]) 
     assert editor.told(1)["did"] == "category"
 
 
-def test_a_comment_is_kept_while_it_is_typed_and_over_reruns(edit: Callable[..., Editor]) -> None:
+def test_a_comment_is_kept_while_it_is_typed_and_over_reruns(edit: Edit) -> None:
     editor = edit()
     editor.press("n", "Enter")
     words = "A tower, not a lamp: מגדל \U0001f5fc "
@@ -394,7 +370,7 @@ def test_a_comment_is_kept_while_it_is_typed_and_over_reruns(edit: Callable[...,
     assert editor.told(3)["kept"][0]["comment"] == words * 4
 
 
-def test_markup_in_a_comment_is_shown_and_never_run(edit: Callable[..., Editor]) -> None:
+def test_markup_in_a_comment_is_shown_and_never_run(edit: Edit) -> None:
     words = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
     editor = edit(boxes=[boxed(0, (0.2, 0.2, 0.5, 0.5), comment=words)])
     expect(editor.comment(1)).to_have_value(words)
@@ -404,7 +380,7 @@ def test_markup_in_a_comment_is_shown_and_never_run(edit: Callable[..., Editor])
     assert editor.page.title() != "run"
 
 
-def test_what_does_not_fit_is_refused_in_words(edit: Callable[..., Editor]) -> None:
+def test_what_does_not_fit_is_refused_in_words(edit: Edit) -> None:
     editor = edit()
     editor.press("n", "Enter")
     editor.comment(1).evaluate(
@@ -418,7 +394,7 @@ def test_what_does_not_fit_is_refused_in_words(edit: Callable[..., Editor]) -> N
     expect(editor.comment(1)).to_have_value("x" * 5000)
 
 
-def test_a_locked_editor_shows_and_changes_nothing(edit: Callable[..., Editor]) -> None:
+def test_a_locked_editor_shows_and_changes_nothing(edit: Edit) -> None:
     editor = edit(boxes=[boxed(0, (0.2, 0.2, 0.5, 0.5), comment="kept")], locked=True)
     editor.drag((0.6, 0.6), (0.9, 0.9))
     editor.drag((0.3, 0.3), (0.4, 0.4))
@@ -431,7 +407,7 @@ def test_a_locked_editor_shows_and_changes_nothing(edit: Callable[..., Editor]) 
     assert editor.place()["width"] > 1000
 
 
-def test_a_wheel_with_ctrl_makes_the_place_under_it_larger(edit: Callable[..., Editor]) -> None:
+def test_a_wheel_with_ctrl_makes_the_place_under_it_larger(edit: Edit) -> None:
     editor = edit()
     x, y = editor.point(0.25, 0.25)
     before = editor.place()
@@ -446,7 +422,7 @@ def test_a_wheel_with_ctrl_makes_the_place_under_it_larger(edit: Callable[..., E
     assert (abs(again[0] - x), abs(again[1] - y)) <= (2, 2)
 
 
-def test_a_finger_draws_and_two_fingers_move_the_image(edit: Callable[..., Editor]) -> None:
+def test_a_finger_draws_and_two_fingers_move_the_image(edit: Edit) -> None:
     editor = edit(viewport=NARROW, has_touch=True)
     client = editor.page.context.new_cdp_session(editor.page)
 
@@ -480,7 +456,7 @@ def test_a_finger_draws_and_two_fingers_move_the_image(edit: Callable[..., Edito
     assert len(editor.told(1)["boxes"]) == 1
 
 
-def test_two_hundred_boxes_stay_quick(edit: Callable[..., Editor]) -> None:
+def test_two_hundred_boxes_stay_quick(edit: Edit) -> None:
     drawn = random.Random(3)
     boxes = []
     for n in range(200):
@@ -508,7 +484,7 @@ def test_two_hundred_boxes_stay_quick(edit: Callable[..., Editor]) -> None:
     assert arrived < 3
 
 
-def test_a_large_image_travels_once(edit: Callable[..., Editor], box_server: Server) -> None:
+def test_a_large_image_travels_once(edit: Edit, box_server: Server) -> None:
     noise = Image.effect_noise((2600, 1700), 90)
     stream = io.BytesIO()
     noise.save(stream, "PNG")

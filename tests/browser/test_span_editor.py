@@ -13,7 +13,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import settle
-from tests.browser.serving import Server, free_port
+from tests.browser.editing import EditorPage, editors_server
+from tests.browser.serving import Server
 
 OpenPage = Callable[..., Page]
 # Where the first and the last character of a stretch of the text lie on the page.
@@ -43,15 +44,13 @@ ENDS = """([box, start, end]) => {
 }"""
 
 
-class Editor:
-    """The editor on a page, and what Python was told."""
+class Editor(EditorPage):
+    """The span editor."""
 
     def __init__(self, page: Page, folder: Path, name: str) -> None:
-        self.page = page
+        super().__init__(page, folder / f"{name}.out.json", ".cp-se-text")
         self.text = (folder / name).read_bytes().decode()
-        self.box = page.locator(".cp-se-text")
-        self._out = folder / f"{name}.out.json"
-        self.box.wait_for()
+        self.box = self.part
         settle(page)
 
     def units(self, place: int) -> int:
@@ -81,42 +80,22 @@ class Editor:
             self.page.keyboard.up("Shift")
         return start, end
 
-    def press(self, *keys: str) -> None:
-        """Press keys while the text has the focus."""
-        self.box.focus()
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def told(self, revision: int) -> dict[str, Any]:
-        """What Python holds once it has heard of that revision."""
-        self.page.wait_for_timeout(100)
-        for _ in range(100):
-            if self._out.is_file():
-                told: dict[str, Any] = json.loads(self._out.read_text())
-                if told["revision"] >= revision:
-                    return told
-            self.page.wait_for_timeout(50)
-        raise AssertionError(f"revision {revision} never arrived")
-
     def spans(self, revision: int) -> list[tuple[int, int, str]]:
         """The marks that count, as Python holds them."""
         marks = [mark for mark in self.told(revision)["marks"] if mark["status"] == "marked"]
         return sorted((mark["start"], mark["end"], mark["category"]) for mark in marks)
 
 
+Edit = Callable[..., Editor]
+
+
 @pytest.fixture(scope="module")
 def editor_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all texts: each has a name of its own."""
-    home = tmp_path_factory.mktemp("editor") / "home"
-    home.mkdir()
-    server = Server(home, free_port(), module=("tests.browser.editor_server",))
-    server.start()
-    yield server
-    server.kill()
+    yield from editors_server(tmp_path_factory.mktemp("editor"))
 
 
 @pytest.fixture
-def edit(editor_server: Server, open_page: OpenPage) -> Callable[..., Editor]:
+def edit(editor_server: Server, open_page: OpenPage) -> Edit:
     """Opens the editor over a text."""
 
     def opened(
@@ -125,8 +104,8 @@ def edit(editor_server: Server, open_page: OpenPage) -> Callable[..., Editor]:
         home, name = editor_server.home, uuid.uuid4().hex
         (home / name).write_bytes(text.encode())
         if marks:
-            (home / f"{name}.marks.json").write_text(json.dumps(marks))
-        page = open_page(editor_server, f"/?text={name}&language={language}")
+            (home / f"{name}.given.json").write_text(json.dumps(marks))
+        page = open_page(editor_server, f"/?text={name}&test={name}&language={language}")
         return Editor(page, home, name)
 
     return opened
@@ -156,9 +135,7 @@ HARD = (
         ("tude", True),
     ],
 )
-def test_what_is_dragged_over_is_marked_exactly(
-    edit: Callable[..., Editor], words: str, exactly: bool
-) -> None:
+def test_what_is_dragged_over_is_marked_exactly(edit: Edit, words: str, exactly: bool) -> None:
     editor = edit(HARD)
     start, end = editor.drag(words, exactly=exactly)
     editor.press("3")
@@ -166,7 +143,7 @@ def test_what_is_dragged_over_is_marked_exactly(
     assert editor.told(1)["quotes"] == [words]
 
 
-def test_markup_in_the_text_is_shown_and_never_run(edit: Callable[..., Editor]) -> None:
+def test_markup_in_the_text_is_shown_and_never_run(edit: Edit) -> None:
     text = (
         "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\"> & so on"
     )
@@ -175,9 +152,7 @@ def test_markup_in_the_text_is_shown_and_never_run(edit: Callable[..., Editor]) 
     assert editor.page.title() != "run"
 
 
-def test_a_drag_takes_whole_words_and_blanks_at_its_ends_are_left_out(
-    edit: Callable[..., Editor],
-) -> None:
+def test_a_drag_takes_whole_words_and_blanks_at_its_ends_are_left_out(edit: Edit) -> None:
     editor = edit("   The cat sat on the mat. The cat ran.")
     editor.drag("at sat ")
     editor.press("1")
@@ -188,7 +163,7 @@ def test_a_drag_takes_whole_words_and_blanks_at_its_ends_are_left_out(
     assert editor.spans(2) == [(7, 14, "contradicted"), (31, 34, "not_in_source")]
 
 
-def test_a_whole_text_by_keyboard_alone(edit: Callable[..., Editor]) -> None:
+def test_a_whole_text_by_keyboard_alone(edit: Edit) -> None:
     editor = edit("One two three.")
     editor.press("ArrowRight", "Control+Shift+ArrowRight", "Control+Shift+ArrowRight")
     editor.press("Shift+ArrowRight", "5")
@@ -197,7 +172,7 @@ def test_a_whole_text_by_keyboard_alone(edit: Callable[..., Editor]) -> None:
     assert editor.told(2)["quotes"] == ["One two three.", "thre"]
 
 
-def test_undo_and_redo(edit: Callable[..., Editor]) -> None:
+def test_undo_and_redo(edit: Edit) -> None:
     editor = edit("One two three.")
     editor.press("ArrowRight", "1", "Escape", "End", "ArrowLeft", "2")
     assert len(editor.spans(2)) == 2
@@ -209,7 +184,7 @@ def test_undo_and_redo(edit: Callable[..., Editor]) -> None:
     assert len(editor.spans(6)) == 2
 
 
-def test_in_right_to_left_words_the_arrows_follow_the_eye(edit: Callable[..., Editor]) -> None:
+def test_in_right_to_left_words_the_arrows_follow_the_eye(edit: Edit) -> None:
     editor = edit("مرحبا بالعالم الجميل")
     editor.press("Home", "ArrowLeft", "1")
     assert editor.told(1)["quotes"] == ["بالعالم"]
@@ -217,28 +192,26 @@ def test_in_right_to_left_words_the_arrows_follow_the_eye(edit: Callable[..., Ed
     assert "بالعالم الجميل" in editor.told(2)["quotes"]
 
 
-def test_words_without_blanks_between_them_are_words(edit: Callable[..., Editor]) -> None:
+def test_words_without_blanks_between_them_are_words(edit: Edit) -> None:
     editor = edit("東京は日本の首都です。", language="ja")
     editor.press("Home", "ArrowRight", "ArrowRight", "1")
     assert editor.told(1)["quotes"] == ["日本"]
 
 
-def test_characters_are_those_that_people_see(edit: Callable[..., Editor]) -> None:
+def test_characters_are_those_that_people_see(edit: Edit) -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     editor = edit(f"a {family}e\u0301 b")
     editor.press("Home", "Shift+ArrowRight", "Shift+ArrowRight", "Shift+ArrowRight", "1")
     assert editor.told(1)["quotes"] == [f"a {family}e\u0301"]
 
 
-def test_a_caret_marks_within_words(edit: Callable[..., Editor]) -> None:
+def test_a_caret_marks_within_words(edit: Edit) -> None:
     editor = edit("unbelievable")
     editor.press("c", *["ArrowRight"] * 2, *["Shift+ArrowRight"] * 7, "5")
     assert editor.told(1)["quotes"] == ["believa"]
 
 
-def test_marks_that_lie_over_each_other_are_chosen_one_by_one(
-    edit: Callable[..., Editor],
-) -> None:
+def test_marks_that_lie_over_each_other_are_chosen_one_by_one(edit: Edit) -> None:
     editor = edit("One two three.", marks=[{**m, "status": "marked"} for m in SUGGESTED])
     said = editor.page.locator(".cp-se-said")
     two = editor.box.get_by_text("two", exact=True)
@@ -254,9 +227,7 @@ def test_marks_that_lie_over_each_other_are_chosen_one_by_one(
     expect(said).to_contain_text("“two three”")
 
 
-def test_fifty_thousand_characters_with_three_hundred_marks_stay_quick(
-    edit: Callable[..., Editor],
-) -> None:
+def test_fifty_thousand_characters_with_three_hundred_marks_stay_quick(edit: Edit) -> None:
     sentence = "The lamp of the tower was lit in \U0001d4b3 1874 and again. "
     text = sentence * (50_000 // len(sentence))
     marks = [
@@ -286,14 +257,14 @@ def test_fifty_thousand_characters_with_three_hundred_marks_stay_quick(
     assert arrived < 3
 
 
-def test_five_marks_without_a_pause_all_arrive(edit: Callable[..., Editor]) -> None:
+def test_five_marks_without_a_pause_all_arrive(edit: Edit) -> None:
     editor = edit("one two three four five six")
     for _ in range(5):
         editor.press("ArrowRight", "1")
     assert editor.told(5)["quotes"] == ["one", "two", "three", "four", "five"]
 
 
-def test_an_empty_text_has_nothing_to_mark(edit: Callable[..., Editor]) -> None:
+def test_an_empty_text_has_nothing_to_mark(edit: Edit) -> None:
     editor = edit("")
     editor.press("ArrowRight", "1", "0")
     told = editor.told(1)
@@ -310,7 +281,7 @@ SUGGESTED = [
 ]  # fmt: skip
 
 
-def test_suggestions_are_accepted_rejected_and_told_apart(edit: Callable[..., Editor]) -> None:
+def test_suggestions_are_accepted_rejected_and_told_apart(edit: Edit) -> None:
     editor = edit("One two three.", marks=SUGGESTED)
     expect(editor.page.locator(".cp-se-suggested").first).to_be_visible()
     assert editor.box.text_content() == "One two three."
@@ -327,7 +298,7 @@ def test_suggestions_are_accepted_rejected_and_told_apart(edit: Callable[..., Ed
     assert told["did"] == "accept_all"
 
 
-def test_nothing_is_wrong_is_an_answer_of_its_own(edit: Callable[..., Editor]) -> None:
+def test_nothing_is_wrong_is_an_answer_of_its_own(edit: Edit) -> None:
     editor = edit("One two three.")
     editor.press("0")
     assert editor.told(1)["none"] is True
@@ -338,9 +309,7 @@ def test_nothing_is_wrong_is_an_answer_of_its_own(edit: Callable[..., Editor]) -
     expect(editor.page.locator(".cp-se-said")).to_contain_text("Take the marks away first")
 
 
-def test_a_chosen_mark_is_resized_recategorised_and_taken_away(
-    edit: Callable[..., Editor],
-) -> None:
+def test_a_chosen_mark_is_resized_recategorised_and_taken_away(edit: Edit) -> None:
     editor = edit("One two three four.")
     editor.press("ArrowRight", "ArrowRight", "1")
     editor.press("Control+Shift+ArrowRight")
@@ -353,7 +322,7 @@ def test_a_chosen_mark_is_resized_recategorised_and_taken_away(
     assert editor.spans(5) == []
 
 
-def test_a_marks_end_is_dragged(edit: Callable[..., Editor]) -> None:
+def test_a_marks_end_is_dragged(edit: Edit) -> None:
     editor = edit("One two three four.")
     editor.press("ArrowRight", "1")
     assert editor.told(1)["quotes"] == ["One"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from components.report import markdown_report
-from components.run.playback import at_moment, cues
+from components.run.replay import at_moment, cues
 from components.run.transcript import after, asides, spoken_texts, weights_html
 from components.widgets.html import Html
 from core.pipeline.streaming_input import outcome

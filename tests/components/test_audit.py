@@ -35,7 +35,7 @@ DONE = folded(told())
 
 def drawn(place: int) -> str:
     """The row of a statement, opened."""
-    return row_html(rows_of(DONE)[place], "there", is_over=True, is_open=True)
+    return row_html(rows_of(DONE)[place], "there", is_over=True)
 
 
 def test_wrong_statements_come_first_and_what_is_not_concluded_last() -> None:
@@ -98,7 +98,7 @@ def test_a_tool_that_said_nothing_has_no_label(outcome: str, label: Label) -> No
 def test_the_whole_response_stands_apart_and_tells_the_gravest_first() -> None:
     uses = whole_uses(DONE)
     assert [use.tool for use in uses] == ["conditions", "code"]
-    line = bare(whole_html(uses[::-1], is_open=False).partition("</summary>")[0])
+    line = bare(whole_html(uses[::-1]).partition("</summary>")[0])
     assert line == "The whole response✗ Hallucinated 20 words were asked for, it has 34."
 
 
@@ -185,7 +185,7 @@ def row_of(uses: Sequence[ToolUse], *passages: Passage) -> str:
     memory = Remembered(0, "supported", 0.1, "So.", ("search",), tuple(p.id for p in passages))
     first = rows_of(DONE)[0]
     row = replace(first, uses=tuple(uses), memory=memory, passages=passages)
-    return bare(row_html(row, "", is_over=True, is_open=True).partition("</summary>")[2])
+    return bare(row_html(row, "", is_over=True).partition("</summary>")[2])
 
 
 def step(tool: str, *sources: dict[str, str]) -> ToolUse:

@@ -1,4 +1,4 @@
-"""Figures are read in both themes, and never by colour alone."""
+"""Figures are read in both themes, and never by colour alone; names in them are no markup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 
 from components.measure.calibration import level_figure, risk_figure
-from components.widgets.charts import threshold_figure
+from components.widgets.charts import (
+    Cell,
+    Interval,
+    counts_figure,
+    curve_figure,
+    forest_figure,
+    loss_figure,
+    matrix_figure,
+    pairs_figure,
+    reliability_figure,
+    threshold_figure,
+)
+from core.learning.data_quality import Curve
+from core.learning.data_quality import Point as Learned
 from core.learning.track_record import Point, Share
 
 CONFIG = Path(__file__).resolve().parent.parent.parent / ".streamlit" / "config.toml"
@@ -20,6 +33,22 @@ COUNTS = {
 LEVELS = [(0.55, Share(12, 20)), (0.97, Share(30, 30))]
 POINTS = [Point(0.97, 0.6, Share(0, 30)), Point(0.55, 1.0, Share(8, 50))]
 LEAST_CONTRAST = 3.0  # WCAG 2.1, 1.4.11: graphics
+
+
+EVIL = '<a href="http://evil.example">a</a>'
+LINES = [
+    Interval(EVIL, 0.8, 0.7, 0.9, 60, 0.4, is_thin=False),
+    Interval("b", 0.5, 0.1, 0.9, 3, None, is_thin=True),
+]
+FOREST = forest_figure(LINES, "How often")
+ADDED = counts_figure([EVIL, "b"], [1.2, 0.1], [-1.0, -0.1])
+PAIRS = pairs_figure([EVIL, "b"], [Cell(EVIL, "b", 0.25, "n=9")])
+BINS = [{"low": 0.5, "high": 0.75, "n": 4, "right": 3}, {"low": 0.75, "high": 1.0, "n": 0,
+        "right": 0}]  # fmt: skip
+CURVE = Curve(
+    (Learned(8, 0.6, 0.5, 0.7, 0.65), Learned(90, 0.8, 0.75, 0.85, 0.9)),
+    120, (0.9, 0.9, 0.5), 0.02, 0.01, 0.03,
+)  # fmt: skip
 
 
 def luminance(colour: str) -> float:
@@ -61,6 +90,11 @@ def colours(figure: Any) -> set[str]:
         threshold_figure([0.3, 0.4], [0.5, 0.6], {"in use": 0.3, "proposed": 0.4}),
         level_figure(LEVELS),
         risk_figure(POINTS, 0.1, POINTS[1]),
+        FOREST,
+        ADDED,
+        reliability_figure(BINS, BINS, ("seed", "v1")),
+        loss_figure([(5, 0.4), (10, 0.2)], 40),
+        curve_figure(CURVE),
     ],
 )
 def test_a_figures_colours_stand_out_in_both_themes(theme: str, figure: Any) -> None:
@@ -101,3 +135,53 @@ def test_the_thresholds_stand_on_their_curve_and_equal_ones_share_a_line() -> No
     assert (first.name, list(first.x)) == ("as shipped: 0.38", [0.38, 0.38])
     assert second.name == "in use, proposed: 0.50"
     assert second.line.color != first.line.color
+
+
+def test_what_is_thin_is_hollow_and_the_trivial_answer_has_a_sign_of_its_own() -> None:
+    right, always = FOREST.to_dict()["data"]
+    assert list(right["marker"]["symbol"]) == ["circle", "circle-open"]
+    assert always["marker"]["symbol"] == "x"
+    assert right["error_x"]["array"][0] == pytest.approx(0.1)
+    bars = ADDED.to_dict()["data"]
+    assert len({bar["marker"]["pattern"]["shape"] for bar in bars}) == len(bars)
+
+
+def test_a_pair_stands_on_both_sides_and_nothing_with_itself() -> None:
+    (heat,) = PAIRS.to_dict()["data"]
+    assert [list(row) for row in heat["z"]] == [[None, 0.25], [0.25, None]]
+    assert [list(row) for row in heat["text"]] == [["", "0.25"], ["0.25", ""]]
+
+
+@pytest.mark.parametrize("figure", [FOREST, ADDED, PAIRS])
+def test_names_are_no_markup(figure: Any) -> None:
+    for trace in figure.to_dict()["data"]:
+        for name in [*trace["y"]]:
+            assert "<" not in str(name)
+
+
+def test_no_tools_but_full_screen_lie_over_a_title() -> None:
+    figures = [FOREST, PAIRS, loss_figure([(1, 0.3), (2, 0.2)])]
+    for figure in figures:
+        removed = figure.to_dict()["layout"]["modebar"]["remove"]
+        assert {"zoom", "pan", "toImage"} <= set(removed)
+
+
+def test_a_matrix_says_its_counts_and_shares() -> None:
+    words = [
+        note["text"] for note in matrix_figure(COUNTS, "v1").to_dict()["layout"]["annotations"]
+    ]
+    assert words == ["<b>2</b><br>100%", "<b>0</b><br>0%", "<b>1</b><br>50%", "<b>1</b><br>50%"]
+
+
+def test_empty_bins_are_left_out_and_others_say_their_n() -> None:
+    before, after = reliability_figure(BINS, BINS, ("seed", "v1")).to_dict()["data"]
+    assert (before["x"], before["y"], before["text"]) == ([0.625], [0.75], ["n=4"])
+    assert after["marker"]["symbol"] != before["marker"]["symbol"]
+    assert before["marker"]["size"] == [6 + 16]  # the largest of all
+
+
+def test_a_curve_goes_on_to_twice_as_many_cases() -> None:
+    lines = {line["name"]: line for line in curve_figure(CURVE).to_dict()["data"]}
+    assert lines["expected"]["x"][0] == 90
+    assert lines["expected"]["x"][-1] == 240
+    assert lines["balanced accuracy"]["error_y"]["array"] == pytest.approx([0.1, 0.05])

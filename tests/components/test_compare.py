@@ -1,14 +1,15 @@
-"""Two runs side by side: whatever differs between them is said."""
+"""What differs between two checks of a case, and between several ways to check it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from components.check.compare import Loaded, differences
+from components.check.compare import Loaded, differences, parting_lines
 from core.schema.events import SpanAdjudicated
 from core.schema.progress import Progress
 from core.schema.records import Label, Plan, Run, Span
 from tests.fakes import make_case
+from tests.test_parting import TEXT, run
 
 CASE = make_case("The tower is 512 m tall and red.")
 
@@ -39,3 +40,29 @@ def test_a_verdict_that_changed_comes_first() -> None:
     plan = Plan(classifier="seed")
     lines = differences(loaded(plan, "hallucinated"), loaded(plan, "supported"))
     assert lines == ["The verdict changed from hallucinated to supported."]
+
+
+def test_words_of_a_sentence_that_is_told_of_are_not_told_again() -> None:
+    runs = {
+        "A": run("hallucinated", [(24, 29), (13, 16)]),
+        "B": run("supported", []),
+        "C": run("hallucinated", [(24, 34)]),
+    }
+    assert parting_lines(TEXT, runs) == [
+        "The verdicts differ. A, C: hallucinated; B: supported.",
+        "“The tower is red.”: marked by A, not by B, C.",
+        "“It is 512 m tall.”: marked by A, C, not by B.",
+    ]
+
+
+def test_words_within_a_sentence_that_all_mark_are_named() -> None:
+    runs = {"A": run("hallucinated", [(24, 29)]), "B": run("hallucinated", [(24, 34)])}
+    assert parting_lines(TEXT, runs) == ["“tall”: marked by B, not by A."]
+
+
+def test_whoever_turned_is_named_and_nothing_where_all_is_the_same() -> None:
+    swayed = run("supported", [], ("Ada", "hallucinated"), ("Ben", "supported"),
+                 ("Ada", "supported"))  # fmt: skip
+    lines = parting_lines(TEXT, {"A": swayed, "B": run("supported", [])})
+    assert lines == ["A: Ada turned from hallucinated to supported in round 2."]
+    assert parting_lines(TEXT, {"A": run("supported", []), "B": run("supported", [])}) == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from components.report import html_report, markdown_report
 from components.run.debate import cost_words, kept_words
-from components.run.playback import at_moment, cues, landmarks
+from components.run.replay import at_moment, cues, landmarks
 from components.run.run_view import speaking_now, stage_of
 from components.run.transcript import asides, round_in_short, rounds_of
 from core.debate import NAMES

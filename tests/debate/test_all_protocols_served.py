@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from components.run.playback import at_moment, cues
+from components.run.replay import at_moment, cues
 from core.agents.rosters import one_model
 from core.debate import NAMES
 from core.runtime.errors import KeyMissing

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.run.playback import is_timed
+from components.run.run_view import is_timed
 from core.exchange.incoming import Outcome
 from core.exchange.mad import read_mad as read
 from core.schema.progress import folded

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -16,9 +17,10 @@ from core.documents.library import store_file
 from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
 from core.runtime.config import Settings
-from core.schema.records import Plan
+from core.schema.records import Case, Plan, Project, Run
 from core.schema.rosters import DebaterSeat
-from core.store import open_store
+from core.store import Store, open_store
+from core.store.traces import import_trace
 from tests.debate.test_all_protocols_served import sensible
 from tests.llm.loopback import loopback
 from tests.pages.driving import Site
@@ -28,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT = 60
 
 OpenApp = Callable[..., AppTest]
+RUN = "pages/check/run.py"
 CATS = "Female cats tend to be right pawed, while male cats are more often left pawed."
 WRONG = "Female cats tend to be left pawed."
 
@@ -94,14 +97,84 @@ def scripted(home: Path) -> Iterator[str]:
 @pytest.fixture
 def run_id(home: Path) -> str:
     """A finished run over a wrong claim."""
+    return checked(home, WRONG, ("cats.txt", CATS))
+
+
+def query(at: AppTest, name: str) -> str:
+    """A parameter of the page's address."""
+    value = at.query_params[name]
+    return str(value if isinstance(value, str) else value[0])
+
+
+def drawn(at: AppTest) -> str:
+    """All markup on the page."""
+    return "\n".join(item.proto.body for item in at.get("html"))
+
+
+def said(messages: Iterable[Any], words: str) -> bool:
+    """Whether one of these elements says so, backslashes of Markdown aside."""
+    return any(words in str(own.value).replace("\\", "") for own in messages)
+
+
+def typed(at: AppTest, text: str = WRONG, *files: tuple[str, bytes]) -> AppTest:
+    """New check with the text in it, and with the files, by default the one about cats."""
+    given = [(name, data, "text/plain") for name, data in files or (("cats.txt", CATS.encode()),)]
+    at.text_area(key="new.response").set_value(text)
+    at.file_uploader(key="new.upload").set_value(given)
+    return at
+
+
+def finish(at: AppTest) -> str:
+    """Wait for the run that the page shows, and draw it anew; its id."""
+    run_id = query(at, "run")
+    assert state.jobs().wait(run_id, 60)
+    at.run()
+    assert not at.exception
+    return run_id
+
+
+def check(at: AppTest) -> str:
+    """Press Check, and wait for the run; its id."""
+    at.button(key="new.check").click().run()
+    assert not at.exception
+    return finish(at)
+
+
+def kept(home: Path, run_id: str) -> tuple[Run, Case]:
+    """A run with its case, as they are stored."""
+    with open_store(home) as store:
+        run = store.runs.get(run_id, time.time(), 6.0)
+        assert run
+        case = store.cases.get(run.case_id)
+    assert case
+    return run, case
+
+
+def ours(store: Store) -> Project:
+    """The first project, where Mira is at the keyboard."""
+    store.projects.save_note("person", "Mira")
+    return first_project(store, "Mira", 1.0)
+
+
+def brought(home: Path, trace: bytes) -> str:
+    """A trace file taken into the first project; the run's id."""
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
-        entry = store_file(
-            store, home, project.id, "cats.txt", CATS.encode(), "Mira", 1.0, Settings()
-        )
-        case = store_case(store, project, Draft(WRONG, documents=(entry.id,)), "Mira", time.time())
-    jobs = state.jobs()
-    made = jobs.start(case, Plan())
-    assert jobs.wait(made, 60)
+        return import_trace(store, trace, project.id, lambda text, _: text.split())
+
+
+def stored_case(home: Path, text: str, *files: tuple[str, str]) -> Case:
+    """A case of the first project over the text, with these files."""
+    with open_store(home) as store:
+        project, usual = ours(store), Settings()
+        own = (store, home, project.id)
+        ids = tuple(store_file(*own, n, t.encode(), "Mira", 1.0, usual).id for n, t in files)
+        return store_case(store, project, Draft(text, documents=ids), "Mira", time.time())
+
+
+def checked(home: Path, text: str, *files: tuple[str, str]) -> str:
+    """The id of a run over the text that has ended."""
+    case = stored_case(home, text, *files)
+    made = state.jobs().start(case, Plan())
+    assert state.jobs().wait(made, 60)
     return made

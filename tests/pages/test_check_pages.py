@@ -12,35 +12,42 @@ from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from core.agents.rosters import one_model
-from core.documents.library import remove_file, store_file
+from core.documents.library import remove_file
 from core.pipeline.streaming_input import Draft, store_case
 from core.review.people import first_project
-from core.runtime.config import Settings
 from core.schema.events import RunFailed, RunStopped
 from core.schema.records import Plan, Project, Run
+from core.schema.reviews import Correction
 from core.store import open_store
 from core.store.cases import Batch, BatchRow
-from tests.pages.conftest import CATS, WRONG, OpenApp
+from tests.pages.conftest import (
+    CATS,
+    RUN,
+    WRONG,
+    OpenApp,
+    check,
+    checked,
+    drawn,
+    finish,
+    kept,
+    ours,
+    query,
+    said,
+    typed,
+)
 
 
-def query(at: AppTest, name: str) -> str:
-    """A parameter of the page's address."""
-    value = at.query_params[name]
-    return str(value if isinstance(value, str) else value[0])
+def judged(app: OpenApp, run_id: str, label: str) -> tuple[AppTest, str]:
+    """(the run's page with that label chosen, how the form's keys begin)."""
+    at, key = app(RUN, run=run_id), f"run.{run_id}.correct"
+    at.button(key=f"{key}.choose.{label}").click().run()
+    return at, key
 
 
-def finish(at: AppTest) -> str:
-    """Wait for the run that the page shows, and draw it anew; its id."""
-    run_id = query(at, "run")
-    assert state.jobs().wait(run_id, 60)
-    at.run()
-    assert not at.exception
-    return run_id
-
-
-def drawn(at: AppTest) -> str:
-    """All markup on the page."""
-    return "\n".join(item.proto.body for item in at.get("html"))
+def corrected(home: Path, run_id: str) -> Correction:
+    """What a person said of the run."""
+    with open_store(home) as store:
+        return store.corrections.of_run(run_id)[0]
 
 
 def test_new_check_is_usable_at_once(app: OpenApp) -> None:
@@ -48,19 +55,14 @@ def test_new_check_is_usable_at_once(app: OpenApp) -> None:
     assert at.title[0].value == "New check"
     assert at.text_area(key="new.response").value == ""
     assert at.button(key="new.check")
-    assert any("No key, network" in item.value for item in at.caption)
+    assert said(at.caption, "No key, network")
     assert len([b for b in at.button if str(b.key).startswith("new.example.")]) == 5
 
 
 def test_a_claim_with_a_file_is_checked(app: OpenApp) -> None:
-    at = app()
-    at.text_area(key="new.response").set_value(WRONG)
-    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
-    at.run()
+    at = typed(app()).run()
     assert not at.exception
-    at.button(key="new.check").click().run()
-    assert not at.exception
-    finish(at)
+    check(at)
     markup = drawn(at)
     assert "Hallucinated" in markup
     assert '<mark class="cp-mark"' in markup
@@ -77,15 +79,9 @@ def test_nothing_to_check_is_said_and_nothing_is_lost(app: OpenApp) -> None:
 
 
 def test_a_broken_file_is_named_and_the_other_used(app: OpenApp) -> None:
-    at = app()
-    at.text_area(key="new.response").set_value(WRONG)
-    at.file_uploader(key="new.upload").set_value(
-        [("empty.txt", b"", "text/plain"), ("cats.txt", CATS.encode(), "text/plain")]
-    )
-    at.run()
-    assert any("empty.txt" in error.value.replace("\\", "") for error in at.error)
-    at.button(key="new.check").click().run()
-    finish(at)
+    at = typed(app(), WRONG, ("empty.txt", b""), ("cats.txt", CATS.encode())).run()
+    assert said(at.error, "empty.txt")
+    check(at)
     assert "Hallucinated" in drawn(at)
 
 
@@ -95,16 +91,13 @@ def test_a_files_name_is_never_markdown(app: OpenApp) -> None:
     name = "a![x](http://evil.example/p.png).txt"
     at.file_uploader(key="new.upload").set_value([(name, b"", "text/plain")])
     at.run()
-    assert any("evil" in error.value for error in at.error)
+    assert said(at.error, "evil")
     for message in (*at.error, *at.markdown, *at.caption, *at.warning):
         assert "](http" not in message.value
 
 
 def test_uploads_survive_a_visit_to_another_page(app: OpenApp, home: Path) -> None:
-    at = app()
-    at.text_area(key="new.response").set_value(WRONG)
-    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
-    at.run()
+    at = typed(app()).run()
     at.switch_page("pages/check/history.py").run()
     at.switch_page("pages/check/new.py").run()
     assert at.text_area(key="new.response").value == WRONG
@@ -134,31 +127,23 @@ def test_a_new_check_waits_in_another_session_until_it_is_checked(app: OpenApp) 
 
 
 def test_what_is_edited_just_before_the_click_is_what_is_checked(app: OpenApp, home: Path) -> None:
-    at = app()
-    at.text_area(key="new.response").set_value(WRONG)
-    at.file_uploader(key="new.upload").set_value([("cats.txt", CATS.encode(), "text/plain")])
+    at = typed(app())
     at.text_input(key="new.role").set_value("A vet")
     at.text_area(key="new.instruction").set_value("Look at the paws.")
     at.slider(key="new.turns").set_value(2)
     at.slider(key="new.passages").set_value(3)
     at.button(key="new.check").click().run()
     assert not at.exception
-    with open_store(home) as store:
-        run = store.runs.get(query(at, "run"), time.time(), 6)
-        assert run
-        case = store.cases.get(run.case_id)
-    assert case
+    run, case = kept(home, query(at, "run"))
     assert (case.role, case.instruction, len(case.documents)) == ("A vet", "Look at the paws.", 1)
     assert (run.plan.max_turns, run.plan.passages) == (2, 3)
 
 
 def test_a_file_that_is_refused_with_the_click_holds_the_check_once(app: OpenApp) -> None:
-    at = app()
-    at.text_area(key="new.response").set_value(WRONG)
-    at.file_uploader(key="new.upload").set_value([("empty.txt", b"", "text/plain")])
+    at = typed(app(), WRONG, ("empty.txt", b""))
     at.button(key="new.check").click().run()
-    assert any("was refused" in error.value for error in at.error)
-    assert any("empty" in error.value for error in at.error)
+    assert said(at.error, "was refused")
+    assert said(at.error, "empty")
     at.button(key="new.check").click().run()
     assert query(at, "run")
 
@@ -208,7 +193,7 @@ def test_the_same_claim_again_shows_what_was_decided(app: OpenApp, run_id: str) 
 
 
 def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/run.py", run=run_id)
+    at = app(RUN, run=run_id)
     markup = drawn(at)
     for words in ("Hallucinated", "likely to be", ">left</mark>", "Value checker", "disagrees"):
         assert words in markup
@@ -216,18 +201,14 @@ def test_a_run_shows_verdict_spans_evidence_and_debate(app: OpenApp, run_id: str
     for words in ("AGREE.", "DENY.", "INCORRECT"):
         assert words not in read, "machines' words face the reader"
     assert "Initial state" in markup
-    assert any("Built\\-in engine · Debate in turn \\(CEDA\\)" in item.value for item in at.caption)
+    assert said(at.caption, "Built-in engine · Debate in turn (CEDA)")
     assert any("cats" in str(button.label) for button in at.button)
 
 
 def test_a_passages_neighbours_are_shown_on_demand(app: OpenApp) -> None:
-    at = app()
     text = "A queen is a female cat. Female cats tend to be right pawed. They sleep by day."
-    at.text_area(key="new.response").set_value(WRONG)
-    at.file_uploader(key="new.upload").set_value([("cats.txt", text.encode(), "text/plain")])
-    at.run()
-    at.button(key="new.check").click().run()
-    finish(at)
+    at = typed(app(), WRONG, ("cats.txt", text.encode())).run()
+    check(at)
     around = '<span class="cp-around">A queen is a female cat. </span>'
     assert around not in drawn(at)
     at.toggle(key="evidence.around").set_value(True).run()
@@ -236,30 +217,23 @@ def test_a_passages_neighbours_are_shown_on_demand(app: OpenApp) -> None:
 
 
 def test_an_unknown_run_is_no_error_page(app: OpenApp) -> None:
-    at = app("pages/check/run.py", run="0" * 32)
+    at = app(RUN, run="0" * 32)
     assert "No run was found at this link" in at.info[0].value
 
 
 def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home: Path) -> None:
-    at = app("pages/check/run.py", run=run_id)
-    key = f"run.{run_id}.correct"
-    at.button(key=f"{key}.choose.supported").click().run()
+    at, key = judged(app, run_id, "supported")
     at.button(key=f"{key}.save").click().run()
     assert "takes a reason" in at.error[0].value
     at.text_area(key=f"{key}.reason").set_value("a local way of speaking").run()
     at.text_area(key=f"{key}.answer").set_value("left pawed").run()
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
-    with open_store(home) as store:
-        saved = store.corrections.of_run(run_id)[0]
-    assert (saved.label, saved.author, saved.reason) == (
-        "supported",
-        "Mira",
-        "a local way of speaking",
-    )
-    assert saved.machine_label == "hallucinated"
-    assert saved.corrected_answer == "left pawed"
-    assert any("Mira" in item.value for item in at.markdown)
+    saved = corrected(home, run_id)
+    told = saved.label, saved.author, saved.reason, saved.machine_label, saved.corrected_answer
+    way = "a local way of speaking"
+    assert told == ("supported", "Mira", way, "hallucinated", "left pawed")
+    assert said(at.markdown, "Mira")
 
 
 @pytest.mark.parametrize(
@@ -268,9 +242,7 @@ def test_a_correction_takes_a_label_and_a_reason(app: OpenApp, run_id: str, home
 def test_a_correction_says_whether_it_will_be_learned_from(
     app: OpenApp, run_id: str, label: str, words: str
 ) -> None:
-    at = app("pages/check/run.py", run=run_id)
-    key = f"run.{run_id}.correct"
-    at.button(key=f"{key}.choose.{label}").click().run()
+    at, key = judged(app, run_id, label)
     at.text_area(key=f"{key}.reason").set_value("p. 3").run()
     at.button(key=f"{key}.save").click().run()
     assert not at.error
@@ -282,27 +254,23 @@ def test_a_correction_of_a_run_without_the_judges_verdict_is_not_learned_from(
 ) -> None:
     at = app()
     at.text_area(key="new.response").set_value(WRONG).run()
-    at.button(key="new.check").click().run()
-    key = f"run.{finish(at)}.correct"
+    key = f"run.{check(at)}.correct"
     assert "Unclear" in drawn(at)
     at.button(key=f"{key}.choose.supported").click().run()
     at.text_area(key=f"{key}.reason").set_value("p. 3").run()
     at.button(key=f"{key}.save").click().run()
-    assert any("no text to learn from" in toast.value for toast in at.toast)
+    assert said(at.toast, "no text to learn from")
 
 
 def test_agreeing_keeps_the_machines_spans_and_adds_exact_words(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    at = app("pages/check/run.py", run=run_id)
-    key = f"run.{run_id}.correct"
-    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at, key = judged(app, run_id, "hallucinated")
     at.text_input(key=f"{key}.quote").set_value("tend to be").run()
     at.button(key=f"{key}.mark").click().run()
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
-    with open_store(home) as store:
-        saved = store.corrections.of_run(run_id)[0]
+    saved = corrected(home, run_id)
     assert [(s.start, s.end, s.text, s.source) for s in saved.spans] == [
         (12, 22, "tend to be", saved.author),
         (23, 27, "left", "Built-in judge"),
@@ -311,52 +279,45 @@ def test_agreeing_keeps_the_machines_spans_and_adds_exact_words(
 
 
 def test_words_that_do_not_stand_there_are_not_marked(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/run.py", run=run_id)
-    key = f"run.{run_id}.correct"
-    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at, key = judged(app, run_id, "hallucinated")
     at.text_input(key=f"{key}.quote").set_value("tended to be").run()
-    assert any("do not stand in the response" in item.value for item in at.caption)
+    assert said(at.caption, "do not stand in the response")
     at.button(key=f"{key}.mark").click().run()
     assert f"{key}.marked" not in at.session_state
     at.button(key=f"{key}.save").click().run()
-    assert any("does not stand in the response" in item.value for item in at.error)
+    assert said(at.error, "does not stand in the response")
     assert at.text_input(key=f"{key}.quote").value == "tended to be", "what was typed is kept"
 
 
 def test_words_that_were_typed_but_not_marked_are_saved_too(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    at = app("pages/check/run.py", run=run_id)
-    key = f"run.{run_id}.correct"
-    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at, key = judged(app, run_id, "hallucinated")
     at.text_input(key=f"{key}.quote").set_value("tend to be").run()
     at.button(key=f"{key}.save").click().run()
-    with open_store(home) as store:
-        saved = store.corrections.of_run(run_id)[0]
+    saved = corrected(home, run_id)
     assert [span.text for span in saved.spans] == ["tend to be", "left"]
 
 
 def test_a_draft_waits_for_its_author_in_another_session(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    key = f"run.{run_id}.correct"
-    at = app("pages/check/run.py", run=run_id)
-    at.button(key=f"{key}.choose.hallucinated").click().run()
+    at, key = judged(app, run_id, "hallucinated")
     at.text_area(key=f"{key}.reason").set_value("p. 3").run()
     at.text_input(key=f"{key}.quote").set_value("tend to be").run()
     at.button(key=f"{key}.mark").click().run()
-    again = app("pages/check/run.py", run=run_id)
+    again = app(RUN, run=run_id)
     assert again.text_area(key=f"{key}.reason").value == "p. 3"
     (mark,) = again.session_state[f"{key}.marked"].chosen
     assert (mark.start, mark.end, mark.category) == (12, 22, "contradicted")
     with open_store(home) as store:
         store.projects.save_note("person", "Karl")
-    other = app("pages/check/run.py", run=run_id)
+    other = app(RUN, run=run_id)
     assert not any(str(area.key) == f"{key}.reason" for area in other.text_area)
     again.button(key=f"{key}.discard").click().run()
     with open_store(home) as store:
         store.projects.save_note("person", "Mira")
-    emptied = app("pages/check/run.py", run=run_id)
+    emptied = app(RUN, run=run_id)
     assert not any(str(area.key) == f"{key}.reason" for area in emptied.text_area)
 
 
@@ -370,7 +331,7 @@ def test_a_draft_of_before_the_editor_is_understood_where_it_fits(
     }  # fmt: skip
     with open_store(home) as store:
         store.projects.save_note(f"draft.{key}.Mira", json.dumps(draft))
-    at = app("pages/check/run.py", run=run_id)
+    at = app(RUN, run=run_id)
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
     with open_store(home) as store:
@@ -391,16 +352,15 @@ def test_a_draft_that_does_not_fit_the_run_is_left_out(
     draft = {"label": "hallucinated", "marked": {"revision": 1, "marks": [own | mark]}}
     with open_store(home) as store:
         store.projects.save_note(f"draft.{key}.Mira", json.dumps(draft))
-    at = app("pages/check/run.py", run=run_id)
+    at = app(RUN, run=run_id)
     at.button(key=f"{key}.save").click().run()
     assert not at.exception
-    with open_store(home) as store:
-        (saved,) = store.corrections.of_run(run_id)
+    saved = corrected(home, run_id)
     assert [span.text for span in saved.spans] == ["left"]
 
 
 def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/run.py", run=run_id)
+    at = app(RUN, run=run_id)
     at.button(key=f"run.{run_id}.again.go").click().run()
     second = finish(at)
     assert second != run_id
@@ -413,26 +373,16 @@ def test_checking_again_puts_both_verdicts_side_by_side(app: OpenApp, run_id: st
 
 
 def test_a_broken_file_is_named_again_when_it_is_checked_again(app: OpenApp, home: Path) -> None:
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
-        given = [("cats.txt", CATS.encode()), ("broken.pdf", b"%PDF-1.4 broken")]
-        ids = [
-            store_file(store, home, project.id, name, data, "Mira", 1.0, Settings()).id
-            for name, data in given
-        ]
-        case = store_case(store, project, Draft(WRONG, documents=tuple(ids)), "Mira", time.time())
-    first = state.jobs().start(case, Plan())
-    assert state.jobs().wait(first, 60)
-    at = app("pages/check/run.py", run=first)
-    assert any("broken" in item.value for item in at.warning)
-    assert any("broken" in item.value for item in at.error), "said before it is checked again"
+    first = checked(home, WRONG, ("cats.txt", CATS), ("broken.pdf", "%PDF-1.4 broken"))
+    at = app(RUN, run=first)
+    assert said(at.warning, "broken")
+    assert said(at.error, "broken"), "said before it is checked again"
     at.button(key=f"run.{first}.again.go").click().run()
     second = finish(at)
     assert second != first
-    assert any("broken" in item.value for item in at.warning), "and after"
+    assert said(at.warning, "broken"), "and after"
     with open_store(home) as store:
-        runs = store.runs.of_case(case.id, time.time(), 6)
+        runs = store.runs.of_case(kept(home, first)[1].id, time.time(), 6)
     assert {run.id for run in runs} == {first, second}, "the case is the same"
 
 
@@ -443,70 +393,27 @@ def test_a_deleted_source_is_named_before_it_is_checked_again(
         project = first_project(store, "Mira", 1.0)
         (entry,) = store.library.all(project.id)
         remove_file(store, home, project.id, entry.id, 2.0)
-    at = app("pages/check/run.py", run=run_id)
-    assert any("cats\\.txt" in item.value for item in at.warning)
+    at = app(RUN, run=run_id)
+    assert said(at.warning, "cats.txt")
     with open_store(home) as store:
         store.db.execute("DELETE FROM library")  # as with a run that came as a trace file
     at.run()
-    assert any("a file that is not here" in item.value for item in at.warning)
+    assert said(at.warning, "a file that is not here")
 
 
 def test_checking_again_with_another_source_makes_a_new_case(
     app: OpenApp, run_id: str, home: Path
 ) -> None:
-    at = app("pages/check/run.py", run=run_id)
+    at = app(RUN, run=run_id)
     other = "Both female and male cats tend to be left pawed, says another book."
     key = f"run.{run_id}.again"
     at.file_uploader(key=f"{key}.upload").set_value([("other.txt", other.encode(), "text/plain")])
     at.run()
     at.button(key=f"{key}.go").click().run()
     second = finish(at)
-    with open_store(home) as store:
-        run = store.runs.get(second, time.time(), 6)
-        assert run
-        case = store.cases.get(run.case_id)
-    assert case
+    run, case = kept(home, second)
     assert len(case.documents) == 2
     assert run.parent_id == run_id
-
-
-def test_history_finds_and_filters(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/history.py")
-    assert len(at.dataframe[0].value) == 1
-    assert at.dataframe[0].value["Roster"][0] == "Built-in engine"
-    at.text_input(key="history.search").set_value("pawed").run()
-    assert len(at.dataframe[0].value) == 1
-    at.text_input(key="history.search").set_value("zebra").run()
-    assert "No run matches" in at.info[0].value
-    at.text_input(key="history.search").set_value("").run()
-    at.selectbox(key="history.label").set_value("supported").run()
-    assert "No run matches" in at.info[0].value
-    at.selectbox(key="history.label").set_value("").run()
-    assert at.dataframe[0].value["Protocol"][0] == "Debate in turn (CEDA)"
-    at.selectbox(key="history.protocol").set_value("mad").run()
-    assert "No run matches" in at.info[0].value
-    assert query(at, "protocol") == "mad"
-
-
-def test_history_opens_a_run(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/history.py")
-    at.session_state["history.table.1"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
-    at.run()
-    assert not at.exception
-    assert query(at, "run") == run_id
-
-
-def test_a_trace_goes_out_and_comes_in(app: OpenApp, run_id: str, home: Path) -> None:
-    from core.store.traces import export_trace
-
-    with open_store(home) as store:
-        trace = export_trace(store, run_id, time.time(), 6)
-    at = app("pages/check/history.py")
-    at.file_uploader(key="history.trace").set_value(("t.json", trace, "application/json")).run()
-    assert not at.exception
-    assert any(link.proto.label == "Play it" for link in at.get("page_link"))
-    at.file_uploader(key="history.trace").set_value(("t.json", b"{}", "application/json")).run()
-    assert "Counterpoint exported" in at.error[0].value
 
 
 def test_a_replay_is_marked_and_steps(app: OpenApp, run_id: str) -> None:
@@ -525,31 +432,11 @@ def test_a_replay_is_marked_and_steps(app: OpenApp, run_id: str) -> None:
     assert not at.exception
 
 
-def test_historys_address_holds_its_filters(app: OpenApp, run_id: str) -> None:
-    at = app("pages/check/history.py", search="pawed", label="hallucinated", status="nonsense")
-    assert not at.exception
-    assert at.text_input(key="history.search").value == "pawed"
-    assert at.selectbox(key="history.label").value == "hallucinated"
-    assert at.selectbox(key="history.status").value == ""
-    at.selectbox(key="history.label").set_value("").run()
-    assert "label" not in at.query_params
-    assert query(at, "search") == "pawed"
-
-
-@pytest.mark.parametrize("page", ["3", "0", "-1", "9" * 40, "x"])
-def test_a_page_of_history_that_is_not_there_is_the_first(
-    app: OpenApp, run_id: str, page: str
-) -> None:
-    at = app("pages/check/history.py", page=page)
-    assert not at.exception
-    assert len(at.dataframe[0].value) == 1
-
-
 def test_many_claims_are_checked_and_open_as_runs(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/many.py")
     table = f"claim,document\n{WRONG},cats.txt\nFemale cats tend to be right pawed.,cats.txt\n"
     at.text_area(key="many.pasted").set_value(table).run()
-    assert any("2 claims" in item.value for item in at.markdown)
+    assert said(at.markdown, "2 claims")
     at.button(key="many.start").click().run()
     assert not at.exception
     batch = query(at, "batch")
@@ -591,8 +478,7 @@ def run_without_a_key(home: Path, ending: RunStopped | RunFailed | None = None) 
     sheet = replace(one_model("openai/tiny", "http://127.0.0.1:9/v1", "HOUSE_API_KEY"), name="Mine")
     plan = Plan(roster="Mine", sheet=sheet)
     with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
+        project = ours(store)
         case = store_case(store, project, Draft(WRONG), "Mira", 1.0)
         run = Run("r" * 32, case.id, project.id, plan, "queued", 1.0)
         with store.writing():
@@ -619,16 +505,16 @@ def test_a_tables_rows_ask_for_the_key_that_resuming_them_needs(app: OpenApp, ho
 
 def test_a_failed_run_says_what_was_kept(app: OpenApp, home: Path) -> None:
     failed = RunFailed(2.0, "debating", "Judge (openai/tiny): refused the key (401).")
-    at = app("pages/check/run.py", run=run_without_a_key(home, failed))
-    said = at.error[0].value.replace("\\", "")
-    assert said.startswith("The run failed while debating: Judge (openai/tiny): refused the key")
-    assert said.endswith("Nothing was done yet.")
+    at = app(RUN, run=run_without_a_key(home, failed))
+    words = at.error[0].value.replace("\\", "")
+    assert words.startswith("The run failed while debating: Judge (openai/tiny): refused the key")
+    assert words.endswith("Nothing was done yet.")
 
 
 def test_a_typed_key_that_is_wrong_can_be_typed_again_beside_resume(
     app: OpenApp, home: Path
 ) -> None:
-    at = app("pages/check/run.py", run=run_without_a_key(home))
+    at = app(RUN, run=run_without_a_key(home))
     at.text_input(key="run.key.HOUSE_API_KEY").set_value("sk-wrong-one").run()
     at.button(key="run.forget.HOUSE_API_KEY").click().run()
     assert not at.exception
@@ -645,7 +531,7 @@ def test_rows_that_were_not_checked_are_counted_with_the_reason(app: OpenApp, ru
         rows = store.batches.rows(query(at, "batch"))
     assert all(state.jobs().wait(row.run_id, 60) for row in rows if row.run_id)
     at = app("pages/check/table.py", batch=query(at, "batch"))
-    assert any("2 without a verdict" in item.value for item in at.caption)
+    assert said(at.caption, "2 without a verdict")
     (warning,) = at.warning
     assert warning.value.startswith("2 rows were not checked")
     assert "nowhere" in warning.value
@@ -690,14 +576,14 @@ def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Pat
         brought(store, read("debates.tar.gz", archive({"1.json": debate()})))
         (case,) = store.cases.all(project.id)
         (run,) = store.runs.of_case(case.id, 1.0, 6)
-    at = app("pages/check/run.py", run=run.id)
-    assert any("knows no times" in caption.value for caption in at.caption)
-    assert any("No evidence was looked up" in caption.value for caption in at.caption)
-    assert not any("0.0 s" in caption.value for caption in at.caption)
+    at = app(RUN, run=run.id)
+    assert said(at.caption, "knows no times")
+    assert said(at.caption, "No evidence was looked up")
+    assert not said(at.caption, "0.0 s")
     assert "I stand by it" in drawn(at)
     assert "preferred the translation of the negative side" in drawn(at)
     at = app("pages/check/replay.py", run=run.id)
-    assert any("knows no times" in caption.value for caption in at.caption)
+    assert said(at.caption, "knows no times")
     key = f"replay.{run.id}"
     assert list(at.segmented_control(key=f"{key}.pace").options) == ["reading"]
     for spoken in (

@@ -10,7 +10,7 @@ from components.app import state
 from core.pipeline.comparison import compared_cases
 from core.schema.rosters import DebateOptions
 from core.store import open_store
-from tests.pages.conftest import OpenApp
+from tests.pages.conftest import OpenApp, kept
 from tests.pages.driving import told as texts
 from tests.pages.test_reliability_page import table_with
 
@@ -18,11 +18,7 @@ PAGE = "pages/check/compare.py"
 
 
 def test_a_checked_case_is_compared_in_further_ways(app: OpenApp, home: Path, run_id: str) -> None:
-    with open_store(home) as store:
-        run = store.runs.get(run_id, 1.0, 6.0)
-        assert run is not None
-        case = store.cases.get(run.case_id)
-        assert case is not None
+    _, case = kept(home, run_id)
     at = app(PAGE, case=case.id)
     assert list(table_with(at, "Verdict")["Verdict"]) == ["✗ Hallucinated"]
     at.multiselect(key="compare.protocols").set_value(["single"]).run()

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.app import state
 from components.widgets.wording import escaped
-from core.documents.library import store_file
-from core.pipeline.streaming_input import Draft, store_case
-from core.review.people import first_project
-from core.runtime.config import Settings
-from core.schema.records import Plan
 from core.store import open_store
-from tests.pages.conftest import OpenApp
+from tests.pages.conftest import RUN, OpenApp, checked, drawn
 
-RUN = "pages/check/run.py"
 FACT = "The Vidar bridge is 412 metres long and was opened in 1931."
 TEXT = "The Vidar bridge is 530 metres long\nand was opened in 1931."
 RIGHT = TEXT.replace("530", "412")
@@ -27,19 +19,7 @@ RIGHT = TEXT.replace("530", "412")
 @pytest.fixture
 def wrong(home: Path) -> str:
     """A finished debate over a wrong value."""
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        store.projects.save_note("person", "Mira")
-        entry = store_file(store, home, project.id, "b.txt", FACT.encode(), "Mira", 1.0, Settings())
-        case = store_case(store, project, Draft(TEXT, documents=(entry.id,)), "Mira", time.time())
-    made = state.jobs().start(case, Plan())
-    assert state.jobs().wait(made, 60)
-    return made
-
-
-def drawn(at: AppTest) -> str:
-    """All markup on the page."""
-    return "\n".join(item.proto.body for item in at.get("html"))
+    return checked(home, TEXT, ("b.txt", FACT))
 
 
 def answer(at: AppTest, run_id: str) -> str:

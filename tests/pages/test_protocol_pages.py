@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +12,12 @@ from components.app import state
 from components.check.roster_choice import MODELS_ONLY
 from components.widgets.wording import escaped, protocol_words
 from core.debate.protocols import PROTOCOLS, has_turns
-from core.review.people import first_project
 from core.runtime.errors import InputError
 from core.schema.records import Plan, Run
 from core.schema.rosters import AS_IS, DebateOptions
 from core.store import open_store
-from core.store.traces import import_trace
 from tests.components.test_twisted_traces import trace_of
-from tests.pages.conftest import OpenApp
-from tests.pages.test_check_pages import drawn, finish, query
+from tests.pages.conftest import OpenApp, brought, check, drawn, finish, kept, query, said
 
 PHONE = 40  # characters of a choice that 390 pixels have room for
 CLAIM = "The tower is 512 m tall."
@@ -38,13 +34,12 @@ def options_drawn(at: AppTest) -> set[str]:
 def checked(at: AppTest, home: Path) -> Run:
     """The run that the page starts."""
     at.text_area(key="new.response").set_value(CLAIM)
-    at.button(key="new.check").click().run()
-    assert not at.exception
-    run_id = finish(at)
-    with open_store(home) as store:
-        run = store.runs.get(run_id, time.time(), 6.0)
-    assert run
-    return run
+    return kept(home, check(at))[0]
+
+
+def choose(at: AppTest, protocol: str) -> AppTest:
+    """New check by that protocol."""
+    return at.selectbox(key="new.protocol").set_value(protocol).run()
 
 
 def by_models(app: OpenApp, roster: str) -> AppTest:
@@ -58,28 +53,20 @@ def by_models(app: OpenApp, roster: str) -> AppTest:
 def test_built_in_readers_are_offered_what_they_can_do_and_it_is_said_why(
     app: OpenApp, scripted: str
 ) -> None:
-    at = by_models(app, scripted)
-    at.selectbox(key="new.protocol").set_value("colmad").run()
-    assert not any(MODELS_ONLY in own.value for own in at.caption)
+    at = choose(by_models(app, scripted), "colmad")
+    assert not said(at.caption, MODELS_ONLY)
     at.selectbox(key="new.roster").set_value("builtin").run()
     assert not at.exception
     choice = at.selectbox(key="new.protocol")
     assert (choice.value, len(choice.options)) == ("ceda", 4)
-    assert any(MODELS_ONLY in own.value for own in at.caption)
+    assert said(at.caption, MODELS_ONLY)
 
 
 def test_an_old_check_by_readers_who_acted_is_read_and_not_made_again(
     app: OpenApp, home: Path
 ) -> None:
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        run_id = import_trace(
-            store, trace_of("colmad").encode(), project.id, lambda text, _: text.split()
-        )
-        run = store.runs.get(run_id, 1.0, 6.0)
-        assert run
-        case = store.cases.get(run.case_id)
-        assert case
+    run_id = brought(home, trace_of("colmad").encode())
+    run, case = kept(home, run_id)
     at = app("pages/check/run.py", run=run_id)
     assert "The tower is 512 m tall." in drawn(at)
     with pytest.raises(InputError, match="say the same in every round"):
@@ -104,7 +91,7 @@ def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(
         assert any(escaped(happens[1:]) in own.value for own in at.caption), name
         turns = [own for own in at.slider if own.key == "new.turns"]
         assert bool(turns) == has_turns(Plan(name)), name
-    at.selectbox(key="new.protocol").set_value("audit").run()
+    choose(at, "audit")
     assert not options_drawn(at)
     assert at.slider(key="new.turns"), "it debates what stays contested"
 
@@ -112,24 +99,21 @@ def test_every_protocol_is_offered_with_a_sentence_and_its_own_options(
 def test_what_is_chosen_reaches_the_plan_and_only_where_the_protocol_has_it(
     app: OpenApp, home: Path
 ) -> None:
-    at = app()
-    at.selectbox(key="new.protocol").set_value("single").run()
+    at = choose(app(), "single")
     at.number_input(key="new.single.samples").set_value(3)
     at.selectbox(key="new.single.style").set_value("thought").run()
     run = checked(at, home)
     assert run.plan.protocol == "single"
     assert run.plan.options == DebateOptions(samples=3, style="thought")
-    assert any("asked once instead of 3 times" in own.value for own in at.warning)
-    at = app()
-    at.selectbox(key="new.protocol").set_value("ceda").run()
+    assert said(at.warning, "asked once instead of 3 times")
+    at = choose(app(), "ceda")
     assert checked(at, home).plan.options == AS_IS
 
 
 def test_the_debate_that_is_gone_on_to_has_its_own_options(
     app: OpenApp, home: Path, scripted: str
 ) -> None:
-    at = by_models(app, scripted)
-    at.selectbox(key="new.protocol").set_value("adaptive").run()
+    at = choose(by_models(app, scripted), "adaptive")
     at.selectbox(key="new.adaptive.then").set_value("ensemble").run()
     assert options_drawn(at) == {"then", "style", "samples", "seed"}
     at.number_input(key="new.adaptive.seed").set_value(7).run()
@@ -139,8 +123,7 @@ def test_the_debate_that_is_gone_on_to_has_its_own_options(
 
 
 def test_a_part_of_a_protocol_can_be_left_out(app: OpenApp, home: Path, scripted: str) -> None:
-    at = by_models(app, scripted)
-    at.selectbox(key="new.protocol").set_value("sc_maks").run()
+    at = choose(by_models(app, scripted), "sc_maks")
     at.number_input(key="new.sc_maks.rounds").set_value(1)
     at.selectbox(key="new.sc_maks.without").set_value("adversary").run()
     run = checked(at, home)
@@ -156,20 +139,15 @@ def test_a_tables_rows_are_checked_as_was_chosen(app: OpenApp, home: Path) -> No
     assert not at.exception
     with open_store(home) as store:
         (row,) = store.batches.rows(query(at, "batch"))
-        run = store.runs.get(row.run_id or "", time.time(), 6.0)
-    assert run
+    run, _ = kept(home, row.run_id or "")
     assert (run.plan.protocol, run.plan.options) == ("ensemble", DebateOptions(seed=3))
     assert state.jobs().wait(run.id, 60)
 
 
 def test_a_prepared_case_is_checked_in_the_way_that_is_chosen(app: OpenApp, home: Path) -> None:
-    at = app()
-    at.selectbox(key="new.protocol").set_value("single").run()
+    at = choose(app(), "single")
     at.button(key="new.example.bridge").click().run()
-    run_id = finish(at)
-    with open_store(home) as store:
-        run = store.runs.get(run_id, time.time(), 6.0)
-    assert run
+    run, _ = kept(home, finish(at))
     assert (run.plan.protocol, run.plan.roster) == ("single", "builtin")
 
 
@@ -180,7 +158,7 @@ def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_
     names = [words.partition(":")[0] for words in at.selectbox(key="new.protocol").options]
     assert names[:4] == ["Debate in turn (CEDA)", "Audit", "Single judge", "Adaptive"]
     assert len(set(names)) == len(names)
-    at.selectbox(key="new.protocol").set_value("society").run()
+    choose(at, "society")
     assert at.number_input(key="new.society.rounds").value is None
     assert checked(at, home).plan.options == AS_IS
 
@@ -188,11 +166,10 @@ def test_what_most_people_need_is_offered_first_and_no_number_is_put_in_anyones_
 def test_who_is_not_seated_is_told_quietly_and_is_no_warning(
     app: OpenApp, home: Path, scripted: str
 ) -> None:
-    at = by_models(app, scripted)
-    at.selectbox(key="new.protocol").set_value("mad").run()
+    at = choose(by_models(app, scripted), "mad")
     checked(at, home)
     assert "“Cleo” did not take part" in drawn(at)
-    assert not any("Cleo" in own.value for own in at.warning)
+    assert not said(at.warning, "Cleo")
 
 
 @pytest.mark.parametrize("page", ["pages/check/run.py", "pages/check/replay.py"])
@@ -200,9 +177,7 @@ def test_a_run_of_a_protocol_that_is_not_known_here_is_read_all_the_same(
     app: OpenApp, home: Path, page: str
 ) -> None:
     data = trace_of("sc_maks").replace('"protocol": "sc_maks"', '"protocol": "tribunal"')
-    with open_store(home) as store:
-        project = first_project(store, "Mira", 1.0)
-        run_id = import_trace(store, data.encode(), project.id, lambda text, _: text.split())
+    run_id = brought(home, data.encode())
     at = app(page, run=run_id)
     assert not at.exception
     assert "The tower is 512 m tall." in drawn(at)
@@ -239,8 +214,7 @@ def test_what_a_project_chose_of_its_protocol_is_what_new_checks_begin_with(
     at = by_models(app, scripted)
     at.number_input(key="new.society.rounds").set_value(None).run()
     assert checked(at, home).plan.options == AS_IS, "what was emptied is the protocol's own"
-    at = by_models(app, scripted)
-    at.selectbox(key="new.protocol").set_value("mad").run()
+    at = choose(by_models(app, scripted), "mad")
     assert at.number_input(key="new.mad.rounds").value is None, "of another nothing is chosen"
 
 
@@ -249,10 +223,9 @@ def test_turns_of_a_debate_that_the_protocol_has_not_are_no_part_of_its_plan(
 ) -> None:
     at = app()
     at.slider(key="new.turns").set_value(2).run()
-    at.selectbox(key="new.protocol").set_value("single").run()
+    choose(at, "single")
     assert checked(at, home).plan.max_turns == 5
-    at = app()
-    at.selectbox(key="new.protocol").set_value("ceda").run()
+    at = choose(app(), "ceda")
     at.slider(key="new.turns").set_value(2).run()
     assert checked(at, home).plan.max_turns == 2
 

@@ -1,4 +1,4 @@
-"""What a browser says of boxes is believed only once it fits an image."""
+"""What a browser says of marks and boxes is believed only once it fits the text or image."""
 
 from __future__ import annotations
 
@@ -12,29 +12,107 @@ from hypothesis import strategies as st
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from components.widgets import annotation_editors as boxes
-from components.widgets import annotation_editors as span_editor
-from components.widgets.annotation_editors import Drawn, DrawnBox, drawn_from, drawn_of, image_boxes
+from components.widgets import annotation_editors
+from components.widgets.annotation_editors import (
+    Drawn,
+    DrawnBox,
+    Mark,
+    Marked,
+    drawn_from,
+    drawn_of,
+    image_boxes,
+    marked_from,
+)
 from core.runtime.errors import InputError
 from core.schema.records import Box
 from core.schema.reviews import ImageBox
-from tests.browser.serving import ROOT
 
+TEXT = "One \U0001d4b3 three."
 CATEGORIES = ("contradicted", "reasoning")
-PLACE = {"left": 0.1, "top": 0, "right": 0.5, "bottom": 1}
 
 
 def said(**values: Any) -> dict[str, Any]:
+    mark: dict[str, Any] = {"id": "a", "start": 4, "end": 5, "category": "reasoning"} | values
+    return {"revision": 1, "marks": [mark], "none": False, "did": "mark"}
+
+
+def test_what_fits_is_believed() -> None:
+    found = marked_from(said(by="Judge", score=1, status="suggested"), TEXT, CATEGORIES)
+    assert found == Marked(
+        1, (Mark("a", 4, 5, "reasoning", "Judge", 1.0, "suggested"),), False, "mark"
+    )
+    assert found.chosen == ()
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        (said(start=-1), "within the 12 characters"),
+        (said(end=13), "from 4 to 13"),
+        (said(start=5), "from 5 to 5"),
+        (said(start=4.5), "start"),
+        (said(category="<b>"), "one of the categories contradicted, reasoning"),
+        (said(status="accepted"), "status"),
+        (said(score="high"), "score"),
+        (said() | {"did": "eval"}, "did"),
+        (said() | {"none": True}, "cannot both"),
+        (said() | {"marks": said()["marks"] * 2}, "found one twice"),
+        ({"revision": "1", "marks": []}, "revision"),
+        ([], "Marked"),
+        ("marks", "Marked"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(payload: object, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        marked_from(payload, TEXT, CATEGORIES)
+    assert words in str(caught.value)
+
+
+def test_marks_that_count_stand_in_the_order_of_the_text() -> None:
+    marks = (
+        Mark("b", 4, 5, "reasoning"),
+        Mark("c", 0, 3, "reasoning", "Ada", 0.5, "rejected"),
+        Mark("a", 0, 3, "contradicted", "Judge", 0.5),
+    )
+    assert [mark.id for mark in Marked(1, marks).chosen] == ["a", "b"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            Mark,
+            st.uuids().map(str),
+            st.integers(0, 5),
+            st.integers(6, len(TEXT)),
+            st.sampled_from(CATEGORIES),
+            st.text(max_size=5),
+            st.none() | st.floats(0, 1),
+            st.sampled_from(("marked", "suggested", "rejected")),
+        ),
+        max_size=5,
+        unique_by=lambda mark: mark.id,
+    ),
+    st.integers(0, 10**6),
+)
+def test_there_and_back(marks: list[Mark], revision: int) -> None:
+    held = Marked(revision, tuple(marks))
+    assert marked_from(asdict(held), TEXT, CATEGORIES) == held
+
+
+PLACE = {"left": 0.1, "top": 0, "right": 0.5, "bottom": 1}
+
+
+def drew(**values: Any) -> dict[str, Any]:
     box: dict[str, Any] = {"id": "a", "box": PLACE, "category": "reasoning", "comment": "<b>"}
     return {"revision": 1, "boxes": [box | values], "did": "draw"}
 
 
 def placed(**values: Any) -> dict[str, Any]:
-    return said(box=PLACE | values)
+    return drew(box=PLACE | values)
 
 
-def test_what_fits_is_believed() -> None:
-    found = drawn_from(said(), CATEGORIES)
+def test_boxes_that_fit_are_believed() -> None:
+    found = drawn_from(drew(), CATEGORIES)
     assert found == Drawn(1, (DrawnBox("a", Box(0.1, 0, 0.5, 1), "reasoning", "<b>"),), "draw")
 
 
@@ -49,29 +127,30 @@ def test_what_fits_is_believed() -> None:
         (placed(right=0.1039), "at least 0.4% of the width, found 0.39%"),
         (placed(left="0"), "left"),
         (placed(left=None), "left"),
-        (said(box=None), "box"),
-        (said(category="<b>"), "one of the categories contradicted, reasoning"),
-        (said(comment=3), "comment"),
-        (said(comment="x" * 4_001), "at most 4,000 characters in the comment on box 1"),
-        (said(comment="x\ud800"), "half a character at 2"),
-        (said() | {"did": "eval"}, "did"),
-        (said() | {"boxes": said()["boxes"] * 2}, "found one twice"),
-        (said() | {"boxes": said()["boxes"] * 501}, "at most 500 boxes on an image, found 501"),
+        (drew(box=None), "box"),
+        (drew(category="<b>"), "one of the categories contradicted, reasoning"),
+        (drew(comment=3), "comment"),
+        (drew(comment="x" * 4_001), "at most 4,000 characters in the comment on box 1"),
+        (drew(comment="x\ud800"), "half a character at 2"),
+        (drew() | {"did": "eval"}, "did"),
+        (drew() | {"boxes": drew()["boxes"] * 2}, "found one twice"),
+        (drew() | {"boxes": drew()["boxes"] * 501}, "at most 500 boxes on an image, found 501"),
         ({"revision": "1", "boxes": []}, "revision"),
         ([], "Drawn"),
         ("boxes", "Drawn"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_words(payload: object, words: str) -> None:
+def test_boxes_that_do_not_fit_are_refused_in_words(payload: object, words: str) -> None:
     with pytest.raises(InputError) as caught:
         drawn_from(payload, CATEGORIES)
     assert words in str(caught.value)
 
 
 def test_the_smallest_box_is_believed_wherever_it_lies() -> None:
+    least = annotation_editors.SMALLEST
     for step in range(249):
-        left = step * boxes.SMALLEST
-        drawn_from(placed(left=left, right=min(1.0, left + boxes.SMALLEST)), CATEGORIES)
+        left = step * least
+        drawn_from(placed(left=left, right=min(1.0, left + least)), CATEGORIES)
 
 
 def test_boxes_become_a_corrections_and_stand_in_the_editor_again() -> None:
@@ -81,18 +160,6 @@ def test_boxes_become_a_corrections_and_stand_in_the_editor_again() -> None:
     assert [one.comment for one in drawn.boxes] == ["not a lamp"]
     assert image_boxes(drawn, "s1") == (here,)
     assert image_boxes(drawn_of([there, here], "s3"), "s3") == ()
-
-
-def test_both_editors_have_the_same_colours() -> None:
-    hues = [
-        next(
-            line
-            for line in (ROOT / f"components/assets/{name}.js").read_text("utf-8").splitlines()
-            if line.startswith("const HUES")
-        )
-        for name in ("span_editor", "box_editor")
-    ]
-    assert hues[0] == hues[1]
 
 
 def sides() -> st.SearchStrategy[tuple[float, float]]:
@@ -114,7 +181,7 @@ def sides() -> st.SearchStrategy[tuple[float, float]]:
     ),
     st.integers(0, 10**6),
 )
-def test_there_and_back(drawn: list[DrawnBox], revision: int) -> None:
+def test_boxes_there_and_back(drawn: list[DrawnBox], revision: int) -> None:
     held = Drawn(revision, tuple(drawn))
     assert drawn_from(asdict(held), CATEGORIES) == held
 
@@ -147,9 +214,9 @@ def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
     def browser(*, on_edit_change: Callable[[], None], **_: Any) -> None:
         on_edit_change()  # which AppTest never does
 
-    monkeypatch.setattr(span_editor, "component", lambda name: browser)
+    monkeypatch.setattr(annotation_editors, "component", lambda name: browser)
     at = AppTest.from_function(one_image, default_timeout=30)
-    at.session_state["boxes"] = {"edit": said()}
+    at.session_state["boxes"] = {"edit": drew()}
     at.run()
     assert not at.exception
     assert [one.comment for one in at.session_state["held"].boxes] == ["<b>"]
@@ -158,7 +225,7 @@ def test_python_holds_what_fits_and_says_why_it_does_not_hold_the_rest(
     assert "within the image" in at.error[0].value
     assert at.session_state["held"].revision == 1
     at.session_state["is_locked"] = True
-    at.session_state["boxes"] = {"edit": said() | {"revision": 3}}
+    at.session_state["boxes"] = {"edit": drew() | {"revision": 3}}
     at.run()
     assert not at.error
     assert at.session_state["held"].revision == 1
