@@ -9,7 +9,7 @@ from core.schema.events import SpanAdjudicated
 from core.schema.progress import Progress
 from core.schema.records import Label, Plan, Run, Span
 from tests.fakes import make_case
-from tests.test_parting import TEXT, run
+from tests.test_comparing import TEXT, run
 
 CASE = make_case("The tower is 512 m tall and red.")
 

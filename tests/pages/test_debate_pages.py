@@ -26,9 +26,10 @@ from core.schema.events import (
 from core.schema.records import Case, Judgement, Plan, Quote, Run, new_id
 from core.schema.rosters import DebateOptions
 from core.store import Store, open_store
+from tests.fakes import until
 from tests.learning.runs_told import Told, events_of, tell
 from tests.pages.conftest import CATS, RUN, WRONG, OpenApp, drawn, kept, ours, said, stored_case
-from tests.test_jobs import Listening, remarks, until
+from tests.test_jobs import Listening, remarks
 
 WRONG_OFTEN = Told(
     (("Ada", "supported"), ("Ben", "hallucinated")), "hallucinated", "hallucinated",
