@@ -115,10 +115,10 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
     if kept.get("is_left"):
         button("Show the corrected text", f"{key}.show", drafts.keep, key, {})
         return
-    words = f"As it should read: {in_short(case.response, text, progress.spans)}"
+    words = f"Corrected text: {in_short(case.response, text, progress.spans)}"
     with st.expander(escaped(words), key=key):
         words = escaped(f"Proposed by {by}.")
-        st.caption(f"{words} Nothing is changed until you take it and save.")
+        st.caption(f"{words} Nothing changes until you use it and save.")
         show(within_html(case.response, text))
         if left := contested_still(case.response, text, progress.spans):
             st.caption(escaped(left))
@@ -137,14 +137,14 @@ def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
 def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:
     with st.container(horizontal=True):
         about = "It becomes the right answer in your judgement below"
-        words = "Take the corrected text"
+        words = "Use the corrected text"
         button(words, f"{key}.take", _take, asked, text, icon="check", help=about)
-        about = "It is put away; your judgement stays as it is"
+        about = "It is dismissed; your judgement stays as it is"
         left = {"is_left": True}
-        words = "Leave the corrected text"
+        words = "Dismiss the corrected text"
         button(words, f"{key}.leave", drafts.keep, key, left, icon="close", help=about)
         if before:
-            button("Put back what I had typed", f"{key}.back", _put_back, asked, before)
+            button("Restore what I typed", f"{key}.back", _put_back, asked, before)
 
 
 def _take(asked: Asked, text: str) -> None:
@@ -168,7 +168,7 @@ def _answer(asked: Asked, text: str) -> None:
     keep(asked.id, "answer")
 
 
-HEADING = "As it should read"
+HEADING = "Corrected text"
 
 
 def corrected_texts(case: Case, progress: Progress) -> list[str]:

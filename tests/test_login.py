@@ -181,9 +181,9 @@ def test_what_holds_for_all_takes_the_role_in_the_first_project(store: Store) ->
         store.projects.save(Project("b", "Other", 2.0))
     joined(store, "b", "Karl", "admin")
     with pytest.raises(NotAllowed, match="takes the role lead; Karl has none in “First project”"):
-        store.projects.require_for_all("Karl", "lead", "change rosters")
+        store.projects.require_for_all("Karl", "lead", "change model sets")
     joined(store, first.id, "Karl", "lead")
-    store.projects.require_for_all("Karl", "lead", "change rosters")
+    store.projects.require_for_all("Karl", "lead", "change model sets")
     with pytest.raises(NotAllowed, match="takes the role admin; Karl has lead"):
         store.projects.require_for_all("Karl", "admin", "change limits")
 

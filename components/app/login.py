@@ -63,7 +63,7 @@ def is_outside() -> bool:
 def require_inside() -> None:
     """Raise NotAllowed for a visitor not logged in; threads of ours were begun by who had been."""
     if get_script_run_ctx() is not None and is_outside():
-        raise NotAllowed("You are not logged in any more; reload the page and log in.")
+        raise NotAllowed("You are no longer logged in; reload the page and log in.")
 
 
 def identity() -> people.Identity | None:
@@ -76,7 +76,7 @@ def identity() -> people.Identity | None:
     if not is_on():
         return None
     if is_outside():
-        raise NotAllowed("You are not logged in any more; reload the page and log in.")
+        raise NotAllowed("You are no longer logged in; reload the page and log in.")
     return people.identity_from(st.user.to_dict())
 
 
@@ -91,7 +91,7 @@ def draw_door() -> None:
     address = f"{here.scheme}://{here.netloc}"
     if here.netloc and found.origin and found.origin != address:
         # Its cookie would not come back from there, and the button seem to do nothing.
-        st.warning(f"One can log in only at {found.origin}, not at {escaped(address)}.")
+        st.warning(f"You can log in only at {found.origin}, not at {escaped(address)}.")
         st.link_button("Go there", found.origin)
         return
     for name in found.providers:

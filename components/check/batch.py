@@ -70,7 +70,7 @@ def draw_batches() -> None:
     with state.open_store() as store:
         batches = store.batches.all(state.project(store).id)
     if batches:
-        st.subheader("Tables so far", anchor=False)
+        st.subheader("Earlier tables", anchor=False)
     for batch in batches:
         words = f"{when(batch.created_at)} · {clipped(batch.name, 60)} · {batch.author}"
         link("pages/check/table.py", escaped(words), "table_rows", batch=batch.id)
@@ -175,7 +175,7 @@ def _draw_counts(rows: Rows) -> None:
         which = "1 row was" if count == 1 else f"{count} rows were"
         st.warning(f"{which} not checked: {escaped(problem)}", icon=":material/warning:")
     if len(problems) > MOST_PROBLEMS:
-        st.caption("Further problems stand in the column Status.")
+        st.caption("More problems are listed in the Status column.")
 
 
 def _resume(batch_id: str) -> None:
@@ -225,7 +225,7 @@ def draw_new_table() -> None:
     if len(rows) > PREVIEWED:
         st.caption(f"The first {PREVIEWED} of them.")
     if sources:
-        st.caption(f"Every row also rests on the {counted(len(sources), 'file')} chosen beside it.")
+        st.caption(f"Every row also uses the {counted(len(sources), 'file')} chosen here.")
     elif not any(row.sources for row in rows):
         words = "No file is chosen and no row names one: without evidence every verdict is unclear."
         st.warning(words, icon=":material/warning:")
@@ -279,7 +279,7 @@ def _sources() -> list[str]:
         "Use these files for every row",
         value=True,
         key="many.common",
-        help="If not, each row rests on the library files that it names.",
+        help="Otherwise each row uses the library files that it names.",
         persist_state="session",
     )
     sources = list(dict.fromkeys([*added, *chosen]))

@@ -87,11 +87,11 @@ MOST_LINES = 12
 PAGE = "compare"
 STOPPING = "compare.stopping"  # the case whose runs were asked to stop
 RULE = (
-    "Ways are taken in the order of the list while what they are likely to take fits into the "
-    "budget together; what is left over is dealt out in proportion. No run passes its share."
+    "Checks start in the order of the list while their likely costs fit into the budget "
+    "together. What remains is shared out in proportion. No run exceeds its share."
 )
 BUDGET: dict[str, Any] = {"help": RULE, "persist_state": "session"}
-TOKENS = "Tokens of models of no known price"
+TOKENS = "Tokens for models with no known price"
 Named = Mapping[str, Compared]
 Loaded = tuple[Run, Case, Progress, list[Correction]]
 
@@ -130,7 +130,7 @@ def _draw_budget(settings: Settings, rosters: Sequence[str]) -> Budget:
     if all(roster == BUILT_IN for roster in rosters):
         return Budget(settings.run_cents, settings.run_tokens)
     fields = {
-        "cents": ("Budget of all together, US cents", settings.day_cents, settings.run_cents, 1),
+        "cents": ("Total budget, US cents", settings.day_cents, settings.run_cents, 1),
         "tokens": (TOKENS, settings.day_tokens, settings.run_tokens, 10_000),
     }
     columns = zip(st.columns(2), fields.items(), strict=True)
@@ -150,17 +150,17 @@ def _draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
     for problem in dict.fromkeys(way.problem for way in ways if way.problem):
         left = [protocol_words(w.plan.protocol, short=True) for w in ways if w.problem == problem]
         names = escaped(", ".join(dict.fromkeys(left)))
-        st.warning(f"Not to be started: {names}. {escaped(problem)}", icon=":material/money_off:")
+        st.warning(f"Cannot be started: {names}. {escaped(problem)}", icon=":material/money_off:")
     needs = [need for way in begun if (need := needed(way)) is not None]
     if not needs:
-        st.caption(f"{len(begun)} to be started · no language model is asked, so no cost")
+        st.caption(f"{len(begun)} to start · no language model is called, so no cost")
         return
     used = [way.expected.likely for way in begun if way.expected is not None]
     words = (
-        f"{len(begun)} to be started · about {sum(use.calls for use in used)} calls, "
+        f"{len(begun)} to start · about {sum(use.calls for use in used)} calls, "
         f"{sum(use.tokens for use in used):,} tokens and "
-        f"{money(sum(need.cents for need in needs) * NANO_PER_CENT)} together. {RULE} The caps "
-        "of the person and of the day hold beside it."
+        f"{money(sum(need.cents for need in needs) * NANO_PER_CENT)} together. {RULE} Personal "
+        "and daily limits apply as well."
     )
     st.caption(escaped(words))
 
@@ -172,7 +172,7 @@ def _expected_row(way: Way, pace: float) -> dict[str, str]:
         most = f"{money(share.cents * NANO_PER_CENT)} · {share.tokens:,} unpriced tokens"
     return {
         "Protocol": chosen_words(way.plan),
-        "Roster": roster_words(way.plan.roster, short=True),
+        "Models": roster_words(way.plan.roster, short=True),
         "Expected": way.expected.words if way.expected else "no cost",
         "Time": seconds(pace + (likely.seconds if likely else 0.0)),
         "At most": "not started" if way.problem else most,
@@ -225,7 +225,7 @@ def differences(before: Loaded, after: Loaded) -> list[str]:
 def _plan_words(plan: Plan) -> dict[str, object]:
     return {
         "Classifier": plan.classifier,
-        "Roster": roster_words(plan.roster, short=True),
+        "Models": roster_words(plan.roster, short=True),
         "Protocol": protocol_words(plan.protocol, short=True),
         "Debate turns at most": plan.max_turns,
         "Passages per statement": plan.passages,
@@ -265,7 +265,7 @@ def draw_new_comparison(case: Case | None) -> None:
         return
     draw_keys_of_rosters(rosters, PAGE)
     if not chosen or not response.strip():
-        st.caption("Choose at least one protocol and one roster, and give a text to check.")
+        st.caption("Choose at least one protocol and one model set, and give a text to check.")
         return
     try:
         ways, paces = _ways(sources, (response, question), chosen, settings)
@@ -291,9 +291,9 @@ def _typed_case() -> tuple[str, str, list[str]]:
     """(response, question, ids of sources) as they stand in the fields."""
     left, right = st.columns([3, 2], gap="large")
     response = left.text_area(
-        "What should be checked", key="compare.response", height=120, persist_state="session"
+        "Text to check", key="compare.response", height=120, persist_state="session"
     )
-    words = "The question it answers, if there was one"
+    words = "The question it answers (optional)"
     question = left.text_input(words, key="compare.question", persist_state="session")
     with right:
         sources = draw_source_fields(PAGE, "Sources")
@@ -309,7 +309,7 @@ def _chosen_ways() -> list[tuple[str, str]]:
     left, right = st.columns(2)
     usual_roster = project_roster()
     rosters = right.multiselect(
-        "Rosters",
+        "Model sets",
         list(words),
         default=[usual_roster if usual_roster in words else BUILT_IN],
         format_func=words.__getitem__,
@@ -453,7 +453,7 @@ def _cells(name: str, own: Compared) -> dict[str, Any]:
         "Calls": str(len(calls)),
         "Tokens": f"{tokens_of(calls):,}",
         "Cost": "" if is_alive and not calls else cost_words(progress.cost),
-        "Roster": roster_words(run.plan.roster, short=True),
+        "Models": roster_words(run.plan.roster, short=True),
     }
 
 
@@ -494,7 +494,7 @@ def draw_comparisons() -> None:
         ids = compared_cases(store, state.project(store).id)
         cases = [case for case in map(store.cases.get, ids) if case is not None]
     if cases:
-        st.subheader("Comparisons so far", anchor=False)
+        st.subheader("Earlier comparisons", anchor=False)
     for case in cases:
         words = escaped(f"{clipped(case.response, 80)} · {case.author}")
         link("pages/check/compare.py", words, "compare", case=case.id)

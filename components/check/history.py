@@ -181,7 +181,7 @@ def draw_page(wanted: RunFilter) -> int:
         st.info("No run matches. New check starts one.")
         return 0
     st.caption(f"{total} run{'' if total == 1 else 's'}")
-    widths = {"Claim": 200, "Protocol": 180, "Roster": 115}
+    widths = {"Claim": 200, "Protocol": 180, "Models": 115}
     columns = {name: st.column_config.TextColumn(width=width) for name, width in widths.items()}
     columns["p"] = st.column_config.TextColumn("p", help="probability of being hallucinated")
     cells = _table(rows, classifiers, policy)
@@ -224,5 +224,5 @@ def _cells(row: RunRow, policy: Policy | None, version: str) -> dict[str, Any]:
         **people,
         "Status": status_words(run) + (" (imported)" if run.origin == "imported" else ""),
         "Protocol": protocol_words(run.plan.protocol, short=True),
-        "Roster": roster_words(run.plan.roster, short=True),
+        "Models": roster_words(run.plan.roster, short=True),
     }

@@ -70,8 +70,8 @@ def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
         key=key,
         accept_multiple_files=True,
         max_upload_size=limit,
-        help=f"{', '.join(endings())}; up to {limit} MB each. They are kept on this computer; a "
-        "roster of language models sends the passages and images that it uses to its provider.",
+        help=f"{', '.join(endings())}; up to {limit} MB each. They are kept on this computer; "
+        "language models send the passages and images that they use to their provider.",
         on_change=lambda: st.session_state.update({f"{key}.changed": True}),
     )
     ids, refusals = _taken(key)
@@ -92,8 +92,8 @@ def held_uploads(key: str) -> list[str]:
     ids, refusals = _taken(key)
     if any(f"!{words}" not in known for words in refusals):
         raise InputError(
-            "A file that was just added was refused, so nothing was started; what is wrong stands "
-            "below the files. Start again to go on without it."
+            "A file that you just added was refused, so nothing was started; the reason is below "
+            "the files. Start again to continue without it."
         )
     return ids
 
@@ -314,7 +314,7 @@ def library_choice(key: str) -> list[str]:
         options=list(names),
         format_func=names.__getitem__,
         key=key,
-        placeholder="Files that were uploaded before",
+        placeholder="Files uploaded earlier",
         persist_state="session",
     )
 
@@ -338,7 +338,7 @@ def draw_plan(protocol: str) -> None:
                 12,
                 settings.max_turns,
                 key="new.turns",
-                help="All agreeing ends it earlier; 1 is a single reading without debate.",
+                help="The debate ends early when all agree; 1 is a single reading without debate.",
                 persist_state="session",
             )
         usual = settings.passages

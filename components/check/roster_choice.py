@@ -24,7 +24,7 @@ from core.store import Store
 from core.store.versions import NONE
 
 MOST_SEED = 2**31 - 1
-ITS_OWN = "As the protocol has it"
+ITS_OWN = "The protocol's default"
 STYLES = {
     "plain": "Plainly",
     "thought": "Thinking aloud, step by step",
@@ -33,13 +33,13 @@ STYLES = {
 DRAWN: tuple[Option, ...] = ("then", "style", "samples", "rounds", "without", "is_swapped", "seed")
 NUMBER_WORDS = {
     "samples": (
-        "Judgements that are drawn",
-        "The label that more than half of them give counts; else it stays unclear. The built-in "
+        "Judgements sampled",
+        "The majority's label counts; without a majority the verdict is unclear. The built-in "
         "judge always says the same and is asked once.",
     ),
     "rounds": (
         "Rounds of debate",
-        "Those after the first answers; in each, every debater has a turn.",
+        "Rounds after the first answers; every debater has a turn in each.",
     ),
 }
 PARTS_OUT = {
@@ -117,14 +117,14 @@ def _draw_option(option: Option, key: str) -> None:
         case "style":
             choose("How the single judge is asked", STYLES)
         case "without":
-            about = "To see what a part of the protocol is worth, hold it without."
+            about = "Leave out a part of the protocol to see what it contributes."
             choose("Left out", PARTS_OUT, about)
         case "is_swapped":
             about = "Who speaks first can sway a debate."
-            st.toggle("Debaters change places", help=about, **kept)
+            st.toggle("Swap the debaters", help=about, **kept)
         case "seed":
-            about = "The same seed lets the coin fall the same way again for the same case."
-            st.number_input("Seed of the coin", 0, MOST_SEED, 0, help=about, **kept)
+            about = "With the same seed, a tie in the same case is broken the same way again."
+            st.number_input("Seed for breaking ties", 0, MOST_SEED, 0, help=about, **kept)
         case "samples" | "rounds":
             label, about = NUMBER_WORDS[option]
             # It stays empty until somebody chooses a number.
@@ -135,8 +135,8 @@ def _draw_option(option: Option, key: str) -> None:
 # Whoever only wants to check a text finds what fits above the papers' other ways to argue.
 EVERYDAY = ("ceda", "audit", "single", "adaptive")
 MODELS_ONLY = (
-    "Built-in readers say the same in every round: a roster whose debaters are all language models "
-    "has more ways to debate."
+    "Built-in readers say the same in every round, so more protocols are offered where all "
+    "debaters are language models."
 )
 
 
@@ -221,13 +221,13 @@ def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
         st.session_state.pop(key, None)
     names = list(words)
     name = st.selectbox(
-        "Roster",
+        "Models",
         names,
         index=names.index(chosen) if chosen in words else 0,
         format_func=words.__getitem__,
         key=key,
         persist_state="session",
-        help="Who plays the roles. Settings shows every seat, tests it, and lets you make another.",
+        help="The models that play the roles. Settings shows, tests and edits them.",
     )
     return str(name or BUILT_IN)
 

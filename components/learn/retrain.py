@@ -83,7 +83,7 @@ def draw_material() -> None:
         )
     told = "A quarter of the cases is never trained on: on them versions are compared."
     columns[2].metric("Held out", data.held, help=told)
-    told = "Why is said under Where they come from."
+    told = "The reasons are under “Where they come from”."
     columns[3].metric("Not usable", sum(data.unusable.values()), help=told)
     if words := _needed(data):
         st.info(words, icon=":material/info:")
@@ -165,7 +165,7 @@ def draw_gain(mark: Mark) -> None:
         return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
 
     with st.expander("What more cases would add", icon=":material/show_chart:"):
-        words = ("Count it", "Count again")
+        words = ("Compute it", "Compute again")
         last = _draw_button(CURVE, words, "retrain.curve.count", curve, mark)
         if last is None:
             return
@@ -175,9 +175,10 @@ def draw_gain(mark: Mark) -> None:
         st.caption(
             f"Counted on {when(last.at)} from {found.cases} cases: a quick stand-in for the "
             "classifier learns from more and more of them and is asked about others, five times "
-            "over. Bars hold 95 of 100 resamples of the cases. Balanced accuracy is the mean share "
-            "of each label that is recognised; AUROC is how often a hallucinated case gets the "
-            "higher probability. Both are 0.5 for one that always says the same."
+            "over. Bars are 95% intervals over resampled cases. Balanced accuracy is the mean "
+            "share of each label that is recognised; AUROC is how often a hallucinated case "
+            "gets the higher probability. Both are 0.5 for a classifier that always says the "
+            "same."
         )
 
 

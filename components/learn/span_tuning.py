@@ -169,9 +169,9 @@ def _number_words(number: int) -> str:
 
 
 def _draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
-    st.text_input("Reason", key=f"{kind}.reason", placeholder="Why it is taken into use")
+    st.text_input("Reason", key=f"{kind}.reason", placeholder="Reason for using it")
     button(
-        "Take into use", f"{kind}.take", _take, kind, project_id, body,
+        "Put in use", f"{kind}.take", _take, kind, project_id, body,
         icon="check_circle", type="primary",
     )  # fmt: skip
     st.caption("Only new checks go by it; runs that are there stay as they are. Leads decide.")
@@ -181,7 +181,7 @@ def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
     field = f"{kind}.reason"
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
-            by = state.require(store, project_id, "lead", "take what was learned into use")
+            by = state.require(store, project_id, "lead", "put what was learned in use")
             learned = Learned(kind, project_id, time.time(), by, body)
             tuning.take_into_use(store, learned, str(st.session_state.get(field) or ""))
         st.session_state[field] = ""
@@ -262,7 +262,7 @@ def draw_threshold(found: Material) -> None:
     if better and (current is None or found.threshold != current.body):
         _draw_take(THRESHOLD, found.project_id, found.threshold)
     elif better:
-        st.success("What people's marks speak for is in use.", icon=":material/check:")
+        st.success("What people's marks suggest is in use.", icon=":material/check:")
     if found.proposals:
         with st.expander("How the threshold is chosen"):
             st.markdown(THRESHOLD_RULE)
@@ -295,7 +295,7 @@ def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
         )
     else:
         st.markdown(
-            f"People's marks speak for **{one.levels.words}**. Mean IoU over "
+            f"People's marks suggest **{one.levels.words}**. Mean IoU over "
             f"{counted(one.n, 'case')}, each with thresholds fitted without it: "
             f"**{_words(whole.after)}**, against {_words(whole.before)} at {one.shipped:.2f} as "
             f"shipped. {trivial_words(whole, whole.after)}"

@@ -138,8 +138,8 @@ def _in_words(held: Figures, n: int) -> str:
         words += " Balanced accuracy is the same."
     elif sure:
         words += (
-            f" Balanced accuracy changes by **{sure['value']:+.2f}** (95 of 100 resamples of the "
-            f"cases: {sure['low']:+.2f} to {sure['high']:+.2f})"
+            f" Balanced accuracy changes by **{sure['value']:+.2f}** (95% interval over "
+            f"resampled cases: {sure['low']:+.2f} to {sure['high']:+.2f})"
         )
         is_open = sure["low"] <= 0.0 <= sure["high"]
         words += ": it may be chance." if is_open else "."

@@ -55,8 +55,8 @@ def draw_agreement() -> None:
     _table(confusion, "agreement.confusion")
     _table(agents, "agreement.agents", "People and each agent")
     st.caption(
-        "In brackets: between which values a figure lies in 95 of 100 resamples of the items. "
-        f"Below {stats.FEWEST} items a figure says little."
+        f"In brackets: 95% intervals over resampled items. Below {stats.FEWEST} items a figure "
+        "says little."
     )
 
 

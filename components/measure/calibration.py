@@ -88,7 +88,7 @@ def risk_figure(
     figure.add_scatter(x=[0, 1], y=[everything] * 2, mode="lines", name="in a random order",
                        line=DOTTED)  # fmt: skip
     if wanted is not None:
-        figure.add_scatter(x=[0, 1], y=[wanted] * 2, mode="lines", name="wanted at most",
+        figure.add_scatter(x=[0, 1], y=[wanted] * 2, mode="lines", name="target",
                            line={"color": HALLUCINATED, "dash": "dash", "width": 1})  # fmt: skip
     if chosen is not None:
         figure.add_scatter(x=[chosen.answered], y=[chosen.wrong.value], mode="markers",
@@ -202,7 +202,7 @@ def _how_words(standing: past.Standing, version: str, roster: str, *, by_tool: b
         f"Counted are this project's verdicts {who} and classifier {version} with a confidence "
         f"from {100 * standing.low:.0f} to {100 * standing.high:.0f}% on cases that somebody "
         "answered or settled, each text once. Cases that the classifier was trained on are left "
-        f"out. {drawn} The range holds the true share 95 times in 100."
+        f"out. {drawn} The range is a 95% interval."
     )
 
 
@@ -227,7 +227,7 @@ def _people_words(policy: Policy | None, version: str, roster: str, confidence: 
 def draw_error_rate(project: Project, key: str) -> float | None:
     """The field, in percent; its value as a share, None where it is empty."""
     percent = st.number_input(
-        "Wanted error rate (%)",
+        "Target error rate (%)",
         100 * LOWEST, 100 * HIGHEST,
         None if project.error_rate is None else round(100 * project.error_rate, 2),
         step=0.5, format="%.1f", key=key, placeholder="none", help=WORDS["calibration.help"],
@@ -249,7 +249,7 @@ def _save(project_id: str, key: str) -> None:
             require_rate(wanted)
         with state.open_store() as store:
             with store.writing():
-                state.require(store, project_id, "lead", "change the wanted error rate")
+                state.require(store, project_id, "lead", "change the target error rate")
                 known = store.projects.get(project_id)
                 if known is None:
                     return
@@ -259,7 +259,7 @@ def _save(project_id: str, key: str) -> None:
             policy = policy_of(store, changed)
         holds = policy is not None and any(limit.threshold is not None for limit in policy.limits)
         words = "the limit is fitted" if holds else "nothing can be promised yet"
-        st.toast("Saved: no rate is wanted." if policy is None else f"Saved: {words}.")
+        st.toast("Saved: no target is set." if policy is None else f"Saved: {words}.")
 
 
 def _draw_rates(
@@ -295,7 +295,7 @@ def _draw_rates(
 def _row(rate: float, limit: Limit) -> dict[str, Any]:
     answered = round(100 * limit.answered / limit.n)
     return {
-        "Wanted at most": f"{100 * rate:.3g}%",
+        "Target": f"{100 * rate:.3g}%",
         "From": "–" if limit.threshold is None else f"{100 * limit.threshold:.3g}%",
         "Answered": f"{answered}%",
         "To people": f"{100 - answered}%",
@@ -332,7 +332,7 @@ def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None
         )
     if n > limit.n:
         more = counted(n - limit.n, "verdict")
-        st.caption(f"{more} more can be counted by now: fit the limit anew.")
+        st.caption(f"{more} more can be counted by now: fit the limit again.")
 
 
 MOST_KEPT = 8
@@ -428,7 +428,7 @@ def _confidence_row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
     few = "too few to say" if share.n else "–"
     row: dict[str, Any] = {
         "Confidence": f"{100 * past.EDGES[number]:.0f} to {100 * past.EDGES[number + 1]:.0f}%",
-        "Looked at": share.n,
+        "Reviewed": share.n,
         "Right": percent(share.value) if share.n >= past.FEWEST else few,
         "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= past.FEWEST else "",
     }
@@ -442,21 +442,18 @@ def _confidence_row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
 def _draw_past(figures: Figures) -> None:
     right, (low, high) = figures.right, figures.right.interval
     cells = (
-        ("Verdicts looked at", f"{right.n:,}", f"{figures.drawn:,} of them drawn at random",
+        ("Verdicts reviewed", f"{right.n:,}", f"{figures.drawn:,} of them drawn at random",
          WORDS["calibration.draw_past"]),
         ("Right", percent(right.value), f"between {100 * low:.0f} and {100 * high:.0f}%", None),
         ("Always saying the more frequent label", percent(figures.frequent.value),
          f"{figures.frequent.right} of {figures.frequent.n}",
-         "What one would have without any check."),
+         "What you would have without any check."),
     )  # fmt: skip
     for column, (label, value, told, words) in zip(st.columns(3), cells, strict=True):
         column.metric(label, value, told, delta_color="off", delta_arrow="off", help=words)
     st.subheader("By level", anchor=False)
     table(figures.table, "confidence.levels")
-    st.caption(
-        f"“Between”: where the true share lies 95 times in 100. Below {past.FEWEST} verdicts a "
-        "share says little."
-    )
+    st.caption(f"“Between” is a 95% interval. Below {past.FEWEST} verdicts a share says little.")
 
 
 def _draw_plots(figures: Figures, wanted: float | None, limit: Limit | None) -> None:

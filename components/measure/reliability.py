@@ -123,7 +123,7 @@ def _draw_reasons(project_id: str, found: Figures) -> None:
     told: dict[str, Any] = json.loads(kept) if kept else {}
     if not rows and not told:
         return
-    st.subheader("Do they give people's reasons", anchor=False)
+    st.subheader("Do they give people's reasons?", anchor=False)
     ratings = {own["protocol"]: own for own in told.get("by_protocol", [])}
     table([_reasons_row(own, ratings.get(own.protocol, {})) for own in rows], "reliability.reasons")
     for own in told.get("paired", []):
@@ -142,8 +142,8 @@ def _draw_reasons(project_id: str, found: Figures) -> None:
         )
     else:
         st.caption(
-            "How far explanations agree with people's reasons is rated by a language model only; "
-            f"nobody has had that done here yet: `{COMMAND}`."
+            "How far explanations agree with people's reasons is rated by a language model "
+            f"only; it has not been run here yet: `{COMMAND}`."
         )
 
 
@@ -179,7 +179,7 @@ DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": 
 
 
 def _draw_debate_worth(worth: Worth) -> None:
-    st.subheader("Is the debate worth it", anchor=False)
+    st.subheader("Is the debate worth it?", anchor=False)
     st.markdown(finding(worth))
     table(
         [_step_row(step) for step in worth.steps]

@@ -45,7 +45,7 @@ def _draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_le
     told = f"In use: the weights of {when(in_use.at)}." if in_use else "No weights are in use."
     st.markdown(f"**{told}**")
     if not is_lead:
-        st.caption("A lead takes weights into use.")
+        st.caption("A lead puts weights in use.")
         return
     st.text_input("Reason", key="reliability.reason", max_chars=400)
     with st.container(horizontal=True):
@@ -69,7 +69,7 @@ def _choose(project_id: str, number: int) -> None:
 
 def _draw_choices(choices: list[Choice]) -> None:
     if choices:
-        with st.expander("Who took which weights into use"):
+        with st.expander("Who put which weights in use"):
             for choice in choices:
                 what = f"weights {choice.number}" if choice.number != NONE else "no weights"
                 words = f"{escaped(choice.by)} · {what}: {escaped(choice.reason)}"
@@ -157,7 +157,7 @@ def _draw_learning(
     )
     has_policy = newest is not None and bool((newest.body.get("answers") or {}).get("policy"))
     adapts = has_policy and row.button(
-        "Go on with new answers",
+        "Continue with new answers",
         key="reliability.adapt",
         icon=":material/update:",
         disabled=bool(words) or not is_lead,
@@ -167,7 +167,7 @@ def _draw_learning(
         st.caption(words)  # our own
     if not learns and not adapts:
         return
-    told = "Comparing the weightings on five folds" if learns else "Going on with the new answers"
+    told = "Comparing the weightings on five folds" if learns else "Continuing with the new answers"
     with problem_kept(PROBLEM), st.spinner(told), state.open_store() as store:
         work = (
             partial(consensus.learn, with_policy=bool(with_policy)) if learns else consensus.adapt
@@ -181,7 +181,7 @@ def _draw_answers(learned: Learned) -> None:
         return
     st.markdown("**Weights of debaters in a consensus (SC-MAKS)**")
     if own["lacking"]:
-        st.caption(f"None yet: {escaped(own['lacking'])}. All debaters count alike.")
+        st.caption(f"None yet: {escaped(own['lacking'])}. All debaters count equally.")
         return
     compared = own["compared"]
     st.markdown(
@@ -197,8 +197,8 @@ def _draw_answers(learned: Learned) -> None:
     )
     st.caption(
         f"On the same five folds, n={compared['n']:,} debates over {compared['groups']:,} cases, "
-        f"{compared['hallucinated']:,} hallucinated. In brackets: 95% of resamples of cases. The "
-        "last columns are against all alike, case by case; p is Wilcoxon's."
+        f"{compared['hallucinated']:,} hallucinated. In brackets: 95% intervals over resampled "
+        "cases. The last columns are against all alike, case by case; p is Wilcoxon's."
     )
     with st.expander("How much each debater weighs"):
         table(
@@ -230,7 +230,7 @@ def _draw_policy(own: dict[str, Any]) -> None:
         gone = own["adapted"]
         gain = gone["gain"]
         st.caption(
-            f"Went on with {gone['groups']:,} cases: log loss lower by {gain['value']:+.3f} "
+            f"Continued with {gone['groups']:,} cases: log loss lower by {gain['value']:+.3f} "
             f"({gain['low']:+.3f} to {gain['high']:+.3f}) than before; "
             + ("the new policy is used." if gone["is_used"] else "the earlier weights are kept.")
         )
@@ -323,11 +323,12 @@ def _draw_learned(learned: Learned) -> None:
         | {"Consensus": st.column_config.Column(help=WORDS["reliability_agents.system_help"])},
     )
     st.caption(
-        f"All on the same five folds, n={compared['n']:,} runs over {compared['groups']:,} cases; "
-        "no case is judged by weights that it taught. In brackets: 95% of resamples of cases."
+        f"All on the same five folds, n={compared['n']:,} runs over {compared['groups']:,} "
+        "cases; no case is judged by weights that it taught. In brackets: 95% intervals over "
+        "resampled cases."
     )
     if weights.weighting == "uniform":
-        st.caption("All agents that speak in a run count alike.")
+        st.caption("All agents that speak in a run count equally.")
         return
     own = consensus.counts_for(weights, agents)
     with st.expander("How much each agent counts"):
@@ -371,7 +372,7 @@ def draw_pairs(found: Figures) -> None:
     cells = [
         Cell(
             names[own.one], names[own.other], None if own.is_thin else own.reduction,
-            f"errors that go: {_reduction_words(own)}<br>n={own.n}, at least one right "
+            f"errors avoided: {_reduction_words(own)}<br>n={own.n}, at least one right "
             f"{own.oracle:.2f}, both right {own.both_right:.2f}, both wrong {own.both_wrong:.2f}",
         )
         for own in found.pairs
@@ -390,7 +391,7 @@ def draw_pairs(found: Figures) -> None:
             "reliability.pairs",
             column_config={
                 name: st.column_config.Column(help=told)
-                for name, told in (("Gain", gain), ("Errors that go", MEASURE))
+                for name, told in (("Gain", gain), ("Errors avoided", MEASURE))
             },
         )
 
@@ -418,7 +419,7 @@ def _pair_row(own: Pair, names: dict[str, str]) -> dict[str, object]:
         "Both wrong": f"{own.both_wrong:.2f}",
         "Better one alone": f"{own.oracle - own.gain:.2f}",
         "Gain": f"{own.gain:.2f}",
-        "Errors that go": _reduction_words(own),
+        "Errors avoided": _reduction_words(own),
     }
 
 

@@ -72,7 +72,7 @@ def _draw_editor(asked: form.Asked, agrees: bool) -> None:
 def _draw_quote(asked: form.Asked) -> None:
     key = form.key_of(asked.id)
     words, which, category, add = st.columns([4, 1, 2, 1], vertical_alignment="bottom")
-    label, field = "Other wrong words, exactly as they stand", f"{key}.quote"
+    label, field = "Other wrong words, exactly as written", f"{key}.quote"
     quote = words.text_input(label, key=field, **form.kept_field(asked.id, "quote"))
     places = form.places_of(asked.case.response, quote or "")
     many = max(1, len(places))
@@ -88,7 +88,7 @@ def _draw_quote(asked: form.Asked) -> None:
     with add:
         button("Mark", f"{key}.mark", _add_mark, asked)
     if quote and not places:
-        st.caption("These words do not stand in the response like this.")
+        st.caption("These words do not appear in the response like this.")
 
 
 def _add_mark(asked: form.Asked) -> None:
@@ -202,8 +202,8 @@ def _made(asked: form.Asked, chosen: Label, person: str) -> Correction:
     words = str(st.session_state.get(f"{key}.quote") or "")
     if words.strip() and not form.places_of(asked.case.response, words):
         raise InputError(
-            f"“{clipped(words, 60)}” does not stand in the response like this. Give the words "
-            "exactly as they stand, or empty that field."
+            f"“{clipped(words, 60)}” does not appear in the response like this. Give the words "
+            "exactly as written, or empty that field."
         )
     marked = form.marked_of(key, asked.offered)
     if words.strip():  # those still in the field too

@@ -325,7 +325,7 @@ def _draw_version(asked: Asked, version: Version, place: int) -> None:
         st.caption(f"Right: {escaped(version.corrected_answer)}")
     number = FIRST_KEY + place
     shortcut = f"Alt+{number}" if number <= LAST_KEY else None
-    button("Take this", f"settle.take.{place}", _take, asked, version, shortcut=shortcut)
+    button("Use this", f"settle.take.{place}", _take, asked, version, shortcut=shortcut)
 
 
 def _take(asked: Asked, version: Version) -> None:

@@ -50,7 +50,7 @@ def _draw_filters() -> ItemFilter:
             (
                 ("Older than", "age", {"": "any age"} | {name: name for name in AGES if name}),
                 ("Language", "language", {"": "any"} | {name: name for name in languages}),
-                ("Rests on", "source", {"": "any source"} | sources),
+                ("Source", "source", {"": "any source"} | sources),
             ),
             strict=True,
         ):
@@ -97,7 +97,7 @@ def _draw_page(
         )  # fmt: skip
         rows = [cells(store, item) for item in items]
     if not total:
-        st.caption("Nothing here fits these filters.")
+        st.caption("Nothing matches these filters.")
         return
     if not rows:  # others have answered what stood here
         st.session_state[page] = 1
@@ -201,7 +201,7 @@ def draw_progress() -> None:
         mine = store.queue.counts_of(project.id, person)
     total = sum(counts[name] for name in ("pending", "done", "flagged", "adjudicated"))
     if not total:
-        st.info("Nothing waits here yet: every check that finishes comes to this queue.")
+        st.info("Nothing to review yet: every finished check comes to this queue.")
         st.stop()
     finished = counts["done"] + counts["adjudicated"]
     st.progress(
@@ -263,7 +263,9 @@ def go_on(wanted: ItemFilter) -> None:
                 )
         if found is not None:
             st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
-        st.success("Nothing more waits for you that fits these filters.", icon=":material/check:")
+        st.success(
+            "Nothing else that matches these filters is waiting for you.", icon=":material/check:"
+        )
 
 
 def draw_list(wanted: ItemFilter) -> None:
@@ -345,7 +347,10 @@ def draw_settling() -> None:
     )
     name = str(chosen or "people differ")
     if not counts[name]:
-        st.info("Nothing is here. Cases come when two people have answered, or one has flagged it.")
+        st.info(
+            "Nothing to adjudicate. A case appears here once two people have answered it, or one "
+            "has flagged it."
+        )
         return
     _draw_page(
         *VIEWS[name], _settling_cells,

@@ -32,8 +32,8 @@ from core.schema.records import Case, Label, Passage, Statement
 
 OUTCOME_WORDS: dict[ToolOutcome, str] = {
     "found": "",
-    "nothing": "had nothing to look at",
-    "off": "is off here",
+    "nothing": "found nothing to check",
+    "off": "is not available here",
     "failed": "failed",
 }
 LONGEST_TEXT = 600
@@ -292,7 +292,7 @@ def memory_html(memory: Remembered, passages: Sequence[Passage], shown: Sequence
 def change_html(change: Reconsidered) -> Html:
     """What reflection changed: before and after, why, because of which statements."""
     reach = (
-        "Its evidence does not carry its label."
+        "Its evidence does not support its label."
         if change.reach == "local"
         else "It does not fit with the other statements."
     )

@@ -91,7 +91,7 @@ def draw_problems(progress: Progress, run_id: str) -> None:
     replies, key = [p for p in progress.problems if p.reply], f"run.{run_id}.replies"
     if replies:
         count = "" if len(replies) == 1 else f" ({len(replies)})"
-        with st.expander(f"What was said, as it came{count}", key=key):
+        with st.expander(f"Everything said, in order{count}", key=key):
             for problem in paged(replies, key):
                 st.caption(escaped(problem.message))
                 st.code(problem.reply, language=None, wrap_lines=True)
@@ -193,7 +193,7 @@ def _option_words(options: DebateOptions) -> str:
         counted(options.samples, "sample") if options.samples else "",
         STYLE_WORDS.get(options.style, ""),
         PART_WORDS.get(options.without, ""),
-        "places changed" if options.is_swapped else "",
+        "debaters swapped" if options.is_swapped else "",
         f"seed {options.seed}" if options.seed else "",
     ]
     return ", ".join(part for part in parts if part)

@@ -132,7 +132,7 @@ def _show_source(place: Place) -> None:
     start = place.start or 0
     found = relocate(source.text, start, place.end or start, place.text)
     if found is None:
-        st.info("The source was read anew since, and these words do not stand in it any more.")
+        st.info("The source was read again since, and these words no longer appear in it.")
         return
     page = next((p.number for p in reversed(source.pages) if p.start <= found[0]), None)
     words = place_words(replace(place, page=page))
@@ -232,7 +232,7 @@ def _chosen(names: list[str], key: str) -> list[str]:
         return []
     with st.popover("Marks by agent", icon=":material/layers:", type="tertiary"):
         picked = st.pills(
-            "Show how surely each agent holds words for wrong",
+            "Show how likely each agent finds words to be wrong",
             range(len(names)),
             format_func=lambda place: escaped(names[place]),
             selection_mode="multi",
@@ -243,8 +243,9 @@ def _chosen(names: list[str], key: str) -> list[str]:
 
 def _legend(progress: Progress) -> str:
     words = (
-        "The warmer, the surer; point at words, or go to them with Tab, to see who says what. "
-        "Where agents differ the surest one colours. Between lines: marked in the end."
+        "The stronger the colour, the surer an agent is. Point at words, or reach them with Tab, "
+        "to see who says what. Where agents differ, the surest one sets the colour. Words "
+        "between lines are marked in the end."
     )
     if progress.soft and progress.soft.used:
         words += f" The run of {progress.soft.used} alone decides."

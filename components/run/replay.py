@@ -136,7 +136,7 @@ def draw_replay(run: Run, case: Case) -> None:
         st.caption(escaped(silence_words(progress)))
     paces = PACES if is_timed(progress) else PACES[1:]
     if len(paces) == 1:
-        st.caption("The record knows no times: it plays at a pace at which one can read it.")
+        st.caption("The recording has no times, so it plays at reading speed.")
     playing = bool(st.session_state.get(f"{key}.since"))
     _draw_controls(key, paces, landmarks(_placed(events, key)), playing=playing)
     # Whoever has paused sees nothing change: nothing is drawn again until they press something.

@@ -96,7 +96,7 @@ def draw_speaking(run: Run) -> None:
         key=key,
         height=68,
         max_chars=LONGEST_REMARK,
-        placeholder="Point to a passage, a value, a mistake. Whoever speaks next hears it.",
+        placeholder="Point to a passage, a value or a mistake. The next speaker reads it.",
         on_change=_keep,
         args=(key,),
         persist_state="session",
@@ -113,7 +113,7 @@ def draw_unsaid(run: Run) -> None:
     text = str(drafts.kept(key).get("text") or "").strip()
     if text:
         st.info(f"The debate was over before you said this: {escaped(text)}")
-        button("Let go of it", f"{key}.drop", drafts.keep, key, {})
+        button("Discard it", f"{key}.drop", drafts.keep, key, {})
 
 
 def _key(run_id: str) -> str:
@@ -347,7 +347,7 @@ def _draw_ending(run: Run, progress: Progress) -> None:
         words = f"Stopped{f' by {escaped(by)}' if by else ''}. What was found so far is kept."
         st.info(words, icon=":material/stop_circle:")
     elif run.status == "interrupted":
-        words = "The process that ran this went away. What was found so far is kept; "
+        words = "The process that ran this check ended. What was found so far is kept; "
         st.warning(f"{words}Resume goes on from there.", icon=":material/power_off:")
     elif can_resume(run):
         words = f"It ended without a verdict. {escaped(kept_words(progress))} Resume goes on from "
@@ -401,7 +401,7 @@ def draw_header(run: Run, progress: Progress) -> None:
     if progress.calls:
         parts.append(cost_words(progress.cost))
     if run.origin == "imported":
-        kind = "a trace file" if is_timed(progress) else "a record that knows no times"
+        kind = "a trace file" if is_timed(progress) else "a recording without times"
         parts.append(f"imported from {kind}")
     st.caption(escaped(" · ".join(parts)))
     if (reused := progress.reused) is not None:

@@ -88,7 +88,7 @@ LONGEST_TEXT = 500
 FINDING_WORDS = {
     "holds": "the evidence says the same",
     "contradicted": "the evidence says otherwise",
-    "unsupported": "the evidence does not carry it",
+    "unsupported": "the evidence does not support it",
     "irrelevant": "it does not answer the question",
     "self_contradictory": "another statement of the response says otherwise",
     "open": "nothing decides it",
@@ -316,7 +316,7 @@ def _block(text: str) -> Html:
 
 
 HOLDS = {True: ("supported", "✓ kept"), False: ("hallucinated", "✗ broken")}
-OPEN = ("unclear", "? cannot be told")
+OPEN = ("unclear", "? cannot be determined")
 FIGURE = re.compile(r"\d[\d,]{0,11}", re.ASCII)
 
 

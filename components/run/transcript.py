@@ -45,7 +45,7 @@ MANNER_WORDS: Mapping[Manner, str] = {
     "collaborate": "adds to what was said",
     "compete": "argues a side",
     "tit_for_tat": "argues tit for tat",
-    "detect": "names words that do not hold",
+    "detect": "names wrong words",
     "critique": "examines the named words",
     "revise": "writes the response anew",
     "advise": "advises",
@@ -54,12 +54,12 @@ MANNER_WORDS: Mapping[Manner, str] = {
 SIGNAL_WORDS: Mapping[SignalKind, str] = {
     "quote_not_found": "not found in the sources",
     "overconfident": "surer than warranted",
-    "task_misread": "beside the task",
+    "task_misread": "off the task",
     "unmoved": "insisting",
 }
 WHAT_SIGNALS_ARE = (
-    "Looked for in every turn by our code, after ColMAD 2.2: quotes that stand in no source, a "
-    "tone surer than the debater’s record or quotes allow, turns beside the point, and insisting "
+    "Looked for in every turn by our code, after ColMAD 2.2: quotes that appear in no source, a "
+    "tone surer than the debater’s record or quotes allow, turns off the point, and insisting "
     "without a new quote. A signal is a reason to look at the turn; the verdict does not depend "
     "on it."
 )
@@ -129,7 +129,7 @@ def _stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
         return "calls it", ""
     if turn.assigned == stance:
         return "argues, as assigned, that it is", ""
-    return "calls it", f"though assigned {STANCE_WORDS[turn.assigned]}"
+    return "calls it", f"although assigned {STANCE_WORDS[turn.assigned]}"
 
 
 def signals_counted(

@@ -50,15 +50,15 @@ def draw_consensus_line(project_id: str, progress: Progress) -> None:
     if found is None:
         return
     day = time.strftime("%-d %B %Y", time.localtime(found.at))
-    how = "all counting alike" if found.weighting == "uniform" else "weighted by their record"
+    how = "all weighted equally" if found.weighting == "uniform" else "weighted by their record"
     p = f"{min(0.99, max(0.01, found.p)):.2f}"
     st.caption(
         f"Consensus of agents {how}: **p = {p}** that it is hallucinated (weights of {day}; "
         f"n={found.n:,}). The verdict above does not depend on it.",
-        help="What each agent said counts as its answers of the past on such cases have shown; "
-        "learned and taken into use on Reliability.",
+        help="Each agent's answer is weighted by how often it was right on such cases; the "
+        "weights are learned and put in use on Reliability.",
     )
-    with st.expander("How each agent counted"):
+    with st.expander("How much each agent counted"):
         _draw_parts(found)
 
 

@@ -216,7 +216,7 @@ def _draw_archive(upload: UploadedFile, person: str) -> None:
     st.markdown("An archive: it brings a project of its own, with files, checks and answers.")
     try:
         with state.open_store() as store:
-            store.projects.require_for_all(person, "admin", "begin a project")
+            store.projects.require_for_all(person, "admin", "create a project")
     except ReviewError as error:
         st.info(escaped(str(error)), icon=":material/lock:")
         return

@@ -64,7 +64,7 @@ def draw_library() -> None:
     with st.container(horizontal=True):
         ids, one = [entry.id for entry in chosen], chosen[0]
         button(f"Delete {len(ids)}", "library.delete", ask, "library.asked", ids, icon="delete")
-        told = "Reads and indexes the file anew, e.g. after the limits were changed"
+        told = "Reads and indexes the file again, for instance after a limit was changed"
         button("Read again", "library.reindex", _read_again, chosen, icon="refresh", help=told)
         if len(chosen) == 1:
             make = partial(file_bytes, state.home(), one.id)
@@ -127,10 +127,10 @@ def _draw_roster(project: Project) -> str:
         words = {sheet.name: sheet.words for sheet in sheets_of(store)}
     rosters = list(words)
     if project.roster not in words:
-        gone = f"The roster “{project.roster}” is not there any more: choose another and save."
+        gone = f"The model set “{project.roster}” is not there any more: choose another and save."
         st.warning(escaped(gone))
     chosen = st.selectbox(
-        "Roster of new checks",
+        "Models of new checks",
         rosters,
         index=rosters.index(project.roster) if project.roster in rosters else 0,
         format_func=lambda name: roster_words(name, words.get(name, ""), short=True),
@@ -172,7 +172,7 @@ def draw_choice() -> None:
     )  # fmt: skip
     with right, st.popover("New project", icon=":material/add:"):
         st.text_input("Name", key="project.new")
-        button("Begin", "project.begin", _begin, type="primary")
+        button("Create", "project.begin", _begin, type="primary")
     show_problem("project.problem")
 
 
@@ -186,7 +186,7 @@ def _begin() -> None:
     with problem_kept("project.problem"):
         with state.open_store() as store, store.writing():
             person = state.person(store)
-            store.projects.require_for_all(person, "admin", "begin a project")
+            store.projects.require_for_all(person, "admin", "create a project")
             store.projects.save(project)
             store.projects.set_member(Member(project.id, person, "admin", now))
         st.session_state["project"] = st.session_state["project.choice"] = project.id
@@ -235,8 +235,8 @@ def _save(before: Project, changed: Project) -> None:
         now = store.projects.get(changed.id)
         if now is None or to_json(now) != st.session_state[f"project.{changed.id}.before"]:
             raise InputError(
-                "Somebody changed this project while you were typing. Copy what you wrote, "
-                "reload the page, and look at their change first."
+                "Someone changed this project while you were typing. Copy what you wrote, reload "
+                "the page, and look at their change first."
             )
         store.projects.save(changed)
     st.session_state[f"project.{changed.id}.before"] = to_json(changed)
@@ -268,7 +268,7 @@ def draw_members() -> None:
         out.button(
             "Remove",
             key=f"project.{project.id}.remove.{member.person}",
-            help="Takes the role away; all that was said and done under the name stays.",
+            help="Removes the role; everything said and done under the name stays.",
             on_click=_remove_member,
             args=(project.id, member.person),
         )

@@ -1,4 +1,4 @@
-"""A project's prompts: the text in force, a field to edit it, what changed, how to go back."""
+"""A project's prompts: the text in use, a field to edit it, what changed, how to go back."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class PromptAtHand:
 
 
 def _restore(prompt: PromptAtHand) -> None:
-    """Fill the field: what was left there, else the text in force (an untouched one follows it)."""
+    """Fill the field: what was left there, else the text in use (an untouched one follows it)."""
     text_key, base_key = f"{prompt.key}.text", f"{prompt.key}.base"
     left = st.session_state.pop(f"{prompt.key}.typed", None)
     if left is not None:  # the page was left without the field telling its text
@@ -117,7 +117,7 @@ def _append(prompt: PromptAtHand, text: str) -> bool:
 def _draw_changes(prompt: PromptAtHand, is_open: bool) -> None:
     choices = {"ours": prompt.ours}
     if is_open and prompt.in_force.is_edited:
-        choices = {"the text in force": prompt.in_force.text} | choices
+        choices = {"the text in use": prompt.in_force.text} | choices
     against = next(iter(choices))
     if len(choices) > 1:
         chosen = st.segmented_control(
@@ -132,8 +132,8 @@ def _draw_difference(before: str, after: str, against: str) -> None:
     gone, come = changed_lines(before, after)
     if gone or come:
         st.markdown(
-            f"Difference from {against}: {counted(gone, 'line')} out (−), "
-            f"{counted(come, 'line')} in (+)"
+            f"Difference from {against}: {counted(gone, 'line')} removed (−), "
+            f"{counted(come, 'line')} added (+)"
         )
         show(difference_html(before, after))
 
@@ -143,24 +143,24 @@ def _draw_history(prompt: PromptAtHand) -> None:
         return
     words = {}
     for place, edit in zip(range(len(prompt.edits), 0, -1), prompt.edits, strict=True):
-        what = f"version {prompt.after(edit.number).hash}" if edit.text else "back to ours"
+        what = f"version {prompt.after(edit.number).hash}" if edit.text else "restored the default"
         words[edit.number] = f"{place}. {when(edit.at)} · {edit.author} · {what}"
     chosen = st.selectbox(
         f"Edits ({len(words)})",
         list(words),
         index=None,
         format_func=words.__getitem__,
-        placeholder="Choose one to see it and to bring it back",
+        placeholder="Choose one to see it and to restore it",
         key=f"{prompt.key}.earlier",
     )
     if chosen is None:
         return
     text = prompt.after(chosen).text
     if text == prompt.in_force.text:
-        st.caption("This is the text in force.")
+        st.caption("This is the text in use.")
         return
-    _draw_difference(prompt.in_force.text, text, "the text in force")
-    button("Bring it back", f"{prompt.key}.back", _bring_back, prompt, chosen)
+    _draw_difference(prompt.in_force.text, text, "the text in use")
+    button("Restore it", f"{prompt.key}.back", _bring_back, prompt, chosen)
 
 
 def _bring_back(prompt: PromptAtHand, number: int) -> None:
@@ -169,7 +169,7 @@ def _bring_back(prompt: PromptAtHand, number: int) -> None:
         return  # the second half of a double click
     if _append(prompt, prompt.after(number).text):
         st.session_state[f"{prompt.key}.earlier"] = None
-        st.toast("Brought back. New checks use it.", icon=":material/check:")
+        st.toast("Restored. New checks use it.", icon=":material/check:")
 
 
 FIELD_HEIGHT = 420
@@ -268,20 +268,24 @@ def _draw_buttons(prompt: PromptAtHand, is_open: bool) -> None:
         if is_open:
             button("Discard changes", f"{key}.discard", _forget, prompt)
         if prompt.in_force.is_edited:
-            button("Back to ours", f"{key}.ours", ask, f"{key}.asked", True)
+            button("Restore the default", f"{key}.ours", ask, f"{key}.asked", True)
         if is_open:
             st.markdown(":material/edit: Changed, not saved")
     if st.session_state.get(f"{key}.asked") and prompt.in_force.is_edited:
         lost = " What you typed and did not save is dropped." if is_open else ""
-        words = f"Use our text for new checks again? The edited one stays under Edits.{lost}"
-        draw_question(words, "Back to ours", key, _back_to_ours, prompt, asked=f"{key}.asked")
+        words = (
+            f"Use the default text for new checks again? The edited one stays under Edits.{lost}"
+        )
+        draw_question(
+            words, "Restore the default", key, _back_to_ours, prompt, asked=f"{key}.asked"
+        )
 
 
 def _save(prompt: PromptAtHand) -> None:
     if f"{prompt.key}.text" not in st.session_state:
         return  # the second half of a double click
     if prompt.typed == prompt.in_force.text:
-        st.toast("This text is in force already.")
+        st.toast("This text is in use already.")
     elif _append(prompt, prompt.typed):
         _forget(prompt)
         st.toast("Saved. New checks use it.", icon=":material/check:")

@@ -203,15 +203,15 @@ def draw_form() -> None:
     if fixed:
         st.markdown(f"**Change “{escaped(fixed)}”**  \nThe version before stays in its history.")
     else:
-        st.markdown("**A roster of your own**")
+        st.markdown("**A model set of your own**")
         st.text_input("Name", key=f"{KEY}name", max_chars=LONGEST["name"], persist_state="session")
     st.text_input(
-        "In a few words", key=f"{KEY}words", max_chars=LONGEST["words"], persist_state="session"
+        "Description", key=f"{KEY}words", max_chars=LONGEST["words"], persist_state="session"
     )
-    with st.expander("One model for every speaking role", icon=":material/group:"):
+    with st.expander("One model for all speaking roles", icon=":material/group:"):
         for name, (label, words) in TEXTS.items():
             st.text_input(label, key=f"{KEY}all.{name}", help=words, persist_state="session")
-        button("Use it everywhere", "rosters.everywhere", _give_everywhere)
+        button("Use it for all roles", "rosters.everywhere", _give_everywhere)
         st.caption("Retrieval and the cutting into statements stay as they are.")
     left, right = st.columns(2)
     sizes = {"debaters": range(DEBATERS[0], DEBATERS[1] + 1),

@@ -104,7 +104,7 @@ def _start(name: str) -> None:
         with state.open_store() as store:
             sheet = sheet_named(name, store)
             project = state.project(store)
-            by = state.require(store, project.id, "annotator", "test a roster")
+            by = state.require(store, project.id, "annotator", "test a model set")
         require_filled_in(sheet)
         trial = st.session_state[TRIALS][name] = Trial(sheet, time.time())
         work = (trial, state.keys(), state.home(), Account(new_id(), by, project.id))
@@ -221,7 +221,7 @@ def _save() -> None:
 
 
 def _require_lead(store: Store) -> None:
-    store.projects.require_for_all(state.person(store), "lead", "change rosters")
+    store.projects.require_for_all(state.person(store), "lead", "change model sets")
 
 
 def _keep(store: Store, sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
@@ -254,7 +254,7 @@ def _draw_import() -> None:
     pending: dict[str, Any] | None = st.session_state.get(PENDING)
     problem = str(st.session_state.get(IMPORT_PROBLEM) or "")
     is_open = bool(pending or problem)
-    with st.expander("Import a roster", icon=":material/upload:", expanded=is_open):
+    with st.expander("Import a model set", icon=":material/upload:", expanded=is_open):
         key = f"rosters.import.{st.session_state.get(UPLOADS, 0)}"
         st.file_uploader(
             f"A file that was exported from Counterpoint, at most {files.MOST_BYTES // 1000} kB",
@@ -264,13 +264,13 @@ def _draw_import() -> None:
             st.error(escaped(problem))
         if pending:
             st.markdown(
-                f"There is a roster “{escaped(pending['name'])}”, saved {when(pending['at'])} by "
-                f"{escaped(pending['author'])}, with other seats. Keep the file's as a new version "
-                "of it?"
+                f"There is a model set “{escaped(pending['name'])}”, saved {when(pending['at'])} "
+                f"by {escaped(pending['author'])}, with other seats. Keep the one in the file as "
+                "a new version?"
             )
             with st.container(horizontal=True):
                 button("New version", "rosters.import.sure", _confirm, type="primary")
-                button("Leave it", "rosters.import.leave", _let_go)
+                button("Keep the old one", "rosters.import.leave", _let_go)
 
 
 def _take(key: str) -> None:
@@ -308,12 +308,12 @@ def _open_copy(read: files.ReadRoster) -> None:
     name = read.sheet.name
     if DRAFT in st.session_state:
         raise InputError(
-            f"“{name}” comes with Counterpoint, so the file's needs another name; "
-            "save or discard the roster that you are writing, then import it again."
+            f"“{name}” comes with Counterpoint, so the file's needs another name; save or "
+            "discard the model set that you are writing, then import it again."
         )
     begin(_derived(read.sheet, "imported"))
     _let_go(
-        f"“{name}” comes with Counterpoint and never changes. The file's roster is open below "
+        f"“{name}” comes with Counterpoint and never changes. The file's model set is open below "
         f"under another name; nothing is kept until you save it. {read.notice}"
     )
 
@@ -350,7 +350,7 @@ ASKED = "rosters.asked"
 
 def draw_rosters() -> None:
     """Choose a roster, see it, test it, change or copy it, pass it on."""
-    st.subheader("Rosters", anchor=False)
+    st.subheader("Model sets", anchor=False)
     with state.open_store() as store:
         project = state.project(store)
         sheets = {sheet.name: sheet for sheet in sheets_of(store)}
@@ -360,7 +360,7 @@ def draw_rosters() -> None:
         words = partial(roster_words, short=True)
         name = str(
             st.selectbox(
-                "Roster", list(sheets), format_func=words, key=CHOICE, persist_state="session"
+                "Models", list(sheets), format_func=words, key=CHOICE, persist_state="session"
             )
         )
         sheet = sheets[name]
@@ -396,9 +396,9 @@ def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
         return first
     written = ""
     if sheet.prompts and sheet.prompts != digest:
-        written = f"; the roster was written for {escaped(sheet.prompts)}"
+        written = f"; the model set was written for {escaped(sheet.prompts)}"
     return (
-        f"{first} Prompts in force: version {digest}{written}. Where a price is unknown, tokens "
+        f"{first} Prompts in use: version {digest}{written}. Where a price is unknown, tokens "
         "are capped instead of money."
     )
 
@@ -419,7 +419,7 @@ def _draw_export(sheet: RosterSheet, digest: str) -> None:
         st.error(escaped(str(error)))
         return
     file_name = re.sub(r"[^\w.-]+", "-", sheet.name).strip(".-") + files.SUFFIX
-    told = "The roster as a file, without any key"
+    told = "The model set as a file, without any key"
     download("Export", data, file_name, "rosters.export", help=told)
 
 
@@ -448,7 +448,7 @@ def _remove(name: str, number: int) -> None:
         with state.open_store() as store, store.writing():
             _require_lead(store)
             store.rosters.remove(name, state.person(store), time.time(), seen=number)
-        st.toast(f"“{escaped(name)}” is off the list.", icon=":material/delete:")
+        st.toast(f"“{escaped(name)}” is removed.", icon=":material/delete:")
 
 
 def _draw_history(history: list[SavedRoster]) -> None:

@@ -43,10 +43,10 @@ def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
     if missing:
         st.info(
             escaped(
-                f"{'This roster needs' if len(sheets) == 1 else 'These rosters need'} "
-                f"{', '.join(missing)}. Type it for this session (it is never "
-                "stored, logged or shown), or set it in the environment or in "
-                ".streamlit/secrets.toml and start again."
+                f"{'This model set needs' if len(sheets) == 1 else 'These model sets need'} "
+                f"{', '.join(missing)}. Type it for this session (it is never stored, logged or "
+                "shown), or set it in the environment or in .streamlit/secrets.toml and start "
+                "again."
             ),
             icon=":material/key:",
         )
@@ -76,7 +76,7 @@ def _draw_key_field(name: str, page: str) -> None:
         st.session_state[field] = ""
         if typed:
             st.session_state[f"{state.KEY_FIELD}{name}"] = typed
-            st.toast(f"{escaped(name)} is at hand for this session.", icon=":material/key:")
+            st.toast(f"{escaped(name)} is set for this session.", icon=":material/key:")
 
     st.text_input(
         # The name itself where Markdown has nothing to say to it: screen readers read it so.
@@ -114,7 +114,7 @@ def draw_keys() -> None:
         for name in names:
             rosters.setdefault(name, []).append(roster)
     if not rosters:
-        st.caption("No roster needs a key.")
+        st.caption("No model set needs a key.")
         return
     rows, absent = [], []
     for name, used_by in sorted(rosters.items()):
@@ -123,7 +123,7 @@ def draw_keys() -> None:
         words = ONLY_IF_ASKED if not place and name in optional - missing else words
         rows.append((name, words, ", ".join(dict.fromkeys(used_by))))
         absent += [name] if place is None and words != ALIAS else []
-    show(table(("Name", "Where it is", "Rosters that use it"), rows))
+    show(table(("Name", "Where it is", "Model sets that use it"), rows))
     for start in range(0, len(absent), IN_A_ROW):  # row by row, so that a phone keeps the order
         for name, column in zip(absent[start:], st.columns(IN_A_ROW), strict=False):
             with column:
@@ -308,8 +308,8 @@ def draw_person() -> None:
     )
     if typed and typed.strip() != name:
         with st.container(horizontal=True):
-            button("I am called this now", "settings.rename", _rename)
-            button("Somebody else works here now", "settings.change", _change)
+            button("I changed my name", "settings.rename", _rename)
+            button("Someone else works here now", "settings.change", _change)
         st.caption(
             f"Your roles, drafts and what you have in hand go along; or they stay "
             f"{escaped(name)}'s, and the other begins as an annotator of this project."
@@ -373,7 +373,7 @@ def draw_health() -> None:
     """What works here and what to do about the rest."""
     st.subheader("What works here", anchor=False)
     st.caption(f"Everything is kept in {escaped(str(state.home()))}.")
-    if not st.button("Look", key="settings.health", icon=":material/stethoscope:"):
+    if not st.button("Run the checks", key="settings.health", icon=":material/stethoscope:"):
         return
     for item in checks(state.home()):
         if item.works:

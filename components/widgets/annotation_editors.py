@@ -76,7 +76,9 @@ def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
     if len({mark.id for mark in found.marks}) < len(found.marks):
         raise InputError("Expected every mark once, found one twice; mark these words again.")
     if found.none and found.chosen:
-        raise InputError("Nothing and something cannot both be marked; take one of them back.")
+        raise InputError(
+            "“No single word is wrong” and marked words exclude each other; undo one of them."
+        )
     return found
 
 

@@ -156,7 +156,7 @@ def outward(address: str) -> Html:
     if not HREF.fullmatch(address) or address.startswith("#"):
         return text(address)
     attributes = {"rel": "noopener noreferrer nofollow", "target": "_blank"}
-    words = "Leads out of Counterpoint"
+    words = "Opens a page outside Counterpoint"
     return element("a", address, " ↗", href=address, **attributes, title=words)
 
 
@@ -463,7 +463,7 @@ def change_words(before: str, after: str) -> list[str]:
 def contested_still(before: str, after: str, spans: Sequence[Span]) -> str:
     """Which marked words the text after still has; empty where it has none."""
     left = [s.text for s in spans if is_unchanged(before, after, s.start, s.end)]
-    return f"Still as it was, though contested: {listed(left)}." if left else ""
+    return f"Unchanged, though contested: {listed(left)}." if left else ""
 
 
 def is_unchanged(before: str, after: str, start: int, end: int) -> bool:

@@ -46,7 +46,7 @@ STATUS_WORDS: dict[RunStatus, str] = {
 QUOTE_SIGNS: dict[QuoteStatus, str] = {"verified": "✓", "fuzzy": "≈", "not_found": "✗"}
 QUOTE_WORDS: dict[QuoteStatus, str] = {
     "verified": "found word for word",
-    "fuzzy": "found almost so",
+    "fuzzy": "found almost word for word",
     "not_found": "not found in the sources",
 }
 ROLE_WORDS: dict[PersonRole, str] = {

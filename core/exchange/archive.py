@@ -73,7 +73,7 @@ def restore(
     _require_sense(content)
     with store.writing():
         if store.projects.first() is not None:
-            store.projects.require_for_all(by, "admin", "begin a project")
+            store.projects.require_for_all(by, "admin", "create a project")
         here = [case.id for case in content.cases if store.cases.get(case.id) is not None]
         known = store.projects.get(content.project.id)
         if known is not None and len(here) == len(content.cases):
@@ -313,8 +313,8 @@ def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Tak
     """Store an archive's project, by the person who is its admin then.
 
     A project that is here already, case by case, is left as it is. Raises NotAllowed: `by` may not
-    begin a project here. Raises InputError: the file is no archive, damaged, changed, too large, or
-    newer than this code. Raises ConflictError: some of its cases are here under another project.
+    create a project here. Raises InputError: the file is no archive, damaged, changed, too large,
+    or newer than this code. Raises ConflictError: some of its cases are in another project here.
     """
     content, lists = _read(stream)
     try:

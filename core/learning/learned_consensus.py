@@ -166,7 +166,7 @@ def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, 
     if not reason.strip():
         raise InputError("Expected a reason for the change, found none; a few words are enough.")
     with store.writing():
-        store.projects.require(project_id, by, "lead", "take weights of agents into use")
+        store.projects.require(project_id, by, "lead", "put weights of agents in use")
         known = store.learned.get(number) if number != NONE else None
         if known is not None:
             weights_in(known)

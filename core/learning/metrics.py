@@ -59,7 +59,7 @@ def subset(record: Rows, which: Places | Flags, *names: str) -> Rows:
 
 
 class Figure(NamedTuple):
-    """A value with its 95 % interval."""
+    """A value with its 95% interval."""
 
     value: float
     low: float
@@ -368,8 +368,8 @@ def difference_words(held: Mapping[str, Any]) -> str:
     if sure is None or key != DECIDES:
         return words
     return (
-        f"{words}; difference {sure['value']:+.3f}, "
-        f"95 % interval {sure['low']:+.3f} to {sure['high']:+.3f}"
+        f"{words}; difference {sure['value']:+.3f}, 95% interval {sure['low']:+.3f} to "
+        f"{sure['high']:+.3f}"
     )
 
 

@@ -225,7 +225,7 @@ def activate(store: Store, home: Path, version: str, *, by: str, reason: str) ->
         store.projects.require_for_all(by, "lead", "activate a version")
         if store.versions.active() != active:
             raise ConflictError(
-                "Somebody has activated another version meanwhile; look at the versions again."
+                "Someone has activated another version meanwhile; look at the versions again."
             )
         store.versions.activate(version, time.time(), by, reason.strip())
     fit_all(store, by, time.time())  # what a project answers by itself goes by the active version

@@ -206,7 +206,7 @@ def evidence(verdicts: Sequence[Answered]) -> tuple[Sequence[Answered], bool]:
 
 
 def limit_of(verdicts: Sequence[Answered], wanted: float) -> Limit:
-    """The lowest threshold that holds the wanted error rate, for verdicts of one kind.
+    """The lowest threshold that holds the target error rate, for verdicts of one kind.
 
     Tested from the strictest on is that the share of wrong verdicts is the wanted one or more;
     those refused hold together with 90 % certainty (Learn then Test: Angelopoulos and others 2022).
@@ -275,7 +275,7 @@ def fit(
             # not `in_use`: one that was tampered with cannot be read, and must go as well
             choices = store.learned.choices(KIND, project.id)
             if choices and choices[0].number != NONE:
-                store.learned.use(Choice(KIND, project.id, NONE, now, by, "no rate is wanted"))
+                store.learned.use(Choice(KIND, project.id, NONE, now, by, "no target is set"))
             reorder(store, project)
         return None
     found = known or counted(store, project.id)

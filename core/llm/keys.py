@@ -108,8 +108,8 @@ class Keys:
         if missing:
             names = " and ".join(missing)
             raise KeyMissing(
-                f"{seat.model} needs a key that is not at hand: expected {names}, found none. Set "
-                "it in the environment or in .streamlit/secrets.toml, or type it under Settings.",
+                f"{seat.model} needs a key: expected {names}, found none. Set it in the "
+                "environment or in .streamlit/secrets.toml, or type it under Settings.",
                 names=missing,
             )
         if provider_of(seat) in AMAZON:

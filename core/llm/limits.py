@@ -300,7 +300,7 @@ def _sound_price(seat: Seat) -> Price | None:
 
 @dataclass(frozen=True)
 class Caps:
-    """What may be used: money in US cents, and tokens for models of no known price.
+    """What may be used: money in US cents, and tokens for models with no known price.
 
     “Day” is everybody's UTC day, “person_day” one person's. `share_cents` is above 0 where
     the run's caps are its share of a comparison's budget.

@@ -251,14 +251,14 @@ TITLES = {
     "tit_for_tat": "Debater’s turn in tit for tat",
     "detect": "Debater names wrong words",
     "critique": "Debater on the words that others name",
-    "revise": "Debater’s mended text",
+    "revise": "Debater’s corrected text",
     "advise": "Debater’s advice on another’s answer",
     "attack": "Debater’s attack on another’s answer",
-    "summary": "A round in brief",
-    "corrected": "Response as it should read",
+    "summary": "Summary of a round",
+    "corrected": "Corrected response",
     "judge": "Judge’s verdict",
     "judge_moderate": "Judge after a round: does the debate go on?",
-    "judge_rerank": "Judge picks the best of the mended texts",
+    "judge_rerank": "Judge picks the best of the corrected texts",
     "judge_plain": "Single judge, asked plainly",
     "judge_thought": "Single judge, thinking aloud",
     "judge_examples": "Single judge, with examples",
@@ -269,7 +269,7 @@ TITLES = {
     "span_examples": "Wrong words: examples from corrections",
     "span_vote": "Vote on wrong words",
     "match": "Tool: a statement against its evidence",
-    "back_translation": "Tool: a translation put back",
+    "back_translation": "Tool: a translation translated back",
     "translation": "Tool: a claimed translation",
     "pick_tool": "Audit: the next tool for a statement",
     "reflect": "Audit: looking over all statements",
@@ -358,7 +358,8 @@ def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
         raise ConfigError(f"{where} needs a value for {_named(missing)}, which was not given.")
     if unused := fields.keys() - used:
         raise ConfigError(
-            f"{where} has no place for {_named(unused)}. Put the field into its text, or take ours."
+            f"{where} has no place for {_named(unused)}. Put the field into its text, or restore "
+            "the default."
         )
     return tuple(
         Message("system" if name == "System" else "user", Template(text).substitute(fields))

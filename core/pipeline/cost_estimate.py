@@ -255,7 +255,7 @@ TOKENS_PER_SECOND = 40.0
 class Use:
     """Calls to models, their tokens, and seconds; `cost` is that of priced models, US dollars.
 
-    `unpriced_tokens` are those of models of no known price, which count against the token caps.
+    `unpriced_tokens` are those of models with no known price, which count against the token caps.
     """
 
     calls: int = 0

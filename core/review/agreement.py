@@ -23,7 +23,7 @@ Marks = Mapping[str, Mapping[str, Sequence[tuple[int, int]]]]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure with its 95 % interval over `n` items; None where it is not defined."""
+    """A figure with its 95% interval over `n` items; None where it is not defined."""
 
     value: float | None
     low: float | None

@@ -97,8 +97,8 @@ def require_rate(wanted: float) -> None:
     """Refuse (InputError) a rate that is not between half a percent and a half."""
     if not LOWEST <= wanted <= HIGHEST:
         raise InputError(
-            f"Expected a wanted error rate from {LOWEST:.1%} to {HIGHEST:.0%}, found {wanted:.1%}; "
-            "correct it."
+            f"Expected a target error rate from {LOWEST:.1%} to {HIGHEST:.0%}, found "
+            f"{wanted:.1%}; correct it."
         )
 
 

@@ -37,9 +37,9 @@ def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
         return read(learned.body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
-            f"Expected {learned.kind} {learned.number} in the form that this version keeps, found "
-            f"another ({type(error).__name__}: {error}); it was not used. Take another into use, "
-            "or update Counterpoint."
+            f"Expected {learned.kind} {learned.number} in the form that this version keeps, "
+            f"found another ({type(error).__name__}: {error}); it was not used. Put another in "
+            "use, or update Counterpoint."
         ) from error
 
 
@@ -124,7 +124,7 @@ def _learned(row: Mapping[str, Any]) -> Learned:
     if _digest(row["body"]) != row["sha256"]:
         raise ConfigError(
             f"Expected {row['kind']} {row['number']} as it was learned, found it changed "
-            "(checksum differs); it was not used. Take another into use."
+            "(checksum differs); it was not used. Put another in use."
         )
     body = json.loads(row["body"])
     kept = Learned(row["kind"], row["project_id"], row["at"], row["author"], body, row["number"])

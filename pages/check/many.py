@@ -5,8 +5,8 @@ from components.check.batch import draw_batches, draw_new_table
 
 page_title(
     "Batch check",
-    "A table with a column “claim”, and if you like “question” and “document” (names of "
-    "library files, several parted by semicolons).",
+    "A table with a column “claim”, and optionally “question” and “document” (names of library "
+    "files, separated by semicolons).",
 )
 draw_new_table()
 draw_batches()

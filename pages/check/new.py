@@ -31,13 +31,13 @@ page_title("New check", roster_line("new.roster"))
 left, right = st.columns([3, 2], gap="large")
 with left:
     response = st.text_area(
-        "What should be checked",
+        "Text to check",
         key="new.response",
         height=150,
         placeholder="Paste a claim, an answer, or a whole response of a language model.",
         persist_state="session",
     )
-    words = "The question it answers, if there was one"
+    words = "The question it answers (optional)"
     question = st.text_input(words, key="new.question", persist_state="session")
     draw_checked_before(response or "", question or "")
 with right:

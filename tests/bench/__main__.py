@@ -154,7 +154,7 @@ def _first_paint(server: Server, browser: Browser) -> float:
     began = time.perf_counter()
     server.spawn()
     _open(server, page)
-    page.get_by_label("What should be checked").wait_for()
+    page.get_by_label("Text to check").wait_for()
     seconds = time.perf_counter() - began
     page.close()
     return seconds

@@ -33,7 +33,7 @@ def audit(page: Page, tmp_path: Path) -> None:
     page.get_by_role("combobox", name=re.compile("How to check")).click()
     page.get_by_role("option", name=re.compile("^Audit")).click()
     expect(page.get_by_text(re.compile("fits a long response"))).to_be_visible()
-    page.get_by_label("What should be checked").fill(RESPONSE)
+    page.get_by_label("Text to check").fill(RESPONSE)
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(path)
     page.get_by_text(re.compile(r"characters")).first.wait_for(timeout=60_000)
     page.get_by_role("button", name=re.compile("Check.*Enter")).click()

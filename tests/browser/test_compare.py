@@ -20,7 +20,7 @@ def test_a_comparison_is_left_found_again_and_stopped(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
     page = open_page(make_server(pace=2.0), "/compare")
-    text = page.get_by_label("What should be checked")
+    text = page.get_by_label("Text to check")
     text.fill("The tower is 512 m tall.")
     text.press("Control+Enter")
     settle(page)

@@ -79,7 +79,7 @@ def test_what_is_typed_outlives_a_reload_until_it_is_saved(
     page.keyboard.press("x")
     expect(page.locator(".cp-se-said")).to_contain_text("Rejected: “512 m”")
     page.get_by_text("Mark words by pasting them").click()
-    page.get_by_label("Other wrong words, exactly as they stand").fill("1932")
+    page.get_by_label("Other wrong words, exactly as written").fill("1932")
     page.get_by_role("button", name="Mark", exact=True).click()
     marks = page.locator(".cp-se-list")
     expect(marks).to_contain_text("“1932”")
@@ -125,7 +125,7 @@ def test_a_claim_that_was_typed_outlives_a_reload(
     make_server: MakeServer, open_page: OpenPage
 ) -> None:
     page = open_page(make_server())
-    field = page.get_by_label("What should be checked")
+    field = page.get_by_label("Text to check")
     field.fill("The bridge is 512 m long.")
     field.press("Tab")
     page.wait_for_timeout(500)

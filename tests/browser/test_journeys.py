@@ -38,7 +38,7 @@ def begin(page: Page, tmp_path: Path, claim: str = WRONG, name: str = "cats.txt"
     """Type a claim, upload a file, press Check."""
     path = tmp_path / name
     path.write_text(CATS)
-    page.get_by_label("What should be checked").fill(claim)
+    page.get_by_label("Text to check").fill(claim)
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(path)
     page.get_by_text(re.compile(r"characters")).first.wait_for(timeout=60_000)
     page.get_by_role("button", name=re.compile("Check.*Enter")).click()
@@ -58,7 +58,7 @@ def test_upload_and_a_live_debate_that_nothing_disturbs(
     address = page.url
     expect(said.first).not_to_have_text(first)
     page.get_by_role("link", name="New check").click()
-    notes = page.get_by_label("What should be checked")
+    notes = page.get_by_label("Text to check")
     settle(page)
     notes.fill("notes typed while they speak")
     notes.press("Tab")
@@ -115,7 +115,7 @@ def test_a_killed_server_leaves_a_run_that_its_own_link_resumes(
     server.hurry()
     server.start()
     again = open_page(server, address)
-    again.get_by_text("The process that ran this went away").wait_for()
+    again.get_by_text("The process that ran this check ended").wait_for()
     assert again.get_by_text("Page not found").count() == 0
     settle(again)
     again.get_by_role("button", name="Resume").click()

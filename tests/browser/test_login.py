@@ -112,7 +112,7 @@ def test_two_people_work_under_their_identities_and_a_third_is_told_whom_to_ask(
     bo.get_by_label(REASON).fill("two sources differ")
     settle(bo)
     bo.keyboard.press("Control+Enter")
-    bo.get_by_text("Nothing more waits for you").wait_for()
+    bo.get_by_text("Nothing else that matches these filters is waiting for you").wait_for()
 
     page.goto(server.url + link)
     page.get_by_text("two sources differ").first.wait_for()
@@ -227,7 +227,7 @@ def test_behind_a_proxy_with_tls_one_logs_in_at_the_proxys_address_alone(
     operator(tmp_path, provider)
     server = make_server(port=port, account=tmp_path / "operator")
     page = open_page(server, beside=proxy.url)
-    page.get_by_text("One can log in only at").wait_for()
+    page.get_by_text("You can log in only at").wait_for()
     expect(page.get_by_role("button", name="Log in")).to_have_count(0)
     front = Server(server.home, port, address=proxy.url)
     outside = open_page(front, beside=provider.url, ignore_https_errors=True)

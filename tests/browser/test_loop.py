@@ -30,7 +30,7 @@ def test_corrections_overturn_the_next_verdict_of_their_kind_and_can_be_taken_ba
     overturn(server.home, known)
     page = open_page(server)
     page.get_by_role("link", name="New check").click()
-    page.get_by_label("What should be checked").fill(last.claim)
+    page.get_by_label("Text to check").fill(last.claim)
     page.locator('[data-testid="stFileUploader"] input[type=file]').first.set_input_files(
         {"name": last.name, "mimeType": "text/plain", "buffer": last.text.encode()}
     )
@@ -70,7 +70,7 @@ def test_corrections_overturn_the_next_verdict_of_their_kind_and_can_be_taken_ba
     # what people taught overrules the judge, so that the two leave it open
     assert checked_again(page, server.url + run).endswith("Unclear"), "it was taught"
     taught = page.url
-    page.get_by_role("link", name="Side by side with the check before").click()
+    page.get_by_role("link", name="Compare with the previous check").click()
     page.get_by_text(re.compile(f"Classifier: {SEED_VERSION} before, v")).wait_for()
     page.get_by_role("link", name="Retrain").click()
     page.get_by_role("button", name="Roll back to this").click()

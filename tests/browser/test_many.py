@@ -43,7 +43,7 @@ def test_a_table_found_again_leads_to_its_rows_and_back(
     page = with_a_table(open_page(make_server(), "/many"))
     expect(page).to_have_url(re.compile("batch="))
     page.get_by_role("link", name="All tables").click()
-    page.get_by_role("heading", name="Tables so far").wait_for()
+    page.get_by_role("heading", name="Earlier tables").wait_for()
     settle(page)
     page.get_by_role("link", name="pasted table").click()
     expect(page).to_have_url(re.compile("batch="))

@@ -39,7 +39,7 @@ def keep_roster(home: Path, base: str) -> None:
 
 
 def choose_roster(page: Page) -> None:
-    page.get_by_role("combobox", name=re.compile("Roster")).click()
+    page.get_by_role("combobox", name=re.compile("Models")).click()
     page.get_by_role("option", name=re.compile("house models")).click()
     settle(page)
 
@@ -70,8 +70,8 @@ def test_a_check_with_models_that_fails_in_the_middle_and_is_resumed(
         try:
             page = open_page(server)
             choose_roster(page)
-            expect(page.get_by_text(re.compile(f"This roster needs {NAME}"))).to_be_visible()
-            page.get_by_label("What should be checked").fill(CLAIM)
+            expect(page.get_by_text(re.compile(f"This model set needs {NAME}"))).to_be_visible()
+            page.get_by_label("Text to check").fill(CLAIM)
             facts = tmp_path / "facts.txt"
             facts.write_text(FACTS)
             upload = page.locator('[data-testid="stFileUploader"] input[type=file]').first

@@ -55,7 +55,7 @@ def test_what_fits_is_believed() -> None:
         (said(status="accepted"), "status"),
         (said(score="high"), "score"),
         (said() | {"did": "eval"}, "did"),
-        (said() | {"none": True}, "cannot both"),
+        (said() | {"none": True}, "exclude each other"),
         (said() | {"marks": said()["marks"] * 2}, "found one twice"),
         ({"revision": "1", "marks": []}, "revision"),
         ([], "Marked"),

@@ -49,7 +49,7 @@ def test_the_verdicts_own_words_are_not_said_again_and_every_reply_is_there() ->
         "b.txt is empty.",
         "- Ada's turn 1 is lost.\n- Ben's turn 2 is lost.",
     ]
-    assert at.expander[0].label == "What was said, as it came (3)"
+    assert at.expander[0].label == "Everything said, in order (3)"
     assert [code.value for code in at.code] == ["Hm.", "Well.", "Who knows?"]
 
 

@@ -112,9 +112,9 @@ def test_coverage_and_risk_stand_beside_a_random_order_and_what_is_wanted() -> N
         [0.6, 1.0], [0.0, 0.16]
     )  # fmt: skip
     assert list(lines["in a random order"]["y"]) == [0.16, 0.16]
-    assert list(lines["wanted at most"]["y"]) == [0.1, 0.1]
+    assert list(lines["target"]["y"]) == [0.1, 0.1]
     assert (list(lines["in use"]["x"]), list(lines["in use"]["y"])) == ([0.6], [0.0])
-    assert not {"wanted at most", "in use"} & {
+    assert not {"target", "in use"} & {
         line.get("name") for line in risk_figure(POINTS, None, None).to_dict()["data"]
     }
 

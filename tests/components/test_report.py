@@ -348,12 +348,12 @@ def test_reports_tell_what_goes_and_what_comes_and_by_whom(by: str) -> None:
     made = revised(RIGHT) if by != BY_MARKS else progress()
     assert proposed(CASE, made) == (RIGHT, by)
     html = html_report(RUN, CASE, made, [], None)
-    assert html.index("As it should read") < html.index('<del title="taken out: 512">512</del>')
+    assert html.index("Corrected text") < html.index('<del title="taken out: 512">512</del>')
     assert '<ins title="put in: 412">412</ins>' in html
     assert "<b>" not in html
     text = markdown_report(RUN, CASE, made, [], None)
     assert f"Proposed by {by}." in text
-    assert text.index("## As it should read") < text.index(RIGHT) < text.index("“512” → “412”")
+    assert text.index("## Corrected text") < text.index(RIGHT) < text.index("“512” → “412”")
 
 
 def test_what_it_leaves_contested_is_told() -> None:
@@ -361,21 +361,21 @@ def test_what_it_leaves_contested_is_told() -> None:
     made = revised(RIGHT)
     made.rulings.append(replace(made.rulings[0], span=other))
     for report in (html_report, markdown_report):
-        assert "Still as it was, though contested: “tower”." in report(RUN, CASE, made, [], None)
+        assert "Unchanged, though contested: “tower”." in report(RUN, CASE, made, [], None)
 
 
 def test_nothing_is_told_where_nothing_would_change() -> None:
     for made in (revised(CASE.response), Progress()):
         assert proposed(CASE, made) == ("", "")
         for report in (html_report, markdown_report):
-            assert "As it should read" not in report(RUN, CASE, made, [], None)
+            assert "Corrected text" not in report(RUN, CASE, made, [], None)
 
 
 def test_many_changes_are_counted_in_the_line() -> None:
     assert in_short("a b c", "a x c") == "“b” → “x”"
     assert in_short("a b c", "a c") == "taken out: “b”"
     spans = (replace(SPAN, start=0, end=1, text="a"), replace(SPAN, start=2, end=3, text="b"))
-    assert in_short("a b c", "a x c", spans) == "“b” → “x” · 1 of 2 marks left as it was"
+    assert in_short("a b c", "a x c", spans) == "“b” → “x” · 1 of 2 marks left as they were"
     assert in_short("a b", "a\nb") == "other spaces"
     before = " ".join(f"{n} word" for n in range(40))
     assert in_short(before, before.replace("word", "text")) == "40 changes"

@@ -88,7 +88,7 @@ def test_an_assigned_side_is_said_before_the_first_word() -> None:
     assert "argues, as assigned, that it is" in made
     assert ">supported</span>" in made
     odd = under_way(1, "Ada", "WRONG. No", manner="compete", assigned="supported")
-    assert "though assigned supported" in debate_html([], odd)
+    assert "although assigned supported" in debate_html([], odd)
 
 
 def test_a_live_debate_knows_what_was_asked_of_those_who_speak() -> None:

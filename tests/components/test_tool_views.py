@@ -76,7 +76,7 @@ def test_what_was_asked_stands_beside_what_was_counted() -> None:
     assert shown.count('class="cp-length"') == 1, "only a length has a bar"
     assert "width: 79.1%" in shown
     assert 'aria-label="87 words where 100 words was asked for"' in shown
-    assert "? cannot be told" in shown
+    assert "? cannot be determined" in shown
 
 
 def test_a_sum_stands_with_the_stated_value_beside_the_right_one() -> None:

@@ -59,7 +59,7 @@ def test_what_was_asked_for_and_is_missing_is_said() -> None:
     ("stance", "words"),
     [
         ("supported", "argues, as assigned, that it is"),
-        ("hallucinated", "though assigned supported"),
+        ("hallucinated", "although assigned supported"),
     ],
 )
 def test_an_assigned_side_is_told_from_a_stance(stance: Stance, words: str) -> None:

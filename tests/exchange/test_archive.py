@@ -156,7 +156,7 @@ def test_only_who_may_begin_a_project_takes_an_archive_in(home: Path, tmp_path: 
         second = Project("p2", "Second", 3.0)
         store.projects.save(second)
         store.projects.set_member(Member("p2", "kim", "admin", 3.0))
-    with pytest.raises(NotAllowed, match="begin a project takes the role admin"):
+    with pytest.raises(NotAllowed, match="create a project takes the role admin"):
         taken(other, data)
     with open_store(other) as store:
         assert [one.name for one in store.projects.all()] == ["First project", "Second"]

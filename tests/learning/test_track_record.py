@@ -286,7 +286,7 @@ def test_the_threshold_is_the_lowest_that_holds_and_says_on_what() -> None:
 
 @pytest.mark.parametrize("wanted", [0.0, 1.0, 0.6, -0.1])
 def test_a_rate_that_cannot_be_meant_is_refused(wanted: float) -> None:
-    with pytest.raises(InputError, match="wanted error rate"):
+    with pytest.raises(InputError, match="target error rate"):
         limit_of(verdicts([(0.9, True)]), wanted)
 
 

@@ -140,7 +140,7 @@ def labels(store: Store, *runs: str) -> list[str | None]:
 
 
 def wanting(store: Store, rate: float) -> Project:
-    """The project with that wanted error rate."""
+    """The project with that target error rate."""
     project = store.projects.get("project")
     assert project is not None
     wanted = replace(project, error_rate=rate)

@@ -281,11 +281,11 @@ def test_agreeing_keeps_the_machines_spans_and_adds_exact_words(
 def test_words_that_do_not_stand_there_are_not_marked(app: OpenApp, run_id: str) -> None:
     at, key = judged(app, run_id, "hallucinated")
     at.text_input(key=f"{key}.quote").set_value("tended to be").run()
-    assert said(at.caption, "do not stand in the response")
+    assert said(at.caption, "do not appear in the response")
     at.button(key=f"{key}.mark").click().run()
     assert f"{key}.marked" not in at.session_state
     at.button(key=f"{key}.save").click().run()
-    assert said(at.error, "does not stand in the response")
+    assert said(at.error, "does not appear in the response")
     assert at.text_input(key=f"{key}.quote").value == "tended to be", "what was typed is kept"
 
 

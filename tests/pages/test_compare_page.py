@@ -69,7 +69,7 @@ def test_rosters_that_need_the_same_keys_ask_for_each_once_and_are_left_out(
     assert len(fields) == len(set(fields))
     table = table_with(at, "At most")
     assert list(table["At most"]) == ["not started", "not started", "–"]
-    assert len([own for own in at.warning if "Not to be started" in own.value]) == 2
+    assert len([own for own in at.warning if "Cannot be started" in own.value]) == 2
     at.number_input(key="compare.cents").set_value(1).run()
     assert not at.exception
 

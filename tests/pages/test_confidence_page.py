@@ -86,7 +86,7 @@ def test_a_lead_fits_the_limit_and_the_run_says_who_decides(site: Site, run_id: 
     table = at.dataframe[0].value
     assert list(table["Right"]) == ["25%", "–", "–", "–", "–", "over 99%"]
     assert table.iloc[0]["Right of “hallucinated”"] == "5 of 20"
-    rates = at.dataframe[1].value.set_index("Wanted at most")
+    rates = at.dataframe[1].value.set_index("Target")
     assert list(rates.loc["5%"])[:4] == ["60%", "75%", "25%", "0 of 60"]
     assert rates.loc["1%"]["Why none"] == "230 are needed, if none is wrong"
     at.number_input[0].set_value(5.0)

@@ -70,9 +70,9 @@ def test_nothing_is_proposed_where_nothing_can_be_put_right(app: OpenApp, run_id
 
 def test_it_is_folded_under_a_line_that_says_what_would_change(app: OpenApp, wrong: str) -> None:
     at = app(RUN, run=wrong)
-    (fold,) = (one for one in at.expander if one.label.startswith("As it should read"))
+    (fold,) = (one for one in at.expander if one.label.startswith("Corrected text"))
     assert not fold.proto.expanded
-    assert fold.label == escaped("As it should read: “530” → “412”")
+    assert fold.label == escaped("Corrected text: “530” → “412”")
     labels = [at.button(key=f"run.{wrong}.corrected.{name}").label for name in ("take", "leave")]
-    assert labels == ["Take the corrected text", "Leave the corrected text"]
+    assert labels == ["Use the corrected text", "Dismiss the corrected text"]
     assert all(at.button(key=f"run.{wrong}.corrected.{name}").help for name in ("take", "leave"))

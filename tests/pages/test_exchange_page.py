@@ -130,7 +130,7 @@ def test_who_may_not_begin_a_project_is_told_so_beside_an_archive(
         store.projects.set_member(Member(project_id, "Lea", "lead", 2.0))
         store.projects.save_note("person", "Lea")
     at = given(site.open(PAGE), "project.zip", b"PK\x03\x04")
-    assert "begin a project takes the role admin" in told(at).replace("\\", "")
+    assert "create a project takes the role admin" in told(at).replace("\\", "")
     assert not [b for b in at.button if b.key == "exchange.import.archive"]
 
 

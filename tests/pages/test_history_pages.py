@@ -22,7 +22,7 @@ from tests.pages.conftest import CATS, WRONG, OpenApp, query
 def test_history_finds_and_filters(app: OpenApp, run_id: str) -> None:
     at = app("pages/check/history.py")
     assert len(at.dataframe[0].value) == 1
-    assert at.dataframe[0].value["Roster"][0] == "Built-in engine"
+    assert at.dataframe[0].value["Models"][0] == "Built-in engine"
     at.text_input(key="history.search").set_value("pawed").run()
     assert len(at.dataframe[0].value) == 1
     at.text_input(key="history.search").set_value("zebra").run()

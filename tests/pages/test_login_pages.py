@@ -338,11 +338,11 @@ def test_what_holds_for_all_projects_is_not_for_the_admin_of_a_later_one(
     put(at, "settings.day_cents", 999_999)
     assert "To change limits takes the role admin" in at.error[0].value
     press(at, "rosters.copy")
-    assert "To change rosters takes the role lead" in at.error[0].value
+    assert "To change model sets takes the role lead" in at.error[0].value
     at = door(BO, "pages/setup/project.py")
     at.text_input(key="project.new").set_value("A third")
     press(at, "project.begin")
-    assert "To begin a project takes the role admin" in at.error[0].value
+    assert "To create a project takes the role admin" in at.error[0].value
     with open_store(home) as store:
         assert store.projects.settings() == Settings()
         assert len(store.projects.all()) == 2
@@ -474,5 +474,5 @@ def test_who_has_no_role_tests_no_roster(app: OpenApp, home: Path, stranger: str
     at = app("pages/setup/settings.py")
     put(at, "rosters.choice", list(SHIPPED)[1])
     press(at, "rosters.test")
-    assert refused(at, "test a roster")
+    assert refused(at, "test a model set")
     assert not at.session_state["rosters.trials"]

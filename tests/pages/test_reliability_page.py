@@ -122,7 +122,7 @@ def test_an_annotator_sees_and_changes_nothing(site: Site) -> None:
         store.projects.save_note("person", "Karl")
     at = site.open(PAGE)
     assert at.button(key="reliability.learn").disabled
-    assert "A lead takes weights into use" in told(at)
+    assert "A lead puts weights in use" in told(at)
     assert not [own for own in at.button if own.key in ("reliability.use", "reliability.back")]
     with open_store(site.home) as store:
         assert store.learned.in_use(KIND, project.id) is not None
@@ -185,7 +185,7 @@ def test_weights_of_answers_stand_beside_and_a_missing_extra_is_named(
     assert not at.exception
     table = table_with(at, "Weights")
     assert [words.removesuffix(" (used)") for words in table["Weights"]] == [
-        "All alike", "By record", "Logistic", "Always the same answer",
+        "Equal weights", "By track record", "Logistic", "Always the same answer",
     ]  # fmt: skip
     assert sum(words.endswith("(used)") for words in table["Weights"]) == 1
     assert next(iter(table_with(at, "Debater")["Debater"])) == "Reader Ada"

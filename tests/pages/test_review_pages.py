@@ -166,7 +166,7 @@ def test_agreement_counts_each_persons_newest_answer(site: Site, run_id: str) ->
 
 def test_a_project_nobody_has_reviewed_says_so(app: OpenApp) -> None:
     assert "Nobody has said anything yet" in app("pages/review/agreement.py").info[0].value
-    assert "Nothing waits here yet" in app("pages/review/pending.py").info[0].value
+    assert "Nothing to review yet" in app("pages/review/pending.py").info[0].value
 
 
 def test_a_long_queue_is_put_in_order_while_people_work(
@@ -194,9 +194,12 @@ def test_what_waits_is_listed_and_filtered(app: OpenApp, run_id: str) -> None:
     (table,) = at.dataframe
     assert list(table.value["Reviewed"]) == ["0 of 1"]
     at.selectbox(key="review.label").set_value("supported").run()
-    assert any("Nothing here fits" in item.value for item in at.caption)
+    assert any("Nothing matches these filters" in item.value for item in at.caption)
     press(at, "review.next")
-    assert any("Nothing more waits for you" in item.value for item in at.success)
+    assert any(
+        "Nothing else that matches these filters is waiting for you" in item.value
+        for item in at.success
+    )
 
 
 def test_an_item_in_other_hands_is_shown_and_not_given(site: Site, run_id: str) -> None:

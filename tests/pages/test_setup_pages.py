@@ -145,7 +145,7 @@ def test_what_somebody_else_saved_meanwhile_is_not_overwritten(site: Site, proje
         store.projects.save(replace(project_of(site.home, project_id), description="By Karl."))
     at.text_input(key=f"{key}.name").set_value("Mine").run()
     press(at, f"{key}.save")
-    assert "Somebody changed this project" in at.error[0].value
+    assert "Someone changed this project" in at.error[0].value
     assert project_of(site.home, project_id).description == "By Karl."
     at = site.open("pages/setup/project.py")
     for name in ("Mine", "Ours"):

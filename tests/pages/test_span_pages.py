@@ -84,7 +84,7 @@ def test_a_lead_takes_the_threshold_into_use_and_goes_back(site: Site) -> None:
     now = used(site.home, THRESHOLD)
     assert (now.author, now.body["reader"]["n"]) == ("Lea", 12)
     assert len(now.body["corrections"]) == 12
-    assert "What people's marks speak for is in use." in [s.value for s in at.success]
+    assert "What people's marks suggest is in use." in [s.value for s in at.success]
     go_back(at, THRESHOLD, "too strict")
     assert in_use(site.home, THRESHOLD) is None
     with open_store(site.home) as store:
