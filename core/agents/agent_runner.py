@@ -15,8 +15,9 @@ import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -112,7 +113,7 @@ class LlmAgent:
     """The face of an agent with a language model: its name and the prompts that rule it."""
 
     built_in = False
-    prompts: ClassVar[tuple[str, ...]] = ()
+    prompts: tuple[str, ...] = ()
 
     def __init__(self, seat: Seat, work: AgentContext) -> None:
         self._seat = seat
@@ -126,16 +127,11 @@ class LlmAgent:
     @property
     def rule(self) -> str:
         """The prompts in force, in every language: the case's decides which one is sent."""
-        return self._prompts_words(*self._ruling)
-
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        """The names of the prompts that it is asked by."""
-        return self.prompts
+        return self._prompts_words(*self.prompts)
 
     def _prompts_words(self, *names: str) -> str:
         book = self._work.book
-        found = [book.prompt(name, lang) for name in names for lang in LANGUAGES]
+        found = [book.prompt(name, language) for name in names for language in LANGUAGES]
         return "\n\n".join(f"{p.name} ({p.language}) {p.hash}\n{p.text.strip()}" for p in found)
 
     def _asking(
@@ -149,8 +145,7 @@ class LlmAgent:
         schema: Mapping[str, Any] | None = None,
     ) -> PromptCall:
         chosen = self._work.book.prompt(prompt, case.language)
-        mend = self._work.book.prompt("mend", case.language)
-        return PromptCall(self._seat, self._work, role, slot, chosen, mend, stop, schema)
+        return PromptCall(self._seat, self._work, role, slot, chosen, stop, schema)
 
 
 @dataclass(frozen=True)
@@ -162,7 +157,6 @@ class PromptCall:
     role: str
     slot: str
     prompt: Prompt
-    mend_prompt: Prompt
     stop: Stop
     schema: Mapping[str, Any] | None = None
     cut: str = ""
@@ -177,8 +171,7 @@ class PromptCall:
     ) -> tuple[Message, ...]:
         """The filled prompt, nothing of it cut; pictures go with its last message.
 
-        Raises:
-            ModelError: it does not fit the model's window.
+        Raises ModelError: it does not fit the model's window.
         """
         *before, last = self._filled(fields)
         messages = (*before, replace(last, pictures=pictures))
@@ -190,10 +183,8 @@ class PromptCall:
     ) -> tuple[PromptCall, tuple[Message, ...], int]:
         """As many leading parts as the model's window takes, fenced in the field `key`.
 
-        (The asking, which says what was cut; the messages; how many parts are in them.)
-
-        Raises:
-            ModelError: even without any of them the question does not fit.
+        (The asking, which says what was cut; the messages; how many parts are in them.) Raises
+        ModelError: even without any of them the question does not fit.
         """
         room = self._room_beside(self._filled({**fields, key: self.fenced(key, "")}))
         kept = fitting(parts, int(room * (1 - SPARE_SHARE)))
@@ -213,8 +204,7 @@ class PromptCall:
     def room(self, fields: Mapping[str, str]) -> int:
         """Tokens that the model's window has left beside the prompt filled so, and the answer.
 
-        Raises:
-            ModelError: they are less than none.
+        Raises ModelError: they are less than none.
         """
         return self._room_beside(self._filled(fields))
 
@@ -222,39 +212,34 @@ class PromptCall:
         needed = words_tokens(messages)
         room = window_of(self.seat) - self.seat.max_tokens - needed
         if room < 0:
-            raise self.too_small(needed)
+            raise ModelError(too_small(self.role, self.seat, needed))
         return room
-
-    def too_small(self, needed: int) -> ModelError:
-        """That the model's window is too small for a question of so many tokens at the least."""
-        return ModelError(too_small(self.role, self.seat, needed))
 
     def say(
         self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence
     ) -> Completion:
-        """The reply; the retry that shows the model its error has a slot of its own."""
+        """The reply; the retry that shows the model its error has a slot of its own.
+
+        A retry shows no more of the reply before it than its seat allows, and the window takes: a
+        model that keeps to no limit would else use up the caps, and the run, for its role.
+        """
+        slot = self.slot
         if again:
-            messages = self._shortened(messages)
+            slot += AGAIN
+            *before, reply, mend = messages
+            room = window_of(self.seat) - self.seat.max_tokens - words_tokens((*before, mend))
+            kept = beginning(reply.text, min(room, self.seat.max_tokens))
+            messages = (*before, replace(reply, text=kept or "…"), mend)
         call = Call(self.seat, messages, self.schema, self.work.fence.token)
-        slot = self.slot + AGAIN if again else self.slot
         name = f"{self.prompt.language}/{self.prompt.name}"
         asked = Asked(self.role, slot, call, name, self.prompt.hash, self.cut)
         said = self.work.desk.ask(asked, self.stop, speak)
         return replace(said, text=THOUGHT.sub("", said.text, count=1))
 
-    def _shortened(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """A retry with no more of the reply before it than its seat allows, and the window takes.
-
-        A model that keeps to no limit would else use up the caps, and the run, for its role.
-        """
-        *before, reply, mend = messages
-        room = window_of(self.seat) - self.seat.max_tokens - words_tokens((*before, mend))
-        kept = beginning(reply.text, min(room, self.seat.max_tokens))
-        return (*before, replace(reply, text=kept or "…"), mend)
-
     def mend(self, error: str) -> Message:
         """The message that shows the model what was wrong with its reply."""
-        return filled(self.mend_prompt, {"error": error})[-1]
+        prompt = self.work.book.prompt("mend", self.prompt.language)
+        return filled(prompt, {"error": error})[-1]
 
 
 def too_small(role: str, seat: Seat, needed: int) -> str:
@@ -282,7 +267,7 @@ def one_line(text: str, limit: int = 60) -> str:
 
 
 Given = TypeVar("Given", bound=msgspec.Struct)
-_shapes: dict[type, Shape[Any]] = {}
+_shape_of = cache(Shape)
 _one_at_a_time = threading.Lock()
 
 
@@ -303,40 +288,21 @@ class SeatAsker:
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
         """The reply to the prompt of that name; every field is fenced, an empty one too.
 
-        Raises:
-            ModelError: the service failed, or the question does not fit the model's window.
-            ReplyError: two replies could not be read.
-            ConfigError: there is no such prompt, or its fields are others.
+        Its slot is the same for the same question, in whatever order a resumed run comes to it.
+        Raises ModelError: the service failed, or the question does not fit the model's window;
+        ReplyError: two replies could not be read; ConfigError: there is no such prompt, or its
+        fields are others.
         """
-        form = _shape_of(shape)
-        book = self.work.book
-        chosen, mend = (book.prompt(name, self.language) for name in (prompt, "mend"))
-        slot = _slot(prompt, fields)
-        asking = PromptCall(
-            self.seat, self.work, self.role, slot, chosen, mend, self.stop, form.schema
-        )
-        fenced = {name: asking.fenced(_kind(name), text) for name, text in fields.items()}
-        reply: Given = ask_structured(asking.say, asking.whole(fenced), form, asking.mend)
-        return reply
-
-
-def _shape_of(kind: type[Given]) -> Shape[Given]:
-    """The form of a reply, made once: msgspec's first look at a type is not safe in two threads."""
-    with _one_at_a_time:
-        if kind not in _shapes:
-            _shapes[kind] = Shape(kind)
-        return _shapes[kind]
-
-
-def _slot(prompt: str, fields: Mapping[str, str]) -> str:
-    """The same for the same question, in whatever order a resumed run comes to it."""
-    body = msgspec.json.encode(sorted(fields.items()))
-    return f"{prompt} {hashlib.sha256(body).hexdigest()[:12]}"
-
-
-def _kind(name: str) -> str:
-    """A field's name as a fence says it."""
-    return name.replace("_", " ")
+        with _one_at_a_time:  # msgspec's first look at a type is not safe in two threads
+            form: Shape[Given] = _shape_of(shape)
+        chosen = self.work.book.prompt(prompt, self.language)
+        digest = hashlib.sha256(msgspec.json.encode(sorted(fields.items()))).hexdigest()
+        slot = f"{prompt} {digest[:12]}"
+        asking = PromptCall(self.seat, self.work, self.role, slot, chosen, self.stop, form.schema)
+        fenced = {
+            name: asking.fenced(name.replace("_", " "), text) for name, text in fields.items()
+        }
+        return ask_structured(asking.say, asking.whole(fenced), form, asking.mend)
 
 
 Part = TypeVar("Part")
@@ -415,24 +381,19 @@ def sampled(run: RunContext, seen: JudgeView, note: str) -> Iterator[Event]:
 def _heard_out(
     run: RunContext, seen: JudgeView, so: str
 ) -> Generator[Event, None, tuple[Judgement, float, float | None]]:
-    """The events of one judgement; returns it, the seconds it took and the cost of its calls."""
-    began = run.now()
-    judgement, told = _decided(run, seen, so)
-    yield from told
-    yield from notes_of(run, "judging")
-    cost = total_cost(event.call for event in told if event.kind == "model_called")
-    return judgement, run.now() - began, cost
+    """The events of one judgement, of which `so` says what a loss means.
 
-
-def _decided(run: RunContext, seen: JudgeView, so: str) -> tuple[Judgement, list[Event]]:
-    """What the judge concludes, and what there is to tell of it; `so` is what a loss means."""
+    Returns it, the seconds it took and the cost of its calls.
+    """
     run.stop.check()
+    began = run.now()
     judge = run.roster.judge
+    unusable: list[Event] = []
     try:
         judgement = judge.decide(seen, run.stop)
     except ReplyError as error:
         words = f"{why_unusable(judge, 'Judge', error)} {so}"
-        unusable = ProblemMet(run.now(), "judging", words, reply=error.reply)
+        unusable = [ProblemMet(run.now(), "judging", words, reply=error.reply)]
         judgement = Judgement(
             agent=judge.name,
             label="unclear",
@@ -440,8 +401,9 @@ def _decided(run: RunContext, seen: JudgeView, so: str) -> tuple[Judgement, list
             cause="unreadable_reply",
             cause_words=words,
         )
-        return judgement, [*calls_of(run), unusable]
-    return judgement, [*calls_of(run)]
+    calls = calls_of(run)
+    yield from (*calls, *unusable, *notes_of(run, "judging"))
+    return judgement, run.now() - began, total_cost(event.call for event in calls)
 
 
 def part_played(
@@ -456,15 +418,13 @@ def part_played(
     """What the agent did, or its spare where its reply is unusable, and what there is to tell."""
     run.stop.check()
     try:
-        part = act()
+        return act(), [*calls_of(run)]
     except ReplyError as error:
         spare = run.roster.spare
         rest = "The built-in agent stands in." if spare else "Nobody stands in."
         message = f"{why_unusable(agent, role, error)} {rest}"
         unusable = ProblemMet(run.now(), stage, message, reply=error.reply)
         return (stand_in(spare) if spare else None), [*calls_of(run), unusable]
-    told: list[Event] = [*calls_of(run)]
-    return part, told
 
 
 def why_unusable(agent: Agent, role: str, error: ReplyError) -> str:

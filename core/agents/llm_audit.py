@@ -53,12 +53,7 @@ class LlmSegmenter(LlmAgent):
         covers are added as they are: a slip of the model must not take one out of the check.
         """
         asking = self._asking(
-            "segment",
-            case,
-            stop,
-            role="segmenter",
-            slot="segment",
-            schema=SEGMENTATION.schema,
+            "segment", case, stop, role="segmenter", slot="segment", schema=SEGMENTATION.schema
         )
         fields = {
             "response": asking.fenced("response", case.response),
@@ -81,7 +76,6 @@ class LlmSegmenter(LlmAgent):
 
 
 def _found(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
-    """Places and rewrites of the quotes that stand in the response, each place once."""
     found: list[tuple[int, int, str]] = []
     for cut in cuts.statements:
         taken = [(start, end) for start, end, _ in found]
@@ -128,20 +122,13 @@ class LlmReflector(LlmAgent):
     ) -> tuple[Reconsidered, ...]:
         """What has to change.
 
-        Raises:
-            ModelError: the service failed.
-            ReplyError: two replies could not be used.
+        Raises ModelError: the service failed; ReplyError: two replies could not be used.
         """
         held = {entry.statement: entry for entry in memory if entry.is_checkable}
         if not held:
             return ()
         asking = self._asking(
-            "reflect",
-            view.case,
-            stop,
-            role="reflector",
-            slot="reflect",
-            schema=REFLECTION.schema,
+            "reflect", view.case, stop, role="reflector", slot="reflect", schema=REFLECTION.schema
         )
         texts = {s.index: s.text for s in view.statements}
         lines = [
@@ -186,8 +173,7 @@ class LlmReflector(LlmAgent):
 def _require_spoiled(change: _Change) -> None:
     """What rests on wrong statements: on others, and never the better for it (HaluAgent 2.3).
 
-    Raises:
-        Unusable: with words for the model.
+    Raises Unusable: with words for the model.
     """
     number = change.statement
     if not change.because_of or number in change.because_of:
@@ -229,9 +215,7 @@ class LlmToolPicker(LlmAgent):
     def next_step(self, view: AuditView, stop: Stop) -> Step:
         """The next tool with its input, or the model's conclusion.
 
-        Raises:
-            ModelError: the service failed.
-            ReplyError: two replies could not be used.
+        Raises ModelError: the service failed; ReplyError: two replies could not be used.
         """
         case, statement = view.view.case, view.statement
         about = "whole" if statement is None else f"statement {statement.index}"
@@ -267,8 +251,7 @@ class LlmToolPicker(LlmAgent):
 def _check(reply: _Reply) -> None:
     """What a schema cannot say: a known tool with an input that it takes, or a conclusion.
 
-    Raises:
-        Unusable: with words for the model.
+    Raises Unusable: with words for the model.
     """
     if not reply.tool:
         if not reply.label:
@@ -293,7 +276,6 @@ def told_tools() -> tuple[str, str]:
 
 
 def _around(case: Case, statement: Statement | None) -> str:
-    """The response, or of a long one what stands around the statement."""
     if statement is None or len(case.response) <= 2 * BESIDE:
         return case.response
     start, end = max(0, statement.start - BESIDE), statement.end + BESIDE
@@ -302,7 +284,6 @@ def _around(case: Case, statement: Statement | None) -> str:
 
 
 def _examples(tools: Iterable[Tool[Any]]) -> str:
-    """Both examples of every tool, as steps of this very form."""
     return "\n".join(
         f"Question: {example.question}\nResponse: {example.response}\n"
         f"{_call(example.thought, tool.name, msgspec.to_builtins(example.given))}\n"
@@ -328,7 +309,6 @@ def _steps(asking: PromptCall, used: Sequence[ToolUse]) -> str:
 
 
 def _memory(asking: PromptCall, view: AuditView) -> str:
-    """What is held of others, in the order of the response."""
     texts = {s.index: s.text for s in view.view.statements}
     told = [_line(entry, texts) for entry in view.memory if entry.statement in texts]
     return asking.fenced("memory", "\n".join(told) or NONE_YET)

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from PIL import Image
 
-from core.agents.agent_runner import LlmAgent, PromptCall, case_fields, one_line
+from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall, case_fields, one_line
 from core.agents.llm_judge import MARK, contested_in, marked_in, place_lines
 from core.agents.reply_parser import (
     confidence_in,
@@ -67,7 +67,7 @@ from core.schema.records import (
     Turn,
 )
 from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Speak
-from core.schema.rosters import ANSWERING, NAMING, turn_tokens
+from core.schema.rosters import ANSWERING, NAMING, Seat, turn_tokens
 
 LONGEST_SIDE = 1568  # what Claude takes without scaling down itself; others take less or as much
 MOST_BYTES = 3_500_000  # providers refuse images of 5 MB, which base64 makes of these
@@ -81,9 +81,8 @@ class LlmImageReader(LlmAgent):
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """One conclusive paragraph on what the image shows that matters to the claim.
 
-        Raises:
-            ModelRefused: the model declined, or says that it sees no image.
-            ReplyError: it said nothing.
+        Raises ModelRefused: the model declined, or says that it sees no image; ReplyError: it said
+        nothing.
         """
         about = f"image {image.id[:8]}"
         asking = self._asking(
@@ -145,10 +144,8 @@ class LlmSummariser(LlmAgent):
     def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
         """The key points of these turns and of the summary `before` them.
 
-        Where they do not fit the model's window, the earliest are left out.
-
-        Raises:
-            ReplyError: it says nothing.
+        Where they do not fit the model's window, the earliest are left out. Raises ReplyError: it
+        says nothing.
         """
         number = max((turn.round for turn in turns), default=0)
         asking = self._asking(
@@ -171,8 +168,7 @@ class LlmReviser(LlmAgent):
     def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
         """The whole response with what is wrong put right.
 
-        Raises:
-            ReplyError: twice no text between the marks.
+        Raises ReplyError: twice no text between the marks.
         """
         case, evidence = view.view.case, view.view.evidence
         asking = self._asking("corrected", case, stop, role="context writer", slot="corrected")
@@ -194,9 +190,8 @@ class LlmReviser(LlmAgent):
 def revised_in(said: Completion, response: str) -> str:
     """The text between the marks, as it stands there.
 
-    Raises:
-        Unusable: there is none, the reply was cut off within it, or there are several, as a draft
-            before the last one, and the `response` holds no such marks itself.
+    Raises Unusable: there is none, the reply was cut off within it, or there are several, as a
+    draft before the last one, and the `response` holds no such marks itself.
     """
     match = MARKED.search(said.text)
     if match is None or not match["text"].strip():
@@ -216,16 +211,14 @@ PLACES_SHARE = 8  # so much of a window is for contested places
 class LlmDebater(LlmAgent):
     """Debater with a language model; it sees its own share of the evidence alone."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        """Those of the manners that the run's protocol asks for."""
-        return self._work.manners
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.manners
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
         """One turn; what it quotes is verified by whoever runs the debate.
 
-        Raises:
-            ReplyError: it does not begin as its manner asks.
+        Raises ReplyError: it does not begin as its manner asks.
         """
         case, evidence = view.view.case, view.view.evidence
         asking = self._asking(
@@ -259,7 +252,6 @@ class LlmDebater(LlmAgent):
         )
 
     def _points(self, view: DebateView, text: str, stance: Stance) -> tuple[Point, ...]:
-        """The places that it contests, if it does; what stands nowhere in the response is said."""
         if view.manner not in NAMING or stance == "supported":
             return ()
         case = view.view.case
@@ -276,9 +268,7 @@ class LlmDebater(LlmAgent):
 
         So its stance is the one that it took before. Of one whose earlier turns were lost a changed
         text says that it does not hold, and the same text says nothing: it may not have looked.
-
-        Raises:
-            ReplyError: there is no text between the marks.
+        Raises ReplyError: there is no text between the marks.
         """
         mended = marked_in(text)
         if mended is None:
@@ -301,7 +291,6 @@ def _with_room(asking: PromptCall, view: DebateView) -> PromptCall:
 
 
 def _fields(asking: PromptCall, view: DebateView) -> dict[str, str]:
-    """What the fields of the manner's prompt hold; debate and evidence go in last."""
     evidence, wanted = view.view.evidence, FIELDS[view.manner]
     conflicts = conflict_lines(view.conflicts, evidence, view.share)
     known = case_fields(asking, view.view.case) | {
@@ -335,7 +324,6 @@ def _told(asking: PromptCall, view: DebateView) -> Told | None:
 
 
 def _position(view: DebateView, text: str) -> tuple[Reply, Stance]:
-    """Reply and stance as the turn begins; who begins with a stance agrees with an equal one."""
     about = [turn for turn in view.turns if turn.debater == view.about]
     heard = (about or view.turns)[-1:]
     last: Stance = heard[0].stance if heard else "supported"
@@ -369,10 +357,9 @@ SHAPE = Shape(_Sorted)
 class LlmContextWriter(LlmSummariser, LlmReviser):
     """Context writer with a language model; its seat also writes what a debate comes to."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        """Those that the run's protocol has it asked by."""
-        return self._work.writing
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.writing
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
         """Each debater's share, the judge's whole, facts and conflicts; no call over nothing."""
@@ -434,7 +421,6 @@ def _facts(answer: _Sorted, evidence: Evidence) -> tuple[Fact, ...]:
 
 
 def _conflicts(answer: _Sorted, evidence: Evidence) -> tuple[str, ...]:
-    """In words, each with the passages that stand against each other."""
     told = []
     for conflict in answer.conflicts:
         sides = [cited(evidence.passages[i]) for i in ids_of(conflict.passages, evidence)]

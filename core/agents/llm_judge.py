@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.agents.agent_runner import LlmAgent, PromptCall, case_fields
+from core.agents.agent_runner import AgentContext, LlmAgent, PromptCall, case_fields
 from core.agents.reply_parser import WORDS_LINE, parted
 from core.agents.transcript import (
     conflict_lines,
@@ -37,7 +37,7 @@ from core.runtime.concurrency import Stop
 from core.runtime.errors import ModelError
 from core.schema.records import Case, Category, Cause, Judgement, Label, Point, Statement
 from core.schema.roles import JudgeView
-from core.schema.rosters import judge_prompt
+from core.schema.rosters import Seat, judge_prompt
 
 ARROW = re.compile(r"\s*(?:-+>|=+>|→|⇒|➔)\s*")
 # Quoted words end at their own mark: the response's may hold an arrow themselves.
@@ -87,7 +87,6 @@ def contested_in(
 
 
 def _parted(line: str) -> tuple[str, str]:
-    """The words that are contested, and what should stand there; "" where nothing is said."""
     quoted = QUOTED.match(line)
     arrow = ARROW.match(line, quoted.end()) if quoted else None
     if quoted and (arrow or quoted.end() == len(line)):
@@ -155,10 +154,8 @@ class LlmRanker(LlmAgent):
     ) -> int:
         """The index of the best; `points` are the places that were to be mended.
 
-        Of revisions that do not all fit, the last are left out; the first where no two do.
-
-        Raises:
-            ReplyError: twice no last line that names one of them.
+        Of revisions that do not all fit, the last are left out; the first where no two do. Raises
+        ReplyError: twice no last line that names one of them.
         """
         case = view.view.case
         asking = self._asking(PROMPT, case, stop, role="judge", slot=view.slot)
@@ -212,8 +209,7 @@ class LlmRanker(LlmAgent):
 def best_in(said: Completion, count: int) -> int:
     """The index, from 0, that the last line names by its number, from 1.
 
-    Raises:
-        Unusable: that line names none of so many.
+    Raises Unusable: that line names none of so many.
     """
     _, last = parted(said.text)
     match = BEST.fullmatch(last)
@@ -243,16 +239,14 @@ SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (sel
 class LlmJudge(LlmRanker):
     """Judge with a language model, which ranks revisions too."""
 
-    @property
-    def _ruling(self) -> tuple[str, ...]:
-        """Those that the run's protocol has it asked by."""
-        return self._work.judging
+    def __init__(self, seat: Seat, work: AgentContext) -> None:
+        super().__init__(seat, work)
+        self.prompts = work.judging
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
         """The finding; unclear without a call where there is nothing that could carry one.
 
-        Raises:
-            ReplyError: twice no last line that is `Verdict: 1` or `Verdict: 0`.
+        Raises ReplyError: twice no last line that is `Verdict: 1` or `Verdict: 0`.
         """
         if view.view.unreadable_images:
             words = f"{listed(view.view.unreadable_images)} could not be read here"
@@ -289,8 +283,7 @@ class LlmJudge(LlmRanker):
 def moderated(said: Completion) -> tuple[Label, str]:
     """As `verdict_of`; unclear where that line has the debate go on.
 
-    Raises:
-        Unusable: that line is neither.
+    Raises Unusable: that line is neither.
     """
     prose, last = parted(said.text)
     return ("unclear", prose) if GO_ON.fullmatch(last) else verdict_of(said)
@@ -299,8 +292,7 @@ def moderated(said: Completion) -> tuple[Label, str]:
 def verdict_of(said: Completion) -> tuple[Label, str]:
     """The label of the last line that says anything, and the prose before it.
 
-    Raises:
-        Unusable: that line is no verdict; a verdict in an earlier line is not one.
+    Raises Unusable: that line is no verdict; a verdict in an earlier line is not one.
     """
     prose, last = parted(said.text)
     match = VERDICT.fullmatch(last)

@@ -82,7 +82,6 @@ class MarkingAgent(LlmAgent):
     def _fitted(
         self, asking: PromptCall, lines: Sequence[str], fields: Mapping[str, str], case: Case
     ) -> tuple[PromptCall, tuple[Message, ...]]:
-        """The messages, with the examples unless they would take a passage's place."""
         plain, messages, most = asking.fitted(lines, fields, "evidence")
         preface = self._examples(case)
         if not preface:
@@ -117,8 +116,7 @@ class LlmSpanExtractor(MarkingAgent):
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
         """Spans in order of their place, none overlapping; none unless it is hallucinated.
 
-        Raises:
-            ReplyError: twice nothing of what it quotes stands in the response.
+        Raises ReplyError: twice nothing of what it quotes stands in the response.
         """
         if judgement.label != "hallucinated":
             return ()
@@ -235,7 +233,6 @@ class LlmSpanAdjudicator(LlmAgent):
 
 
 def _vote_fields(asking: PromptCall, view: JudgeView, span: Span) -> dict[str, str]:
-    """The words, and why they were marked."""
     why = category_words(span.category)
     if span.instead:
         why = f"{why}; the evidence says: {span.instead}"
@@ -289,8 +286,7 @@ class LlmPanelist(MarkingAgent):
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
         """Its spans in order of their place; each quote's likeliest place in the response.
 
-        Raises:
-            ReplyError: twice nothing of what it quotes stands in the response.
+        Raises ReplyError: twice nothing of what it quotes stands in the response.
         """
         case = view.case
         asking = self._panel_asking("panel_spans", view, stop, f"{self._role}: spans", MARKS)
@@ -313,8 +309,7 @@ class LlmPanelist(MarkingAgent):
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
         """A vote on each span, all in one call; who is passed over in the reply has none.
 
-        Raises:
-            ReplyError: twice it voted on none of them.
+        Raises ReplyError: twice it voted on none of them.
         """
         slot = f"{self._role}: votes on {spans[0].source}"
         asking = self._panel_asking("panel_votes", view, stop, slot, VOTES)

@@ -129,8 +129,7 @@ ENDED = re.compile(r"""[.!?。！？।؟…][)"'”’」』»\]*_]*\s*$""")
 def reply_of(text: str) -> tuple[Reply, str]:
     """AGREE or DENY at the beginning of a turn, and the rest of its head.
 
-    Raises:
-        ReplyError: neither is said there; nothing is guessed from the rest.
+    Raises ReplyError: neither is said there; nothing is guessed from the rest.
     """
     head = _head(text)
     match = None if UNFINISHED_THOUGHT.match(text) else REPLY.search(head)
@@ -206,7 +205,6 @@ def whole_sentences(text: str, language: str) -> str:
 
 
 def _head(text: str) -> str:
-    """The first words, without markdown and without an echo of the choice itself."""
     plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "").strip()
     plain = ECHOED.sub("", plain)
     words = " ".join(plain.split()[:HEAD_WORDS])[:HEAD_CHARACTERS]
@@ -262,8 +260,7 @@ class Stated:
 def stated_in(text: str) -> Stated:
     """What the turn states.
 
-    Raises:
-        ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
+    Raises ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
     """
     plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "")
     head = ECHOED.sub("", plain, count=1)
@@ -271,8 +268,7 @@ def stated_in(text: str) -> Stated:
     if match is None or _is_prose(match):
         found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
         raise ReplyError(
-            f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.",
-            reply=text,
+            f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.", reply=text
         )
     stance = next(stance for stance in STANCES if match[stance])
     return Stated(stance, confidence_in(plain), doubt_in(plain))

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from core.llm.call import Asked, Call, Completion, Message, Picture
+import msgspec
+
+from core.llm.call import Asked, Call, Message, Picture
 from core.llm.client import LiteLlm
 from core.llm.failures import Patience
 from core.llm.keys import Keys
@@ -44,6 +46,7 @@ TEMPERATURE = (0.0, 2.0)
 WHOLE = {"max_tokens": (1, 200_000), "window": (0, 20_000_000), "seconds": (1, 3600)}
 LEAST_WINDOW = 512
 HIGHEST_PRICE = 10_000.0
+MOST_WHOLE = 10**12  # of a number in a message
 NAME_OF_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # How the keys of common providers begin, and a long run of mixed letters and digits.
 KEY = re.compile(
@@ -57,31 +60,36 @@ DIGEST = re.compile(r"[0-9a-f]{0,64}")
 
 def looks_like_a_key(text: str) -> bool:
     """True for text that holds what providers' keys look like; a model's name does not."""
-    return bool(KEY.search(text)) or any(_is_random(word) for word in LONG_WORD.findall(text))
-
-
-def _is_random(word: str) -> bool:
-    """Mixed cases and digits, or letters and digits that change places again and again."""
     kinds = (str.isdigit, str.isupper, str.islower)
-    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(word))
-    return all(any(kind(char) for char in word) for kind in kinds) or changes >= 6
+
+    def is_random(word: str) -> bool:
+        changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(word))
+        return all(any(map(kind, word)) for kind in kinds) or changes >= 6
+
+    return bool(KEY.search(text)) or any(map(is_random, LONG_WORD.findall(text)))
 
 
 def check_sheet(sheet: RosterSheet) -> None:
     """Refuse a sheet that cannot be kept or run as it is.
 
-    Raises:
-        InputError: it names the field, what was expected and what was found; never a key.
+    Raises InputError: it names the field, what was expected and what was found; never a key.
     """
-    _check_text("name", sheet.name, LONGEST["name"])
-    if not sheet.name or sheet.name != sheet.name.strip():
-        raise wrong("name", "a name without spaces around it", f"“{sheet.name}”")
+    _check_name("name", sheet.name, LONGEST["name"])
     _check_text("words", sheet.words, LONGEST["words"])
     if not DIGEST.fullmatch(sheet.prompts):
         raise wrong("prompts", "a digest (0 to 9, a to f) or an empty text", "something else")
-    _debater_names(sheet)
-    if len(sheet.span_panel) not in (0, *range(PANELISTS[0], PANELISTS[1] + 1)):
-        low, high = PANELISTS
+    low, high = DEBATERS
+    if not low <= len(sheet.debaters) <= high:
+        raise wrong("debaters", f"{low} to {high} debaters", f"{len(sheet.debaters)}")
+    seen: set[str] = set()
+    for number, debater in enumerate(sheet.debaters, 1):
+        field = f"debater {number}, name"
+        _check_name(field, debater.name, LONGEST_DEBATER)
+        if debater.name.casefold() in seen:
+            raise wrong(field, "a name that no other debater has", f"“{debater.name}” again")
+        seen.add(debater.name.casefold())
+    low, high = PANELISTS
+    if len(sheet.span_panel) not in (0, *range(low, high + 1)):
         raise wrong("span_panel", f"no seat, or {low} to {high}", f"{len(sheet.span_panel)}")
     for role, seat in sheet.seats():
         _check_seat(role, seat)
@@ -101,31 +109,25 @@ def _check_text(field: str, text: str, most: int) -> None:
         )
     if len(text) > most:
         raise wrong(field, f"at most {most} characters", f"{len(text)}")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise wrong(field, "text", "half a character (a lone surrogate)")
     if not all(char.isprintable() for char in text):
         raise wrong(field, "one line of plain text", "characters that cannot be shown")
 
 
-def _debater_names(sheet: RosterSheet) -> None:
-    low, high = DEBATERS
-    if not low <= len(sheet.debaters) <= high:
-        raise wrong("debaters", f"{low} to {high} debaters", f"{len(sheet.debaters)}")
-    seen: set[str] = set()
-    for number, debater in enumerate(sheet.debaters, 1):
-        field = f"debater {number}, name"
-        _check_text(field, debater.name, LONGEST_DEBATER)
-        if not debater.name.strip() or debater.name != debater.name.strip():
-            raise wrong(field, "a name without spaces around it", f"“{debater.name}”")
-        if debater.name.casefold() in seen:
-            raise wrong(field, "a name that no other debater has", f"“{debater.name}” again")
-        seen.add(debater.name.casefold())
+def _check_name(field: str, name: str, most: int) -> None:
+    _check_text(field, name, most)
+    if not name or name != name.strip():
+        raise wrong(field, "a name without spaces around it", f"“{name}”")
 
 
 def _check_seat(role: str, seat: Seat) -> None:
-    is_open = role.startswith(PANEL) and not (seat.reader or seat.model)  # nobody would sit there
-    known = _readers(role)
+    is_panel = role.startswith(PANEL)
+    known = PANEL_READERS if is_panel else READERS if role.startswith("debater ") else ()
+    is_open = is_panel and not (seat.reader or seat.model)  # nobody would sit there
     if is_open or seat.reader not in ("", *known):
         readers = f"one of {', '.join(known)}" if known else "none"
-        raise wrong(f"{role}, reader", readers, f"“{seat.reader[:40]}”")
+        raise wrong(f"{role}, reader", readers, f"“{_shown(seat.reader)}”")
     if seat.reader and seat.model:
         raise wrong(role, "either a model or a built-in reader", "both; leave one of them empty")
     for name in ("model", "api_base", "key_name"):
@@ -141,24 +143,18 @@ def _check_seat(role: str, seat: Seat) -> None:
     if seat.key_name and not NAME_OF_KEY.fullmatch(seat.key_name):
         found = "something else; never write the key itself"
         raise wrong(f"{role}, key_name", "a variable's name such as OPENAI_API_KEY", found)
-    _numbers(role, seat)
+    _check_numbers(role, seat)
 
 
-def _readers(role: str) -> tuple[str, ...]:
-    """The built-in readers that may sit there."""
-    if role.startswith(PANEL):
-        return PANEL_READERS
-    return READERS if role.startswith("debater ") else ()
-
-
-def _numbers(role: str, seat: Seat) -> None:
+def _check_numbers(role: str, seat: Seat) -> None:
     low, high = TEMPERATURE
     if not low <= seat.temperature <= high:  # False for nan, too
         raise wrong(f"{role}, temperature", f"{low:g} to {high:g}", f"{seat.temperature:g}")
     for name, (least, most) in WHOLE.items():
         value = getattr(seat, name)
         if not least <= value <= most:
-            raise wrong(f"{role}, {name}", f"{least:,} to {most:,}", f"{value:,}")
+            found = f"{value:,}" if abs(value) < MOST_WHOLE else "one far beyond that"
+            raise wrong(f"{role}, {name}", f"{least:,} to {most:,}", found)
     if 0 < seat.window < LEAST_WINDOW:
         expected = f"0 (as litellm knows it) or at least {LEAST_WINDOW}"
         raise wrong(f"{role}, window", expected, f"{seat.window}")
@@ -166,7 +162,7 @@ def _numbers(role: str, seat: Seat) -> None:
         raise wrong(role, "both prices or none of price_in and price_out", "one of them")
     for name in ("price_in", "price_out"):
         price = getattr(seat, name)
-        if price is not None and not (math.isfinite(price) and 0 <= price <= HIGHEST_PRICE):
+        if price is not None and not 0 <= price <= HIGHEST_PRICE:
             most_words = f"0 to {HIGHEST_PRICE:,.0f} US dollars for a million tokens"
             raise wrong(f"{role}, {name}", most_words, f"{price:g}")
 
@@ -174,15 +170,14 @@ def _numbers(role: str, seat: Seat) -> None:
 def check_address(where: str, address: str) -> None:
     """Refuse what is no http address, or one that carries a user, a password or a query.
 
-    Raises:
-        InputError: it is such a one; it begins with `where`.
+    Raises InputError: it is such a one; it begins with `where`.
     """
     expected = f"{where}: expected an address like http://127.0.0.1:8000/v1"
     if looks_like_a_key(address):
         raise InputError(f"{expected} without a key in it, found what looks like one; take it out.")
     try:
         parts = urlsplit(address)
-        is_good_port = parts.port is None or parts.port > 0
+        is_web = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         raise InputError(f"{expected}, found a broken one.") from None
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
@@ -190,20 +185,14 @@ def check_address(where: str, address: str) -> None:
             f"{expected} without user, password or query (keys do not belong there), found one "
             "with them."
         )
-    is_web = parts.scheme in ("http", "https") and parts.hostname and is_good_port
-    is_plain = all(char.isprintable() and not char.isspace() for char in address)
-    if not (is_web and is_plain):
-        shown = "".join(char if char.isprintable() else "?" for char in address[:80])
-        raise InputError(f"{expected}, found “{shown}”.")
+    if not is_web or any(char.isspace() or not char.isprintable() for char in address):
+        raise InputError(f"{expected}, found “{_shown(address, 80)}”.")
 
-
-Kind = Literal["speaks", "sees", "embeds"]
 
 WORD = "Reply with the single word OK and nothing else. (Test {nonce})"
 COLOUR = "Which colour is the square in the picture? Reply with one word. (Test {nonce})"
 RED = ("red", "红", "紅", "rouge", "rojo", "rosso", "vermelho", "赤")
-KINDS: dict[str, Kind] = {"retriever": "embeds", "image reader": "sees"}
-PICTURE_PIXELS = 64
+EMBEDS, SEES = "retriever", "image reader"  # roles whose tests are others
 FEW_TOKENS = 32
 AT_ONCE = 8
 SHOWN = 40
@@ -227,32 +216,6 @@ class Probe:
     calls: tuple[ModelCall, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Roles that one call answers for."""
-
-    kind: Kind
-    seat: Seat
-    roles: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Bench:
-    """What all tests of one click share."""
-
-    keys: Keys
-    home: Path
-    account: Account
-    caps: Caps
-    clock: Callable[[], float]
-    stop: Stop
-
-    def desk(self) -> LedgerDesk:
-        """A desk for one group alone, so that its calls are known from the others'."""
-        model = LiteLlm(self.keys, PATIENCE)
-        return LedgerDesk(model, self.home, self.account, self.caps, self.clock)
-
-
 def probe(
     sheet: RosterSheet,
     keys: Keys,
@@ -265,98 +228,83 @@ def probe(
     """One result for every role that a model plays, in order of arrival.
 
     `account.run_id` must be new for each test: it goes into the prompts, so that no earlier reply
-    answers for a model that is away.
-
-    Raises:
-        Stopped: `stop` was set; what was under way is closed.
+    answers for a model that is away. Raises Stopped: `stop` was set; what was under way is closed.
     """
     with open_store(home) as store:
         caps = Caps.of(store.projects.settings())
-    bench = _Bench(keys, home, account, caps, clock, stop)
-    streams = [_results(bench, group) for group in _groups(sheet)]
-    if streams:
-        yield from merged(streams, workers=AT_ONCE)
 
-
-def _groups(sheet: RosterSheet) -> list[_Group]:
-    """Seats that share model, address, key and temperature are one; seeing is a test of its own."""
-    found: dict[tuple[object, ...], _Group] = {}
-    for role, seat in sheet.seats():
-        if seat.is_built_in:
-            continue
-        kind = KINDS.get(role, "speaks")
-        mark = (kind, seat.model, seat.api_base, seat.key_name, seat.temperature)
-        before = found.get(mark, _Group(kind, seat, ()))
-        found[mark] = replace(before, roles=(*before.roles, role))
-    return list(found.values())
-
-
-def _results(bench: _Bench, group: _Group) -> Callable[[], Iterator[Probe]]:
-    def results() -> Iterator[Probe]:
-        began = bench.clock()
-        desk = bench.desk()
+    def results(seat: Seat, roles: Sequence[str]) -> Iterator[Probe]:
+        began = clock()
+        # a desk of its own, so that its calls are known from the others'
+        desk = LedgerDesk(LiteLlm(keys, PATIENCE), home, account, caps, clock)
+        asked = [_asked(roles[0], seat, most, account) for most in (FEW_TOKENS, seat.max_tokens)]
         try:
-            works, words = True, _tested(bench, group, desk)
+            works, words = True, _tested(desk, asked, stop)
         except Stopped:
             raise
         except ReviewError as error:
-            who = who_of(_asked(bench, group, FEW_TOKENS))
-            works, words = False, str(error).removeprefix(who).lstrip(": ")  # the table names both
-        seconds = max(0.0, bench.clock() - began)
+            who = who_of(asked[0])  # the table names both
+            works, words = False, str(error).removeprefix(who).lstrip(": ")
+        seconds = max(0.0, clock() - began)
         calls = desk.drain()
-        for number, role in enumerate(group.roles):
-            own = () if number else calls
-            yield Probe(role, group.seat.model, works, words, seconds, own)
+        for number, role in enumerate(roles):
+            yield Probe(role, seat.model, works, words, seconds, () if number else calls)
 
-    return results
+    if streams := [partial(results, seat, roles) for seat, roles in _groups(sheet)]:
+        yield from merged(streams, workers=AT_ONCE)
 
 
-def _tested(bench: _Bench, group: _Group, desk: LedgerDesk) -> str:
-    """What came back, in words."""
-    asked = _asked(bench, group, FEW_TOKENS)
-    if group.kind == "embeds":
-        found = desk.embed(group.seat, [asked.call.messages[0].text], bench.stop)
+def _groups(sheet: RosterSheet) -> list[tuple[Seat, list[str]]]:
+    """Seats with their roles; those that share model, address, key and temperature are one.
+
+    Seeing and embedding are tests of their own.
+    """
+    found: dict[tuple[object, ...], tuple[Seat, list[str]]] = {}
+    for role, seat in sheet.seats():
+        if not seat.is_built_in:
+            kind = role if role in (SEES, EMBEDS) else "speaks"
+            mark = (kind, seat.model, seat.api_base, seat.key_name, seat.temperature)
+            found.setdefault(mark, (seat, []))[1].append(role)
+    return list(found.values())
+
+
+def _tested(desk: LedgerDesk, asked: Sequence[Asked], stop: Stop) -> str:
+    brief, whole = asked
+    if brief.role == EMBEDS:
+        found = desk.embed(brief.call.seat, [brief.call.messages[0].text], stop)
         return f"Answered with {len(found.vectors[0])} numbers for a text."
     try:
-        return _answer_words(group, desk.ask(asked, bench.stop))
+        said = desk.ask(brief, stop).text
     except ModelRefused:
         raise
     except ReplyError as error:
         # A model that thinks first may need the seat's whole token limit for one word.
-        if error.reply.strip() or group.seat.max_tokens <= FEW_TOKENS:
+        if error.reply.strip() or whole.call.seat.max_tokens <= FEW_TOKENS:
             raise
-        asked = _asked(bench, group, group.seat.max_tokens)
-        return _answer_words(group, desk.ask(asked, bench.stop))
-
-
-def _asked(bench: _Bench, group: _Group, most: int) -> Asked:
-    seat = replace(group.seat, max_tokens=min(group.seat.max_tokens, most))
-    nonce = bench.account.run_id[:12]
-    sees = group.kind == "sees"
-    text = (COLOUR if sees else WORD).format(nonce=nonce)
-    pictures = (Picture("image/png", _red_square()),) if sees else ()
-    slot = f"test {group.roles[0]} {seat.max_tokens}"
-    return Asked(group.roles[0], slot, Call(seat, (Message("user", text, pictures),)))
-
-
-def _answer_words(group: _Group, found: Completion) -> str:
-    said = " ".join(found.text.split())
-    said = said if len(said) <= SHOWN else f"{said[: SHOWN - 1]}…"
-    if group.kind == "sees" and not any(word in found.text.casefold() for word in RED):
+        said = desk.ask(whole, stop).text
+    shown = " ".join(said.split())
+    shown = shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
+    if brief.role == SEES and not any(word in said.casefold() for word in RED):
         return (
-            f"Answered “{said}”, but the picture shows a red square: make sure that this model "
+            f"Answered “{shown}”, but the picture shows a red square: make sure that this model "
             "takes images."
         )
-    return f"Answered “{said}”."
+    return f"Answered “{shown}”."
+
+
+def _asked(role: str, seat: Seat, most: int, account: Account) -> Asked:
+    seat = replace(seat, max_tokens=min(seat.max_tokens, most))
+    text = (COLOUR if role == SEES else WORD).format(nonce=account.run_id[:12])
+    pictures = (Picture("image/png", _red_square()),) if role == SEES else ()
+    call = Call(seat, (Message("user", text, pictures),))
+    return Asked(role, f"test {role} {seat.max_tokens}", call)
 
 
 def _red_square() -> bytes:
-    from PIL import Image, ImageDraw
+    from PIL import Image
 
-    image = Image.new("RGB", (PICTURE_PIXELS, PICTURE_PIXELS), "white")
-    edge = PICTURE_PIXELS // 8
-    corner = PICTURE_PIXELS - edge
-    ImageDraw.Draw(image).rectangle((edge, edge, corner, corner), "#e00000")
+    image = Image.new("RGB", (64, 64), "white")
+    image.paste("#e00000", (8, 8, 57, 57))
     encoded = io.BytesIO()
     image.save(encoded, "PNG")
     return encoded.getvalue()
@@ -365,27 +313,14 @@ def _red_square() -> bytes:
 VERSION = 1
 MARK = "counterpoint_roster"
 MOST_BYTES = 100_000
-MOST_WHOLE = 10**12
 SUFFIX = ".roster.json"
 BUILT_IN_SEAT = "built-in"
-ROLES = (
-    "retriever",
-    "segmenter",
-    "tool_picker",
-    "reflector",
-    "image_reader",
-    "context_writer",
-    "judge",
-    "span_extractor",
-    "span_adjudicator",
-)
+ROLES = tuple(item.name for item in fields(RosterSheet) if item.default_factory is Seat)
 LATER = ("tool_picker", "reflector")  # roles that files from before do not name
-TOP = (MARK, "name", "words", "prompts", "debaters", *ROLES)
-NEEDED = tuple(name for name in TOP if name not in LATER)
-PANEL_FIELDS = ("span_panel", "panel_sees_evidence")  # in files of rosters that have a panel
-TEXTS = ("model", "api_base", "key_name", "reader")
-NUMBERS = ("temperature", "price_in", "price_out")
-WHOLE_FIELDS = ("max_tokens", "window", "seconds")
+TOP = (MARK, "name", "words", "prompts", "debaters", *ROLES, "span_panel", "panel_sees_evidence")
+NEEDED = tuple(name for name in TOP[:-2] if name not in LATER)
+DEBATER = ("name", "seat")
+SEAT = tuple(item.name for item in fields(Seat))
 # Words in a field's name that say that its value is a secret.
 SECRET = ("key", "token", "secret", "password", "credential", "authorization", "header")
 ALWAYS_SAID = ("model", "temperature", "max_tokens")
@@ -403,11 +338,24 @@ class ReadRoster:
     notice: str = ""
 
 
+# What msgspec calls a type, as it is expected and as it is found.
+EXPECTED = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+}
+FOUND = EXPECTED | {"str": "a text", "object": "an object", "null": "nothing", "int": "a number"}
+MISMATCH = re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`")
+FIELD = re.compile(r"at `\$\.(\w+)`")
+Kind = TypeVar("Kind")
+
+
 def roster_file(sheet: RosterSheet, prompts: str = "") -> bytes:
     """The sheet as a file's bytes; `prompts` is the digest of the prompts in force.
 
-    Raises:
-        InputError: the sheet breaks a rule; what could not be read back is not written.
+    Raises InputError: the sheet breaks a rule; what could not be read back is not written.
     """
     check_sheet(sheet)
     body: dict[str, Any] = {MARK: VERSION, "name": sheet.name, "words": sheet.words}
@@ -423,17 +371,22 @@ def roster_file(sheet: RosterSheet, prompts: str = "") -> bytes:
 def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
     """The roster in a file; `prompts` is the digest of the prompts in force here.
 
-    Raises:
-        InputError: it is no roster file, or one that breaks a rule; the message names the field.
+    Raises InputError: it is no roster file, or one that breaks a rule; the message names the field.
     """
-    body = _object("file", _parsed(data), (*TOP, *PANEL_FIELDS), needed=NEEDED)
-    if body[MARK] != VERSION or isinstance(body[MARK], bool):
-        found = str(body[MARK]) if body[MARK] in range(1, 1000) else _kind(body[MARK])
+    body = dict.fromkeys(LATER, BUILT_IN_SEAT) | _object("file", _parsed(data), TOP, NEEDED)
+    version = body.pop(MARK)
+    if version != VERSION or isinstance(version, bool):
+        found = f"{version}" if version in range(1, 1000) else "something else"
         raise wrong(MARK, f"version {VERSION}", f"{found}; export it again from a like version")
-    texts = {name: _text(name, body[name]) for name in ("name", "words", "prompts")}
-    seats = {role: _seat(role, body.get(role, BUILT_IN_SEAT)) for role in ROLES}
-    given: dict[str, Any] = {**seats, **texts, **_panel(body)}
-    sheet = RosterSheet(debaters=_debaters(body["debaters"]), **given)
+    sees = body.pop("panel_sees_evidence", True)
+    given: dict[str, Any] = {"panel_sees_evidence": _read("panel_sees_evidence", sees, bool)}
+    lists = {"debaters": (_debater, "debater "), "span_panel": (_seat, PANEL)}
+    for name, (read, where) in lists.items():
+        items: list[object] = _read(name, body.pop(name, []), list)
+        given[name] = tuple(read(f"{where}{n}", item) for n, item in enumerate(items, 1))
+    for name, value in body.items():
+        given[name] = _seat(name, value) if name in ROLES else _read(name, value, str)
+    sheet = RosterSheet(**given)
     check_sheet(sheet)
     differs = bool(prompts and sheet.prompts and sheet.prompts != prompts)
     notice = ANOTHER_VERSION.format(theirs=sheet.prompts, ours=prompts) if differs else ""
@@ -443,22 +396,17 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
 def _written(seat: Seat) -> object:
     if seat == Seat():
         return BUILT_IN_SEAT
-    usual = Seat()
-    told = {item.name: getattr(seat, item.name) for item in fields(seat)}
-    return {
-        name: value
-        for name, value in told.items()
-        if value != getattr(usual, name) or (seat.model and name in ALWAYS_SAID)
-    }
+    said = ALWAYS_SAID if seat.model else ()
+    told = ((item.name, getattr(seat, item.name), item.default) for item in fields(seat))
+    return {name: value for name, value, usual in told if value != usual or name in said}
 
 
 def _parsed(data: bytes) -> object:
     if len(data) > MOST_BYTES:
         raise wrong("file", f"at most {MOST_BYTES:,} bytes", f"{len(data):,}")
     try:
-        parsed: object = json.loads(
-            data.decode("utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant
-        )
+        text = data.decode("utf-8-sig")
+        parsed: object = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         why = error.msg if isinstance(error, json.JSONDecodeError) else "it is no JSON in UTF-8"
         raise wrong("file", "a roster exported from here", f"something else ({why})") from None
@@ -466,11 +414,12 @@ def _parsed(data: bytes) -> object:
 
 
 def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    names = [name for name, _ in pairs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
         raise wrong(_shown(twice), "each field once", "it twice")
-    return dict(pairs)
+    return found
 
 
 def _no_constant(name: str) -> object:
@@ -478,11 +427,14 @@ def _no_constant(name: str) -> object:
 
 
 def _object(
-    where: str, value: object, allowed: Sequence[str], needed: Sequence[str]
-) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise wrong(where, "an object with fields", _kind(value))
-    for name in value:
+    where: str,
+    value: object,
+    allowed: Sequence[str],
+    needed: Sequence[str] = (),
+    expected: str = "an object with fields",
+) -> dict[str, Any]:
+    body: dict[str, Any] = _read(where, value, dict, expected)
+    for name in body:
         if name in allowed:
             continue
         if any(word in name.casefold() for word in SECRET):
@@ -491,93 +443,37 @@ def _object(
                 f"“{_shown(name)}”; take it out (key_name says under which name a key is looked "
                 "for)."
             )
-        known = ", ".join(allowed)
-        raise wrong(where, f"no fields but {known}", f"“{_shown(name)}”")
-    missing = next((name for name in needed if name not in value), None)
-    if missing is not None:
-        raise wrong(where, f"the field {missing}", "none")
-    return value
-
-
-def _debaters(value: object) -> tuple[DebaterSeat, ...]:
-    if not isinstance(value, list):
-        raise wrong("debaters", "a list", _kind(value))
-    found: list[DebaterSeat] = []
-    for number, item in enumerate(value, 1):
-        where = f"debater {number}"
-        body = _object(where, item, ("name", "seat"), ("name", "seat"))
-        name = _text(f"{where}, name", body["name"])
-        found.append(DebaterSeat(name, _seat(where, body["seat"])))
-    return tuple(found)
-
-
-def _panel(body: Mapping[str, object]) -> dict[str, Any]:
-    """The panel's seats and what they see; nothing where the file has no panel."""
-    seats, sees = body.get("span_panel", []), body.get("panel_sees_evidence", True)
-    if not isinstance(seats, list):
-        raise wrong("span_panel", "a list", _kind(seats))
-    if not isinstance(sees, bool):
-        raise wrong("panel_sees_evidence", "true or false", _kind(sees))
-    panel = tuple(_seat(f"{PANEL}{number}", item) for number, item in enumerate(seats, 1))
-    return {"span_panel": panel, "panel_sees_evidence": sees}
+        raise wrong(where, f"no fields but {', '.join(allowed)}", f"“{_shown(name)}”")
+    if missing := [name for name in needed if name not in body]:
+        raise wrong(where, f"the field {missing[0]}", "none")
+    return body
 
 
 def _seat(where: str, value: object) -> Seat:
     if value == BUILT_IN_SEAT:
         return Seat()
-    if not isinstance(value, dict):
-        raise wrong(where, f"“{BUILT_IN_SEAT}” or an object with a model", _kind(value))
-    body = _object(where, value, (*TEXTS, *NUMBERS, *WHOLE_FIELDS), ())
-    given: dict[str, Any] = {}
-    for name, item in body.items():
-        field = f"{where}, {name}"
-        if name in TEXTS:
-            given[name] = _text(field, item)
-        elif name in WHOLE_FIELDS:
-            given[name] = _whole(field, item)
-        elif item is not None or name == "temperature":
-            given[name] = _number(field, item)
-    return Seat(**given)
+    expected = f"“{BUILT_IN_SEAT}” or an object with a model"
+    return _read(where, _object(where, value, SEAT, (), expected), Seat)
 
 
-def _text(field: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise wrong(field, "text", _kind(value))
+def _debater(where: str, value: object) -> DebaterSeat:
+    body = _object(where, value, DEBATER, DEBATER)
+    return DebaterSeat(_read(f"{where}, name", body["name"], str), _seat(where, body["seat"]))
+
+
+def _read(where: str, value: object, kind: type[Kind], expected: str = "") -> Kind:
+    """The value as what it should be; it is never shown, for it may be a key."""
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise wrong(field, "text", "half a character (a lone surrogate)") from None
-    return value
-
-
-def _whole(field: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong(field, "a whole number", _kind(value))
-    if abs(value) > MOST_WHOLE:
-        raise wrong(field, "a whole number within bounds", "one far beyond them")
-    return value
-
-
-def _number(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong(field, "a number", _kind(value))
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        field = ", ".join([where, *FIELD.findall(str(error))])
+        names = MISMATCH.match(str(error))
+    if names is None:
         raise wrong(field, "a number that can be", "one beyond all bounds")
-    return number
+    raise wrong(field, expected or EXPECTED[names[1]], FOUND.get(names[2], "a number"))
 
 
-def _kind(value: object) -> str:
-    """What was found, by its kind: the value itself may be a key."""
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
-    return "nothing" if value is None else kinds.get(type(value), "a number")
-
-
-def _shown(name: str) -> str:
-    """A field's name as a message may show it."""
-    if looks_like_a_key(name):
+def _shown(text: str, most: int = 40) -> str:
+    if looks_like_a_key(text):
         return "…"
-    return "".join(char if char.isprintable() else "?" for char in name)[:40]
+    return "".join(char if char.isprintable() else "?" for char in text[:most])

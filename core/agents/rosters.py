@@ -9,7 +9,7 @@ The roster that a command asks for: one model, a roster's name, or a roster's fi
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -64,25 +64,29 @@ OLLAMA_VISION = "ollama_chat/llama3.2-vision"
 # Ollama is told to read so much; by itself it reads less of a prompt and drops the rest unsaid.
 OLLAMA_WINDOW = 8192
 OLLAMA_SECONDS = 300  # a model is first loaded into memory
+TABLE_6 = "Table 6 of the paper:"
 ANY_BASE = "http://127.0.0.1:8000/v1"
 TO_FILL_IN = "openai/name-of-your-model"
 
 
 def _pair(first: Seat, second: Seat) -> tuple[DebaterSeat, ...]:
-    return (DebaterSeat("Ada", first), DebaterSeat("Ben", second))
+    """Ada and Ben; of models the one is cool and the other warm, and both are brief (CEDA 5.2)."""
+    cool = first if first.reader else replace(first, temperature=COOL, max_tokens=TURN_TOKENS)
+    warm = replace(second, temperature=WARM, max_tokens=TURN_TOKENS)
+    return (DebaterSeat("Ada", cool), DebaterSeat("Ben", warm))
 
 
-def _speaking(sheet: RosterSheet, seat: Seat, *, seeing: Seat | None = None) -> RosterSheet:
-    """Every speaking role to one model; the debaters are one cool and one warm (CEDA 5.2)."""
-    cool = replace(seat, temperature=COOL, max_tokens=TURN_TOKENS)
+def _speaking(name: str, words: str, seat: Seat) -> RosterSheet:
+    """Every speaking role to one model."""
     writing = replace(seat, max_tokens=WRITING_TOKENS)
-    return replace(
-        sheet,
+    return RosterSheet(
+        name,
+        words,
         tool_picker=seat,
         reflector=writing,
-        image_reader=seeing or seat,
+        image_reader=seat,
         context_writer=writing,
-        debaters=_pair(cool, replace(cool, temperature=WARM)),
+        debaters=_pair(seat, seat),
         judge=seat,
         span_extractor=writing,
         span_adjudicator=seat,
@@ -93,139 +97,69 @@ def one_model(model: str, api_base: str = "", key_name: str = "") -> RosterSheet
     """Every speaking role to one model; retrieval and segmentation stay built in."""
     words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
     name = model if len(model) <= LONGEST_NAME else f"{model[: LONGEST_NAME - 1]}…"
-    return _speaking(RosterSheet(name, words), Seat(model, api_base, key_name))
+    return _speaking(name, words, Seat(model, api_base, key_name))
 
 
-def _ceda(name: str, words: str, first: str, second: str) -> RosterSheet:
-    """The paper's set-up with the given debaters.
-
-    The paper marks no spans. Sonnet does it here: the built-in extractor lives on points that
-    built-in debaters raise, and plain turns carry none.
-    """
-    sheet = replace(_speaking(RosterSheet(name, words), Seat(SONNET)), retriever=Seat(TITAN))
-    return replace(
-        sheet,
-        debaters=_pair(
-            Seat(first, temperature=COOL, max_tokens=TURN_TOKENS),
-            Seat(second, temperature=WARM, max_tokens=TURN_TOKENS),
-        ),
+def _shipped() -> Iterator[RosterSheet]:
+    yield RosterSheet(
+        BUILT_IN,
+        "Built-in engine: entailment, values, overlap, OCR. No key, network or language model.",
     )
-
-
-def _ollama(model: str) -> Seat:
-    return Seat(
-        model,
-        OLLAMA_BASE,
-        window=OLLAMA_WINDOW,
-        seconds=OLLAMA_SECONDS,
+    # The paper marks no spans. Sonnet does it here: the built-in extractor lives on points that
+    # built-in debaters raise, and plain turns carry none.
+    sonnet = "Claude 3.5 Sonnet sees, judges and marks the wrong words"
+    for name, words, first, second in (
+        ("ceda", "As the paper has it: Mistral 7B and Claude 3.5 Haiku debate", MISTRAL, HAIKU),
+        ("ceda-mistral", f"{TABLE_6} Mistral 7B debates with itself", MISTRAL, MISTRAL),
+        ("ceda-haiku", f"{TABLE_6} Claude 3.5 Haiku debates with itself", HAIKU, HAIKU),
+    ):
+        whole = f"{words}; {sonnet}. All on Amazon Bedrock; Titan embeds."
+        sheet = replace(_speaking(name, whole, Seat(SONNET)), retriever=Seat(TITAN))
+        yield replace(sheet, debaters=_pair(Seat(first), Seat(second)))
+    llama, mistral, seeing = (
+        Seat(model, OLLAMA_BASE, window=OLLAMA_WINDOW, seconds=OLLAMA_SECONDS)
+        for model in (OLLAMA_TEXT, OLLAMA_SECOND, OLLAMA_VISION)
     )
-
-
-def _all_ollama() -> RosterSheet:
     words = (
         "All on your own machine: Ollama's llama3.1 and mistral debate, llama3.2-vision sees. "
         "No key; retrieval is built in. Get the models first with `ollama pull`; set the prices of "
         "a copy to 0 where nobody bills you."
     )
-    sheet = _speaking(
-        RosterSheet("ollama", words), _ollama(OLLAMA_TEXT), seeing=_ollama(OLLAMA_VISION)
+    ollama = replace(_speaking("ollama", words, llama), image_reader=seeing)
+    yield replace(ollama, debaters=_pair(llama, mistral))
+    words = (
+        "Every speaking role at one OpenAI-compatible address (vLLM, LM Studio, llama.cpp, a "
+        "gateway): fill in the address and the model's name under Settings."
     )
-    ben = replace(_ollama(OLLAMA_SECOND), temperature=WARM, max_tokens=TURN_TOKENS)
-    return sheet.with_seat("debater Ben", ben)
-
-
-def _msa() -> RosterSheet:
-    """The paper's panel on the built-in engine: it has no debate and no judge."""
+    yield _speaking("address", words, Seat(TO_FILL_IN, ANY_BASE))
+    # Built-in judges would not do here: they weigh what they read, not what a model argued.
+    words = "The built-in value checker debates with {}; {}. Retrieval is built in."
+    local = "it judges and marks the wrong words, llama3.2-vision sees"
+    for name, sheet, seat, names in (
+        ("mixed", _speaking("", "", Seat(SONNET)), Seat(HAIKU), ("Claude 3.5 Haiku", sonnet)),
+        ("mixed-ollama", ollama, llama, ("Ollama's llama3.1", local)),
+    ):
+        debaters = _pair(Seat(reader="rules"), seat)
+        told = replace(sheet, name=name, words=words.format(*names), debaters=debaters)
+        yield replace(told, context_writer=Seat())
+    words = (
+        "Built-in engine whose four readers mark wrong words in turn and vote on each other's "
+        "marks. No key, network or language model."
+    )
+    readers = tuple(Seat(reader=name) for name in PANEL_READERS)
+    yield RosterSheet("builtin-panel", words, span_panel=readers)
     words = (
         "Gemini 2.0 Flash, Qwen 2.5 Max, GPT-4o and DeepSeek V3 mark wrong words in turn, and the "
         "other three vote on each mark, as the MSA paper has it: without evidence. The rest is "
         "built in. DeepSeek's address answers with its current model."
     )
-    seats = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
-    return RosterSheet("msa", words, span_panel=seats, panel_sees_evidence=False)
-
-
-def _built_in_panel() -> RosterSheet:
-    words = (
-        "Built-in engine whose four readers mark wrong words in turn and vote on each other's "
-        "marks. No key, network or language model."
-    )
-    seats = tuple(Seat(reader=name) for name in PANEL_READERS)
-    return RosterSheet("builtin-panel", words, span_panel=seats)
-
-
-def _mixed(sheet: RosterSheet, ben: Seat) -> RosterSheet:
-    """The value checker debates with a model, and the sheet's model judges.
-
-    The built-in judge would not do: it weighs what it reads itself, not what a model argued.
-    """
-    warm = replace(ben, temperature=WARM, max_tokens=TURN_TOKENS)
-    return replace(sheet, context_writer=Seat(), debaters=_pair(Seat(reader="rules"), warm))
-
-
-def _shipped() -> tuple[RosterSheet, ...]:
-    sonnet = "Claude 3.5 Sonnet sees, judges and marks the wrong words"
-    bedrock = "All on Amazon Bedrock; Titan embeds."
-    mixed = "The built-in value checker debates with {}; {}. Retrieval is built in."
-    local = "it judges and marks the wrong words, llama3.2-vision sees"
-    ollama = _all_ollama()
-    address = replace(
-        one_model(TO_FILL_IN, ANY_BASE),
-        name="address",
-        words="Every speaking role at one OpenAI-compatible address (vLLM, LM Studio, llama.cpp, a "
-        "gateway): fill in the address and the model's name under Settings.",
-    )
-    return (
-        RosterSheet(
-            BUILT_IN,
-            "Built-in engine: entailment, values, overlap, OCR. No key, network or language model.",
-        ),
-        _ceda(
-            "ceda",
-            f"As the paper has it: Mistral 7B and Claude 3.5 Haiku debate; {sonnet}. {bedrock}",
-            MISTRAL,
-            HAIKU,
-        ),
-        _ceda(
-            "ceda-mistral",
-            f"Table 6 of the paper: Mistral 7B debates with itself; {sonnet}. {bedrock}",
-            MISTRAL,
-            MISTRAL,
-        ),
-        _ceda(
-            "ceda-haiku",
-            f"Table 6 of the paper: Claude 3.5 Haiku debates with itself; {sonnet}. {bedrock}",
-            HAIKU,
-            HAIKU,
-        ),
-        ollama,
-        address,
-        _mixed(
-            _speaking(RosterSheet("mixed", mixed.format("Claude 3.5 Haiku", sonnet)), Seat(SONNET)),
-            Seat(HAIKU),
-        ),
-        _mixed(
-            replace(ollama, name="mixed-ollama", words=mixed.format("Ollama's llama3.1", local)),
-            _ollama(OLLAMA_TEXT),
-        ),
-        _built_in_panel(),
-        _msa(),
-    )
+    four = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
+    yield RosterSheet("msa", words, span_panel=four, panel_sees_evidence=False)
 
 
 SHIPPED: Mapping[str, RosterSheet] = {sheet.name: sheet for sheet in _shipped()}
 
 
-__all__ = (
-    "ROSTER_WORDS",
-    "SHIPPED",
-    "one_model",
-    "require_filled_in",
-    "roster_named",
-    "seated",
-    "sheet_named",
-    "sheets_of",
-)
 AS_SHIPPED = SpanThreshold()
 # By role, the module and the class that play it on a language model; `_debaters` has the debaters.
 PLAYERS: Mapping[str, tuple[str, str]] = {
@@ -250,8 +184,7 @@ def sheets_of(store: Store) -> tuple[RosterSheet, ...]:
 def sheet_named(name: str, store: Store) -> RosterSheet:
     """The sheet of that name: a shipped one, else the newest that was kept under it.
 
-    Raises:
-        InputError: there is none; the message lists those there are.
+    Raises InputError: there is none; the message lists those there are.
     """
     sheet = SHIPPED.get(name) or store.rosters.get(name)
     if sheet is None:
@@ -263,15 +196,13 @@ def sheet_named(name: str, store: Store) -> RosterSheet:
 def require_filled_in(sheet: RosterSheet) -> None:
     """Refuse a sheet in which a model's name is still to be filled in.
 
-    Raises:
-        InputError: it is; the message says where.
+    Raises InputError: it is; the message says where.
     """
-    for role, seat in sheet.seats():
-        if seat.model == TO_FILL_IN:
-            raise InputError(
-                f"Roster “{sheet.name}”, {role}: expected a model's name, found the placeholder "
-                f"“{TO_FILL_IN}”; fill it in under Settings, or use --model and --api-base."
-            )
+    if places := [role for role, seat in sheet.seats() if seat.model == TO_FILL_IN]:
+        raise InputError(
+            f"Roster “{sheet.name}”, {places[0]}: expected a model's name, found the placeholder "
+            f"“{TO_FILL_IN}”; fill it in under Settings, or use --model and --api-base."
+        )
 
 
 def roster_named(
@@ -279,8 +210,7 @@ def roster_named(
 ) -> Roster:
     """The built-in roster, which needs no desk and no key; it reads as the assessor does.
 
-    Raises:
-        InputError: another one is asked for.
+    Raises InputError: another one is asked for.
     """
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
@@ -313,43 +243,29 @@ def roster_named(
 def seated(sheet: RosterSheet, work: AgentContext) -> Roster:
     """An agent in every seat of the sheet; the built-in ones stand in for unusable replies.
 
-    The retriever's seat is not an agent's: whoever starts the run makes its embedder.
-
-    Raises:
-        InputError: a model's name is still to be filled in.
+    The retriever's seat is not an agent's: whoever starts the run makes its embedder. Raises
+    InputError: a model's name is still to be filled in.
     """
-    require_filled_in(sheet)
-    spare = roster_named(BUILT_IN, work.learned.threshold, work.assessor)
-    panel, rule = _panel(sheet, work), _panel_rule(sheet, work)
-    if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
-        return replace(spare, name=sheet.name, span_panel=panel, panel_rule=rule)
-    played = {
-        role: getattr(import_module(f"core.agents.{module}"), name)(getattr(sheet, role), work)
-        for role, (module, name) in PLAYERS.items()
-        if not getattr(sheet, role).is_built_in
-    }
-    return replace(
-        spare,
-        name=sheet.name,
-        debaters=_debaters(sheet, work),
-        spare=spare,
-        calls_made=work.desk.drain,
-        span_panel=panel,
-        panel_rule=rule,
-        **played,
-    )
-
-
-def _panel(sheet: RosterSheet, work: AgentContext) -> tuple[SpanPanelist, ...]:
-    """Readers and models that mark words by rotation; none where the sheet has no panel."""
     from core.agents.llm_panel import LlmPanelist
 
-    return tuple(
+    require_filled_in(sheet)
+    spare = roster_named(BUILT_IN, work.learned.threshold, work.assessor)
+    panel = tuple(
         panel_reader(seat.reader, work.learned.threshold, work.assessor)
         if seat.is_built_in
         else LlmPanelist(seat, work, number, sees_evidence=sheet.panel_sees_evidence)
         for number, seat in enumerate(sheet.span_panel, 1)
     )
+    roster = replace(spare, name=sheet.name, span_panel=panel, panel_rule=_panel_rule(sheet, work))
+    if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
+        return roster
+    played = {
+        role: getattr(import_module(f"core.agents.{module}"), name)(getattr(sheet, role), work)
+        for role, (module, name) in PLAYERS.items()
+        if not getattr(sheet, role).is_built_in
+    }
+    debaters = _debaters(sheet, work)
+    return replace(roster, debaters=debaters, spare=spare, calls_made=work.desk.drain, **played)
 
 
 def _panel_rule(sheet: RosterSheet, work: AgentContext) -> PanelRule:
@@ -360,12 +276,11 @@ def _panel_rule(sheet: RosterSheet, work: AgentContext) -> PanelRule:
     from core.baseline.panel import shipped_rule
 
     readers = sorted(seat.reader for seat in sheet.span_panel)
-    is_weighted = sheet.span_panel and readers == sorted(PANEL_READERS)
-    rule = shipped_rule() if is_weighted else PanelRule()
-    learned = work.learned
-    levels = learned.threshold.weighted if rule.weights else learned.threshold.panel
+    rule = shipped_rule() if readers == sorted(PANEL_READERS) else PanelRule()
+    threshold = work.learned.threshold
+    levels = threshold.weighted if rule.weights else threshold.panel
     levels = levels if levels.words else rule.levels
-    return replace(rule, levels=levels, alone=learned.alone)
+    return replace(rule, levels=levels, alone=work.learned.alone)
 
 
 def panel_reader(
@@ -381,23 +296,18 @@ def panel_reader(
 def _debaters(sheet: RosterSheet, work: AgentContext) -> dict[str, Debater]:
     """Built-in readers take turns where the sheet does not say which it is."""
     from core.agents.llm_debater import LlmDebater
-
-    debaters: dict[str, Debater] = {}
-    for number, (name, seat) in enumerate((d.name, d.seat) for d in sheet.debaters):
-        if seat.is_built_in:
-            kind = seat.reader or READERS[number % len(READERS)]
-            debaters[name] = _built_in(kind, work.assessor)
-        else:
-            debaters[name] = LlmDebater(seat, work)
-    return debaters
-
-
-def _built_in(kind: str, assessor: Assessor | None) -> Debater:
-    """The built-in debater of that kind."""
     from core.baseline.debaters import KINDS, BuiltInDebater
     from core.baseline.entailment import shared_assessor
 
-    return BuiltInDebater(KINDS[kind], assessor or shared_assessor())
+    assessor = work.assessor or shared_assessor()
+    return {
+        debater.name: BuiltInDebater(
+            KINDS[debater.seat.reader or READERS[number % len(READERS)]], assessor
+        )
+        if debater.seat.is_built_in
+        else LlmDebater(debater.seat, work)
+        for number, debater in enumerate(sheet.debaters)
+    }
 
 
 FILE_SUFFIX = ".json"
@@ -409,12 +319,18 @@ def chosen_roster(
     """The sheet of that roster, or of `model` for every speaking role; nothing is stored.
 
     A roster that ends in .json or has a slash is a file, else a name. `prompts` is the digest of
-    the prompts in force: a notice says when a file was written for others.
-
-    Raises:
-        InputError: there is no such roster, or its sheet or file breaks a rule.
+    the prompts in force: a notice says when a file was written for others. Raises InputError: there
+    is no such roster, or its sheet or file breaks a rule.
     """
-    found = _of_model(model, api_base) if model else _named(home, roster, prompts)
+    if model:
+        if looks_like_a_key(model):
+            raise InputError("--model: expected a model's name, found what looks like a key.")
+        if api_base:
+            check_address("--api-base", api_base)
+        found = ReadRoster(one_model(model, api_base))
+        check_sheet(found.sheet)
+    else:
+        found = _named(home, roster, prompts)
     require_filled_in(found.sheet)
     for role, seat in found.sheet.seats():
         where = "--model" if model else f"Roster, {role}, model"
@@ -427,33 +343,20 @@ def chosen_roster(
     return found
 
 
-def _of_model(model: str, api_base: str) -> ReadRoster:
-    if looks_like_a_key(model):
-        raise InputError("--model: expected a model's name, found what looks like a key.")
-    if api_base:
-        check_address("--api-base", api_base)
-    sheet = one_model(model, api_base)
-    check_sheet(sheet)
-    return ReadRoster(sheet)
-
-
 def _named(home: Path, roster: str, prompts: str) -> ReadRoster:
     if roster in SHIPPED:
         return ReadRoster(SHIPPED[roster])
     if roster.endswith(FILE_SUFFIX) or os.sep in roster:
-        return _under_own_name(read_roster(_bytes(Path(roster)), prompts))
+        found = read_roster(_bytes(Path(roster)), prompts)
+        name = found.sheet.name
+        if name not in SHIPPED or found.sheet == SHIPPED[name]:
+            return found
+        # A file that calls itself as one of ours would pass for it on every page.
+        return replace(found, sheet=replace(found.sheet, name=f"{name} (file)"))
     if not home.is_dir():
         raise InputError(f"Expected a roster of {', '.join(SHIPPED)}, or a file; found “{roster}”.")
     with open_store(home) as store:
         return ReadRoster(sheet_named(roster, store))
-
-
-def _under_own_name(found: ReadRoster) -> ReadRoster:
-    """A file that calls itself as one of ours would pass for it on every page."""
-    name = found.sheet.name
-    if name not in SHIPPED or found.sheet == SHIPPED[name]:
-        return found
-    return replace(found, sheet=replace(found.sheet, name=f"{name} (file)"))
 
 
 def _bytes(path: Path) -> bytes:

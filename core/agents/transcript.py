@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 
-from core.agents.agent_runner import SPARE_SHARE, PromptCall, one_line
+from core.agents.agent_runner import SPARE_SHARE, PromptCall, one_line, too_small
 from core.agents.reply_parser import whole_sentences, without_marks
 from core.baseline.wording import SIDES, cited, counted, place_of
 from core.llm.call import Message
@@ -154,7 +154,6 @@ class Talk:
         return tuple(i for i, line in enumerate(self.lines) if line.stays)
 
     def _latest(self, room: int, costs: Sequence[int]) -> tuple[int, ...]:
-        """Places of the lines that stay, and of the newest others that fit beside them."""
         kept = set(self._staying)
         free = room - sum(costs[i] for i in kept) - _tokens([self._left_out(len(self.lines))])
         for i in reversed(range(len(self.lines))):
@@ -192,7 +191,6 @@ def _tokens(texts: Sequence[str]) -> int:
 
 
 def _with_mark(text: str, quote: str, mark: str) -> str:
-    """The mark behind the quotation, or behind the turn where its words were changed since."""
     match = re.search(re.escape(quote) + CLOSING, text)
     if match is None:
         return f"{text} “{quote}” {mark}"
@@ -200,7 +198,6 @@ def _with_mark(text: str, quote: str, mark: str) -> str:
 
 
 def _rounded(words: str, language: str) -> str:
-    """Words that were cut, up to their last sentence or word; no figure is left with half of it."""
     ended = whole_sentences(words, language)
     if len(words) > len(ended) >= len(words) / 2:
         return ended
@@ -303,7 +300,6 @@ def quote_mark(quote: Quote, evidence: Evidence) -> str:
 
 
 def _flat(text: str) -> str:
-    """On one line, and without what could pass for another passage's number."""
     return LOOKS_NUMBERED.sub("(", " ".join(text.split()))
 
 
@@ -362,7 +358,6 @@ def _spoken(asking: PromptCall, view: JudgeView | DebateView) -> Talk:
 
 
 def _how(asking: PromptCall, turn: Turn) -> str:
-    """Of whose answer a turn speaks, and for which side."""
     about, language = asking.work.fence.harmless(one_line(turn.about)), asking.prompt.language
     to = ABOUT[language].format(about) if turn.about else ""
     return to + ASSIGNED[language].format(SIDES[turn.assigned]) if turn.assigned else to
@@ -378,9 +373,7 @@ def fitted_debate(
     """The messages with as much of the debate, and of the passages in the field `key`, as fit.
 
     (The asking, which says what was cut; the messages.) None is for prompts that show no debate.
-
-    Raises:
-        ModelError: the window does not take the shortest form of the debate and one passage.
+    Raises ModelError: the window does not take the shortest form of the debate and one passage.
     """
     if told is None:
         return asking.fitted(passages, fields, key)[:2]
@@ -395,7 +388,7 @@ def fitted_debate(
     first, least = sum(costs[:1]) + 1, told.talk.least
     if first + least > room:
         used = window_of(asking.seat) - asking.seat.max_tokens - room
-        raise asking.too_small(used + first + least)
+        raise ModelError(too_small(asking.role, asking.seat, used + first + least))
     share = max(room // 2, room - sum(costs) - 1, least)
     shown = told.talk.within(min(share, room - first))
     if cut := shown.cut(window_of(asking.seat)):

@@ -126,7 +126,6 @@ def value_of(text: str) -> float | None:
 
 
 def _vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """Columns of numbers that grow upwards and have no partners in their rows, lowest first."""
     axes = []
     for column in _aligned(items):
         axis = _straight(column, lambda item: -item.y)
@@ -143,7 +142,6 @@ def _vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
 
 
 def _horizontal_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """Rows of numbers that grow to the right and head or close no columns of their own."""
     axes = []
     numbers = [item for item in items if is_number(item.text)]
     for row in rows_of(items):
@@ -157,8 +155,6 @@ def _horizontal_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
 
 
 def _in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
-    """True when half of the row's items share the same edge or the centre with another item."""
-
     def shared(edge: Callable[[TextBox], float]) -> int:
         places = [edge(other) for other in others]
         return sum(any(abs(p - edge(i)) < ALIGNED * i.height for p in places) for i in row)
@@ -168,7 +164,6 @@ def _in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
 
 
 def _aligned(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """Columns of numbers that share an edge, each number in one column, the longest first."""
     numbers = [item for item in items if value_of(item.text) is not None]
     columns = []
     for edge in (attrgetter("right"), attrgetter("left")):
@@ -248,7 +243,6 @@ class _Bars:
 
     @property
     def count(self) -> int:
-        """How many numbers have found a name."""
         return sum(len(column) for column in self.values.values())
 
 

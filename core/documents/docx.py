@@ -47,8 +47,7 @@ MOST_BASES = 12  # styles that a style is based on, one after the other
 def read_docx(request: ReadRequest) -> Source:
     """Word documents.
 
-    Raises:
-        InputError: the file is damaged, unpacks to too much, or holds too much text.
+    Raises InputError: the file is damaged, unpacks to too much, or holds too much text.
     """
     draft = Draft(request)
     try:
@@ -80,7 +79,6 @@ def read_docx(request: ReadRequest) -> Source:
 
 
 def _check_size(request: ReadRequest, archive: zipfile.ZipFile) -> None:
-    """Refuse a document that unpacks to more than the settings allow, before unpacking any."""
     most = request.settings.unpacked_megabytes
     unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > most * MEGABYTE:
@@ -113,7 +111,6 @@ def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: Draft) ->
 
 
 def _styles(archive: zipfile.ZipFile, part: str) -> dict[str, str]:
-    """What each paragraph style is called in lower case, or the one that it is based on."""
     if part not in archive.namelist():
         return {}
     names: dict[str, str] = {}
@@ -130,12 +127,10 @@ def _styles(archive: zipfile.ZipFile, part: str) -> dict[str, str]:
 
 
 def _outline(level: str | None) -> str:
-    """The name of the heading of that outline level; Word's level 9 is body text."""
     return f"heading {int(level) + 1}" if level and level.isascii() and level.isdigit() else ""
 
 
 def _known_style(own: str, names: dict[str, str], bases: dict[str, str]) -> str:
-    """The name of the style, or of the nearest one below it that says what it is for."""
     style = own
     for _ in range(MOST_BASES):
         name = names.get(style, "")
@@ -146,7 +141,6 @@ def _known_style(own: str, names: dict[str, str], bases: dict[str, str]) -> str:
 
 
 def _main_part(archive: zipfile.ZipFile) -> str:
-    """The path of the document's main part, which its package names."""
     for relation in fromstring(_whole(archive, "_rels/.rels")):  # noqa: S314 - DTDs are refused
         if relation.get("Type", "").endswith("/officeDocument"):
             return relation.get("Target", "").lstrip("/")
@@ -189,7 +183,6 @@ def _refuse_dtd(data: bytes) -> None:
 
 
 def _body(archive: zipfile.ZipFile, part: str) -> Iterator[Element]:
-    """The blocks of the body one by one, each dropped after use to keep memory low."""
     path: list[Element] = []
     stream = io.BytesIO(_whole(archive, part))
     for event, element in iterparse(stream, events=("start", "end")):  # noqa: S314 - as above
@@ -227,14 +220,11 @@ def child(element: Element | None, name: str) -> Element | None:
 
 @dataclass
 class _Walk:
-    """The blocks of a document while they are read."""
-
     styles: dict[str, str]
     pictures: int = 0
     caption: str = field(default="", init=False)  # right before the next table
 
     def blocks(self, element: Element) -> Iterator[Content]:
-        """The blocks of a paragraph with its text boxes, or a table's rows."""
         name = local(element)
         if name == "p":
             yield from self._paragraph(element)
@@ -255,7 +245,6 @@ class _Walk:
             yield from self.blocks(box)
 
     def _block(self, paragraph: Element, text: str) -> Content:
-        """The paragraph as what its style says that it is; a table of contents is no evidence."""
         about = child(paragraph, "pPr")
         style = self.styles.get(value(child(about, "pStyle"), "val") or "", "")
         outline = value(child(about, "outlineLvl"), "val")
@@ -272,7 +261,6 @@ class _Walk:
         return content("list item" if is_item else "paragraph", text)
 
     def _pieces(self, element: Element, boxes: list[Element]) -> Iterator[str]:
-        """The characters of a paragraph or run; text boxes are put aside."""
         for item in element:
             name = local(item)
             if name == "t":
@@ -288,7 +276,6 @@ class _Walk:
                 yield from self._pieces(item, boxes)
 
     def _table(self, table: Element) -> Iterator[Content]:
-        """A table's rows as lines; its cells one by one where it only lays out the page."""
         caption, self.caption = self.caption, ""
         grid: list[list[str]] = []
         nested: list[Element] = []
@@ -330,7 +317,6 @@ class _Walk:
         return cells
 
     def _cell(self, cell: Element, nested: list[Element]) -> Iterator[str]:
-        """The cell's paragraphs; tables within it are put aside."""
         for item in cell:
             if local(item) == "tbl":
                 nested.append(item)
@@ -344,7 +330,6 @@ def _is_hidden(run: Element) -> bool:
 
 
 def _inside(element: Element, name: str) -> Iterator[Element]:
-    """Children of that name, also those in content controls and tracked insertions."""
     for item in element:
         if local(item) == name:
             yield item

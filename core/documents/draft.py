@@ -212,8 +212,7 @@ class Draft:
     def add(self, text: str) -> None:
         """Append the text.
 
-        Raises:
-            InputError: the source holds more characters than the settings allow.
+        Raises InputError: the source holds more characters than the settings allow.
         """
         kept = storable(text)
         self.length += len(kept)

@@ -94,8 +94,7 @@ def read_html(request: ReadRequest) -> Source:
 def read_markdown(request: ReadRequest) -> Source:
     """Markdown files (CommonMark with tables and struck-out words).
 
-    Raises:
-        InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
+    Raises InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
     """
     from markdown_it import MarkdownIt
 
@@ -118,7 +117,6 @@ def _note_charts(draft: Draft, walk: _Walk) -> None:
 
 
 def _seen(root: LexborNode | None) -> _Walk:
-    """The blocks; those of menus too where there is nothing else."""
     walk = _Walk(menus=False)
     for menus in (False, True):
         if root is not None and not walk.blocks:
@@ -127,7 +125,6 @@ def _seen(root: LexborNode | None) -> _Walk:
 
 
 def _title(root: LexborNode, blocks: Sequence[Content]) -> str:
-    """The page's title, unless one of its first lines says the same."""
     node = root.css_first("head title")
     title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
     return "" if any(title in block.text for block in blocks[:5]) else title
@@ -135,8 +132,6 @@ def _title(root: LexborNode, blocks: Sequence[Content]) -> str:
 
 @dataclass
 class _Walk:
-    """The blocks found so far and the line being put together."""
-
     menus: bool
     blocks: list[Content] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
@@ -147,7 +142,6 @@ class _Walk:
     charts: int = 0
 
     def add(self, text: str) -> None:
-        """Put the text to the line."""
         if not self.line:
             self.about = tuple(reversed(self.within[-DEEPEST_KIND:]))
         self.line.append(text)
@@ -168,7 +162,6 @@ class _Walk:
             self.blocks.append(self._block(text))
 
     def end_term(self) -> None:
-        """Keep a term that no definition follows."""
         if self.term:
             self.blocks.append(content("paragraph", self.term))
         self.term = ""
@@ -185,7 +178,6 @@ class _Walk:
 
 
 def _walk(root: LexborNode, *, menus: bool) -> _Walk:
-    """The blocks below the node, in the page's order."""
     walk = _Walk(menus)
     _descend(root, walk)
     walk.close()
@@ -194,7 +186,6 @@ def _walk(root: LexborNode, *, menus: bool) -> _Walk:
 
 
 def _text_in(node: LexborNode, *, menus: bool) -> str:
-    """All that is to be seen in a cell or caption."""
     return " ".join(block.text for block in _walk(node, menus=menus).blocks)
 
 
@@ -246,7 +237,6 @@ def _enter(node: LexborNode, walk: _Walk) -> bool:
 
 
 def _is_chart(node: LexborNode) -> bool:
-    """True for a picture that is called a chart, or is drawn into a figure."""
     called = " ".join(value or "" for value in node.attributes.values())
     parent = node.parent
     is_drawn = node.tag != "img" and parent is not None and parent.tag == "figure"
@@ -254,7 +244,6 @@ def _is_chart(node: LexborNode) -> bool:
 
 
 def _text_of(node: LexborNode, within: Sequence[str]) -> str:
-    """A text node's characters; blanks right inside a <pre> are kept from being made one."""
     text = STAND_INS.sub(" ", node.text_content or "")
     if within and within[-1] == "pre":
         return text.replace("\r\n", "\n").translate(KEPT)
@@ -267,7 +256,6 @@ def _is_hidden(node: LexborNode) -> bool:
 
 
 def _is_menu(node: LexborNode) -> bool:
-    """True for navigation, and for a footer of the whole page."""
     if node.tag in MENUS or (node.attributes.get("role") or "").lower() in MENU_ROLES:
         return True
     parent = node.parent
@@ -275,7 +263,6 @@ def _is_menu(node: LexborNode) -> bool:
 
 
 def _holds_tables(table: LexborNode) -> bool:
-    """True when there is a table within the table; the search ends at the first."""
     child = table.child
     while child is not None:
         if (child.tag or "-").isalnum() and child.css_first("table") is not None:
@@ -324,20 +311,14 @@ class _Spans:
     below: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def fill(self, row: list[str], number: int) -> None:
-        """Append what reaches into the row from above, up to the first free column."""
         while self.left > 0 and self.below.get(len(row), ("", -1))[1] >= number:
             row.append(self.below[len(row)][0])
             self.left -= 1
 
 
 def _row(
-    cells: list[LexborNode],
-    texts: list[str],
-    number: int,
-    spans: _Spans,
-    is_header: bool,
+    cells: list[LexborNode], texts: list[str], number: int, spans: _Spans, is_header: bool
 ) -> list[str]:
-    """One row of the grid, with what spans into it from above and across it."""
     row: list[str] = []
     for cell, text in zip(cells, texts, strict=True):
         spans.fill(row, number)
@@ -386,8 +367,6 @@ def _after(page: str, tag: re.Match[str], name: str) -> int:
 
 @dataclass
 class _Nesting:
-    """The elements that are open, as nearly as can be told without parsing."""
-
     path: list[str] = field(default_factory=list)
     opened: Counter[str] = field(default_factory=Counter)
     formats: int = 0
@@ -415,13 +394,11 @@ class _Nesting:
         return "" if is_over else None
 
     def _close(self, name: str) -> None:
-        """Close the innermost element of that name and all within it."""
         last = ""
         while last != name:
             last = self.path.pop()
             self.opened[last] -= 1
 
     def _close_cell(self) -> None:
-        """A cell's tag closes whatever an earlier cell of the same table left open."""
         while self.opened["table"] and self.path[-1] != "table":
             self.opened[self.path.pop()] -= 1

@@ -73,8 +73,7 @@ _lock = threading.Lock()
 def read_image(request: ReadRequest) -> Source:
     """Pictures: the text in them, line by line, each piece with its place.
 
-    Raises:
-        InputError: the picture is damaged, cut off, or too large.
+    Raises InputError: the picture is damaged, cut off, or too large.
     """
     from core.documents.layout import picture_blocks
 
@@ -140,7 +139,6 @@ def open_picture(name: str, data: bytes, megapixels: int) -> tuple[Image.Image, 
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Turned as the camera noted it; a note that cannot be read counts as none."""
     try:
         return ImageOps.exif_transpose(image)
     except DAMAGE:
@@ -148,7 +146,6 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _on_white(image: Image.Image) -> Image.Image:
-    """RGB, with white behind whatever is transparent."""
     if image.mode.startswith("I"):  # 16 bits per pixel: Pillow would clip, not scale.
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
@@ -161,7 +158,6 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 @lru_cache(maxsize=1)
 def _engine() -> Callable[..., Any]:
-    """The reader; loading takes about a second."""
     logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
     from rapidocr import RapidOCR
 
@@ -233,7 +229,6 @@ def _find(picture: Image.Image, strips: int) -> list[Quad]:
 
 
 def _find_in(picture: Image.Image) -> list[Quad]:
-    """Where text seems to stand in a picture or strip, sought on its grey copy."""
     import numpy as np
 
     grey = ImageOps.autocontrast(picture.convert("L"))
@@ -260,7 +255,6 @@ def _size(quad: Quad) -> tuple[float, float]:
 
 
 def _is_line(quad: Quad) -> bool:
-    """False for a place far too long for its height to be text."""
     return max(_size(quad)) <= LONGEST_PLACE * min(_size(quad))
 
 
@@ -318,7 +312,6 @@ def _crop(picture: Image.Image, quad: Quad, pad: float = 0.0) -> Image.Image:
 
 
 def _recognise(line: Image.Image) -> tuple[str, float]:
-    """One upright line of text and how sure the reader is of it."""
     import numpy as np
 
     pixels = np.ascontiguousarray(np.asarray(line)[:, :, ::-1])
@@ -327,7 +320,6 @@ def _recognise(line: Image.Image) -> tuple[str, float]:
 
 
 def _read_place(picture: Image.Image, quad: Quad) -> tuple[str, float]:
-    """The text at a place; where the reader is unsure it looks again, more widely."""
     if not _is_line(quad):
         return "", 0.0
     crop = _crop(picture, quad)

@@ -65,9 +65,8 @@ def read_source(
 ) -> Source:
     """The source in these bytes. `on_progress` gets (done, total, what is being done).
 
-    Raises:
-        InputError: the file cannot be read within the limits; one sentence says why.
-        Stopped: `stop` was set meanwhile; the child is gone then.
+    Raises InputError: the file cannot be read within the limits; one sentence says why; Stopped:
+    `stop` was set meanwhile; the child is gone then.
     """
     from core.documents.segmentation import language_note, language_of
     from core.store.sqlite import from_plain
@@ -191,7 +190,6 @@ class Task:
         return None
 
     def _failure(self, code: int | None, *, is_overdue: bool) -> InputError:
-        """What is said of a child that ended without an answer."""
         if is_overdue:
             return InputError(
                 f"{shown(self.name)} could not be read within {self.seconds:,.0f} seconds; split "
@@ -239,7 +237,6 @@ def main() -> None:
 
 
 def _own_stdout() -> BinaryIO:
-    """A private copy of stdout; what libraries print goes where stderr goes."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers
@@ -259,7 +256,6 @@ def _end_with_parent() -> None:
 
 
 def _limit(memory: int, seconds: float) -> None:
-    """Bound address space and processor time where the platform can."""
     try:
         import resource
     except ImportError:  # Windows

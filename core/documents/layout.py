@@ -68,7 +68,6 @@ def picture_blocks(picture: PictureText) -> Iterator[Content]:
 
 
 def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
-    """What stands above a chart, the chart, the rest, and the axes at the end."""
     chart, left = chart_in(column)
     upright = [item for item in left if not is_sideways(item)]
     above = [item for item in upright if not chart.used or item.y <= chart.top]
@@ -91,7 +90,6 @@ def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator
 
 
 def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
-    """Tables where rows hold several things, paragraphs elsewhere."""
     single: list[TextBox] = []
     grid: list[list[TextBox]] = []
     caption = ""
@@ -112,7 +110,6 @@ def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content
 
 
 def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
-    """The rows with pieces of one cell made one that were seen beside each other."""
     whole: list[list[TextBox]] = []
     for row in rows:
         cells: list[TextBox] = []
@@ -128,7 +125,6 @@ def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
 
 
 def _one(first: TextBox, second: TextBox) -> TextBox:
-    """Two pieces as one, over the rectangle around both."""
     by = joined_lines(first.text, second.text, frozenset())[1]
     return around(
         (first, second), f"{first.text}{by or ' '}{second.text}" if by else first.text + second.text
@@ -153,7 +149,6 @@ def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
 
 
 def _is_far(grid: Sequence[Sequence[TextBox]], row: Sequence[TextBox]) -> bool:
-    """True when the row lies much farther below than the grid's rows lie apart."""
     gap = row[0].y - grid[-1][0].y
     if len(grid) < 2:
         return gap > FAR * usual_height(row)
@@ -184,7 +179,6 @@ def paragraphs_of(lines: Sequence[TextBox]) -> list[list[TextBox]]:
 
 
 def _runs(lines: Sequence[TextBox]) -> Iterator[list[TextBox]]:
-    """Stretches of lines that lie below each other in one column."""
     run: list[TextBox] = []
     for line in lines:
         if run:
@@ -235,7 +229,6 @@ class _Column:
         return is_small or end > self.right - max(0.3 * height, RAGGED * (self.right - self.left))
 
     def _are_alike(self, above: TextBox, below: TextBox, height: float) -> bool:
-        """True for lines of one style and near each other of which the lower begins nothing."""
         if above.bold != below.bold or CAPTION.match(below.text):
             return False
         if ITEM.match(below.text) and (below.text[0] not in DASHES or is_ended(above.text)):
@@ -246,21 +239,18 @@ class _Column:
 
 
 def _mirrored(line: TextBox) -> TextBox:
-    """A line that is read from the right, as if it were read from the left."""
     if line.text.isascii() or not RTL.search(line.text):
         return line
     return line._replace(left=-line.right, right=-line.left)
 
 
 def _first_word(line: TextBox) -> float:
-    """The width of the line's first word and the blank before it."""
     word = line.text.split(None, 1)[0] if line.text.strip() else ""
     letters = 1 if UNSPACED_CHARACTER.match(word) else len(word) + 1
     return line.width * letters / max(1, len(line.text))
 
 
 def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> Content:
-    """The lines as one block; each keeps its place."""
     parts: list[Piece] = []
     for line in lines:
         if parts:
@@ -299,7 +289,6 @@ def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
 
 
 def _side(item: TextBox, x: float) -> int:
-    """-1 left of that place, 1 right of it, 0 across it."""
     slack = SLACK * item.height
     if item.right - slack <= x:
         return -1
@@ -335,7 +324,6 @@ def _gutter(items: Sequence[TextBox]) -> float | None:
 
 
 def _are_columns(left: Sequence[TextBox], right: Sequence[TextBox]) -> bool:
-    """True for running text on both sides, or much of it beside something else, e.g. a chart."""
     if min(len(left), len(right)) < FEWEST_LINES:
         return False
     if _is_running(left, LONG_COLUMN):
@@ -374,7 +362,6 @@ def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[Conte
 
 
 def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> list[Content]:
-    """Pairs as rows; of the others each thing by itself."""
     blocks = []
     for row in rows:
         if _is_pair(row):

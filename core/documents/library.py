@@ -50,8 +50,7 @@ def store_file(
 ) -> LibraryEntry:
     """Put a file into a project's library; the same content again is stored once.
 
-    Raises:
-        InputError: it is empty, too large, or of a type that is not read; nothing is stored.
+    Raises InputError: it is empty, too large, or of a type that is not read; nothing is stored.
     """
     most = settings.file_megabytes
     if len(data) > most * MEGABYTE:
@@ -83,11 +82,7 @@ def store_file(
 
 
 def file_bytes(home: Path, source_id: str) -> bytes:
-    """The bytes of a stored file.
-
-    Raises:
-        InputError: they are not there (any more).
-    """
+    """The bytes of a stored file. Raises InputError: they are not there (any more)."""
     try:
         return _path(home, source_id).read_bytes()
     except OSError as error:
@@ -108,11 +103,9 @@ def ensure_read(
 ) -> tuple[Source, bool, float]:
     """(the source, whether an earlier reading was reused, the seconds that reading took).
 
-    A second caller for the same content waits for the first and takes its reading.
-
-    Raises:
-        InputError: the file cannot be read, whatever the reason; the library says so too.
-        Stopped: `stop` was set meanwhile.
+    A second caller for the same content waits for the first and takes its reading. Raises
+    InputError: the file cannot be read, whatever the reason; the library says so too; Stopped:
+    `stop` was set meanwhile.
     """
     with _alone(source_id, stop):
         known = store.readings.get(source_id, name, reader=READER_VERSION)
@@ -348,7 +341,6 @@ def _reading_of(job: Gathering, source_id: str) -> Callable[[], Iterator[Event]]
 
 
 def _read_one(job: Gathering, source_id: str, report: GatherReport) -> Event | _Picture:
-    """Read and index one source; the event says how it went, an image is yet to be described."""
     now = job.now
     with open_store(job.home) as store:
         name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"

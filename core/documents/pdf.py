@@ -46,8 +46,7 @@ AGAIN = "open it in a PDF viewer, print or save it as PDF and add it again"
 def read_pdf(request: ReadRequest) -> Source:
     """PDF documents.
 
-    Raises:
-        InputError: it is encrypted, damaged, or has too many pages or too much text.
+    Raises InputError: it is encrypted, damaged, or has too many pages or too much text.
     """
     try:
         document = open_pdf(request.name, request.data)
@@ -61,9 +60,8 @@ def read_pdf(request: ReadRequest) -> Source:
 def open_pdf(name: str, data: bytes) -> Any:
     """The document with its forms filled in as they are shown.
 
-    Raises:
-        InputError: it wants a password.
-        pypdfium2.PdfiumError: it is no PDF that PDFium can open.
+    Raises InputError: it wants a password; pypdfium2.PdfiumError: it is no PDF that PDFium can
+    open.
     """
     try:
         document = pypdfium2.PdfDocument(data)
@@ -111,7 +109,6 @@ class _Reading:
     broken: list[int] = field(default_factory=list)
 
     def whole(self) -> Source:
-        """All pages as one source."""
         self._read_layers()
         draft = Draft(self.request)
         most = self.request.settings.ocr_pages
@@ -122,7 +119,6 @@ class _Reading:
         return draft.finish()
 
     def _read_layers(self) -> None:
-        """The text layer of each page, and which pages need OCR instead."""
         count = len(self.document)
         second = second_reader(self.request.data)
         for index in range(count):
@@ -144,7 +140,6 @@ class _Reading:
             self.pages.append(found)
 
     def _read_picture(self, draft: Draft, index: int, wanted: Sequence[int]) -> bool:
-        """Read the page by OCR unless its text layer says more; False when time is over."""
         from core.documents.images import read_picture_text, remark_on
 
         if not self.request.has_time:
@@ -165,7 +160,6 @@ class _Reading:
         return True
 
     def _bookmarks(self) -> dict[str, int]:
-        """The level of each title in the document's outline."""
         found: dict[str, int] = {}
         with contextlib.suppress(pypdfium2.PdfiumError, ValueError):
             for item in itertools.islice(self.document.get_toc(max_depth=6), MOST_BOOKMARKS):
@@ -215,7 +209,6 @@ class _Reading:
 
 
 def _pages(indexes: Sequence[int]) -> str:
-    """“Page 3” or “Pages 3–5, 8”, counted from 1."""
     runs: list[list[int]] = []
     for number in sorted(index + 1 for index in indexes):
         if runs and number == runs[-1][-1] + 1:
@@ -251,8 +244,6 @@ def write_pages(draft: Draft, pages: Sequence[PdfPage], bookmarks: Mapping[str, 
 
 
 class _PageWriter:
-    """Writes blocks page by page; one that goes on over a page's end stays open until its end."""
-
     def __init__(self, draft: Draft, pages: Sequence[PdfPage], known: frozenset[str]) -> None:
         self._draft, self._pages, self._known = draft, pages, known
         self._page = 0  # how many pages are closed
@@ -260,7 +251,6 @@ class _PageWriter:
         self._open: list[tuple[PdfPage, Content]] = []
 
     def add(self, page: PdfPage, content: Content, *, goes_on: bool = False) -> None:
-        """Write the block, or keep it until what it goes on with is known."""
         if content.text.strip():
             self._open.append((page, content))
         if self._open and not goes_on:
@@ -288,12 +278,10 @@ class _PageWriter:
         self._open = []
 
     def _turn_to(self, page: PdfPage) -> None:
-        """Close the pages before this one."""
         while self._page < page.number - 1:
             self._close_page()
 
     def _begin(self) -> None:
-        """The current page begins here, unless it has begun."""
         if self._start is None:
             self._start = self._draft.length
 
@@ -304,27 +292,23 @@ class _PageWriter:
         self._page, self._start = self._page + 1, None
 
     def close(self) -> None:
-        """Close the pages that are left."""
         while self._page < len(self._pages):
             self._close_page()
 
 
 def _goes_on(block: Content, following: Content) -> bool:
-    """True for a paragraph whose last sentence ends on the next page."""
     if block.kind not in ("paragraph", "list item") or following.kind != "paragraph":
         return False
     return not is_ended(block.text) and (following.text[:1].islower() or len(block.text) > SHORT)
 
 
 def _move_notes(before: list[Content], after: Sequence[Content]) -> None:
-    """Put a page's footnotes before its last paragraph where that goes on on the next page."""
     last = next((n for n in reversed(range(len(before))) if before[n].kind != "footnote"), None)
     if last is not None and after and _goes_on(before[last], after[0]):
         before.append(before.pop(last))
 
 
 def _read_by_pypdf(request: ReadRequest) -> Source:
-    """What pypdf recovers of a file that PDFium refuses; mostly that is nothing."""
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     from pypdf import PdfReader
 

@@ -128,8 +128,6 @@ def furniture_of(pages: Sequence[PdfPage]) -> set[tuple[int, int]]:
 
 
 class _Margins:
-    """What stands in the margins of a document's pages, and at what heights."""
-
     def __init__(self, pages: int) -> None:
         self._pages = pages
         self._needed = 3 if pages > FEW_PAGES else 2
@@ -137,7 +135,6 @@ class _Margins:
         self._offsets: Counter[int] = Counter()
 
     def add(self, line: TextLine, page: PdfPage, *, is_top: bool) -> None:
-        """Take in a line."""
         for cell in line.cells:
             self._seen[is_top, _pattern(cell.text)][page.number] = cell.y / page.height
             number = _page_number(cell.text)
@@ -145,7 +142,6 @@ class _Margins:
                 self._offsets[number - page.number] += 1
 
     def repeats(self, line: TextLine, page: PdfPage, *, is_top: bool) -> bool:
-        """True for a line of which a part stands on other pages too, or a page's number."""
         for cell in line.cells if LETTERS.search(line.whole.text) else ():
             on = self._seen[is_top, _pattern(cell.text)]
             usual = median(on.values())
@@ -188,7 +184,6 @@ def _heads_table(line: TextLine, page: PdfPage) -> bool:
 
 
 def _pattern(text: str) -> str:
-    """The text without its numbers, unless it is a sentence, which may say another thing then."""
     return text if _is_sentence(text) else DIGITS.sub("#", text.casefold())
 
 
@@ -197,7 +192,6 @@ def _is_sentence(text: str) -> bool:
 
 
 def _page_number(text: str) -> int | None:
-    """The number of a page that the text is nothing but; Roman numbers count as -1000."""
     match = PAGE_NUMBER.fullmatch(text.strip())
     if not match:
         return None
@@ -205,7 +199,6 @@ def _page_number(text: str) -> int | None:
 
 
 def _flow(page: PdfPage) -> list[Item]:
-    """The page's lines, tables and figures in reading order."""
     flow = _with_figures(with_tables(page, _in_columns(page.lines)))
     for number, item in enumerate(flow):
         before, after = flow[max(0, number - 4) : number][::-1], flow[number + 1 : number + 4]
@@ -219,7 +212,6 @@ def _flow(page: PdfPage) -> list[Item]:
 
 
 def _caption_of(table: Table, before: Sequence[Item]) -> str:
-    """The short lines right above a table, which may name it and the unit of its values."""
     said: list[str] = []
     edge = table.area.top
     for item in before:
@@ -235,7 +227,6 @@ def _caption_of(table: Table, before: Sequence[Item]) -> str:
 
 
 def _in_columns(lines: Sequence[TextLine]) -> list[TextLine]:
-    """The lines with columns one after the other where they were set across all of them."""
     across = [line for line in lines if len(line.cells) > 1 and _is_prose(line)]
     if len(across) < FEWEST_ACROSS or 3 * len(across) < len(lines):
         return list(lines)
@@ -286,8 +277,6 @@ def _figure(bits: Sequence[TextLine]) -> Sequence[Item]:
 
 @dataclass
 class _Style:
-    """What a document's body and headings look like."""
-
     body: float = 0.0
     ranks: list[tuple[float, bool]] = field(default_factory=list)
     bookmarks: Mapping[str, int] = field(default_factory=dict)
@@ -295,7 +284,6 @@ class _Style:
 
     @classmethod
     def of(cls, pages: Sequence[PdfPage], bookmarks: Mapping[str, int]) -> _Style:
-        """The usual height of letters, and the styles that stand out, the largest first."""
         letters: Counter[tuple[float, bool]] = Counter()
         for page in pages:
             for line in page.lines if not page.picture else ():
@@ -351,7 +339,6 @@ def plain_title(text: str) -> str:
 def _page_blocks(
     page: PdfPage, flow: Sequence[Item], style: _Style, known: frozenset[str]
 ) -> Iterator[Content]:
-    """The blocks of one page in order; footnotes come last."""
     footnotes = _footnotes(page, flow, style)
     apart = set(map(id, footnotes))
     lines: list[TextBox] = []
@@ -401,7 +388,6 @@ def _is_footnote(item: Item) -> bool:
 
 
 def _footnotes(page: PdfPage, flow: Sequence[Item], style: _Style) -> list[TextLine]:
-    """The small lines at the foot of the page, from the first that begins with a mark on."""
     found: list[TextLine] = []
     for item in reversed(flow):
         if not isinstance(item, TextLine) or item.whole.height > SMALLER * style.body:

@@ -95,8 +95,6 @@ Item = TextLine | Table
 
 
 class _Row(NamedTuple):
-    """Cells beside each other, and the lines of the page that they come from."""
-
     lines: list[TextLine]
     cells: list[TextBox]
 
@@ -124,7 +122,6 @@ def aligned_table(rows: Sequence[Sequence[TextBox]]) -> Table | None:
 
 
 def _with_whole_labels(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
-    """The rows with labels of two lines made one; the second goes on in small letters."""
     done: list[list[TextBox]] = []
     for row in rows:
         last = done[-1] if done else []
@@ -149,7 +146,6 @@ def join_pages(flows: Sequence[Sequence[object]]) -> None:
 
 
 def _with_unruled(flow: Sequence[Item]) -> list[Item]:
-    """The flow with stretches of aligned rows made tables."""
     done: list[Item] = []
     rows: list[_Row] = []
     for item in flow:
@@ -169,7 +165,6 @@ def _with_unruled(flow: Sequence[Item]) -> list[Item]:
 
 
 def _is_beside(row: Sequence[TextBox], line: TextBox) -> bool:
-    """True for another cell of the same row, in a line of its own."""
     top, bottom = min(cell.top for cell in row), max(cell.bottom for cell in row)
     if min(line.bottom, bottom) - max(line.top, top) < 0.6 * line.height:
         return False
@@ -182,7 +177,6 @@ def _is_next(row: Sequence[TextBox], line: TextBox) -> bool:
 
 
 def _tables_in(rows: Sequence[_Row]) -> Iterator[Item]:
-    """Tables where several rows of cells follow each other, the other lines as they are."""
     number = tried = 0
     while number < len(rows):
         end = _end_of_rows(rows, number)
@@ -198,7 +192,6 @@ def _tables_in(rows: Sequence[_Row]) -> Iterator[Item]:
 
 
 def _end_of_rows(rows: Sequence[_Row], start: int) -> int:
-    """Where the rows of cells that begin here end; a single short line may stand between them."""
     end = start
     for number in range(start, len(rows)):
         cells = rows[number].cells
@@ -226,7 +219,6 @@ def _may_be_label(cell: TextBox, rows: Sequence[_Row]) -> bool:
 
 
 def _stacked(flow: Sequence[Item]) -> list[Item]:
-    """The flow with parts of one table that the file's order keeps apart made one."""
     done: list[Item] = []
     for item in flow:
         parts = []
@@ -253,7 +245,6 @@ def _belong_together(one: Table, other: Table) -> bool:
 
 
 def _with_headers(flow: Sequence[Item], rules: Sequence[Rule]) -> list[Item]:
-    """The flow with the names of columns that stand above a table put into it."""
     tables = [item for item in flow if isinstance(item, Table) and not item.is_ruled]
     if not tables:
         return list(flow)
@@ -288,7 +279,6 @@ def _caption_words(flow: Sequence[Item]) -> set[TextBox]:
 def _rows_above(
     table: Table, words: Sequence[TextBox], rules: Sequence[Rule], captions: set[TextBox]
 ) -> list[list[TextBox]]:
-    """The rows of short words right above a table, up to the rule that closes it or its caption."""
     area, height = table.area, table.line_height
     left, right = area.left - height, area.right + height
     highest = area.top - HIGHEST_HEADER * height
@@ -314,7 +304,6 @@ def _rows_above(
 
 
 def _may_name(cells: Sequence[TextBox], table: Table) -> bool:
-    """True for short words over the columns; a whole sentence is none."""
     text = " ".join(cell.text for cell in cells)
     if is_ended(text) and len(text) > PROSE_LETTERS:
         return False
@@ -325,7 +314,6 @@ def _may_name(cells: Sequence[TextBox], table: Table) -> bool:
 
 
 def _put_above(table: Table, rows: Sequence[Sequence[TextBox]], rules: Sequence[Rule]) -> None:
-    """Make the rows of names the table's first rows."""
     boxes: CellBoxes = {}
     for number, row in enumerate(rows):
         for cell in text_line(row).cells:
@@ -342,7 +330,6 @@ def _put_above(table: Table, rows: Sequence[Sequence[TextBox]], rules: Sequence[
 
 
 def _over_rule(cell: TextBox, columns: Columns, rules: Sequence[Rule]) -> list[int]:
-    """The columns above the rule that a name stands on; none without such a rule."""
     whole = columns[-1][1] - columns[0][0]
     for rule in rules:
         is_below = -0.3 * cell.height < rule.top - cell.bottom < 0.8 * cell.height
@@ -353,7 +340,6 @@ def _over_rule(cell: TextBox, columns: Columns, rules: Sequence[Rule]) -> list[i
 
 
 def _with_ruled(page: PdfPage, lines: Sequence[TextLine]) -> list[Item]:
-    """The lines with ruled tables at the place of their first line."""
     tables = ruled_tables(page, lines)
     flow: list[Item] = []
     for line in lines:
@@ -388,7 +374,6 @@ def ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[Table]:
 
 
 def _meeting(upright: Sequence[Rule], level: Sequence[Rule]) -> list[list[Rule]]:
-    """The rules in groups that cross or touch each other."""
     rules = [*upright, *level]
     parent = list(range(len(rules)))
 
@@ -437,7 +422,6 @@ def _ruled_table(rules: Sequence[Rule], words: Sequence[TextBox]) -> Table | Non
 
 
 def _has_more_columns(words: Sequence[TextBox], columns: float) -> bool:
-    """True where the rows hold clearly more things than the rules part."""
     rows = [text_line(row).cells for row in rows_of(words)]
     values = [len(row) for row in rows if sum(is_number(cell.text) for cell in row) > 1]
     return bool(values) and median(values) > 1.3 * columns
@@ -453,7 +437,6 @@ def _is_panels(words: Sequence[TextBox], ys: Sequence[float]) -> bool:
 
 
 def _distinct(places: Sequence[float]) -> list[float]:
-    """The places, those that nearly coincide as one."""
     kept: list[float] = []
     for place in sorted(places):
         if not kept or place - kept[-1] > 2 * JOIN:
@@ -462,8 +445,6 @@ def _distinct(places: Sequence[float]) -> list[float]:
 
 
 class _Cells:
-    """The cells between rules; where no rule parts two of them they are one."""
-
     def __init__(
         self, xs: list[float], ys: list[float], upright: Sequence[Rule], level: Sequence[Rule]
     ) -> None:
@@ -492,7 +473,6 @@ class _Cells:
     def _merge(
         self, row: int, column: int, walls: set[tuple[int, int]], floors: set[tuple[int, int]]
     ) -> None:
-        """Make one cell of all that no rule parts from this one, to the right and below."""
         right, below = column + 1, row + 1
         while (
             right < len(self.xs) - 1
@@ -509,7 +489,6 @@ class _Cells:
                 self.anchor.setdefault((r, c), (row, column))
 
     def rows_with(self, words: Sequence[TextBox]) -> list[dict[int, list[TextBox]]]:
-        """The words by row and column; rows of values that no rule parts become several."""
         found: list[dict[int, list[TextBox]]] = [{} for _ in self.ys[1:]]
         for word in words:
             row = min(max(bisect_right(self.ys, word.y) - 1, 0), len(self.ys) - 2)
@@ -542,7 +521,6 @@ class _Cells:
     def grid_of(
         self, rows: Sequence[dict[int, list[TextBox]]]
     ) -> tuple[list[list[str]], CellBoxes]:
-        """The rows as a grid; what spans several rows or columns of names stands in each."""
         boxes: CellBoxes = {}
         grid = [[""] * (len(self.xs) - 1) for _ in rows]
         for number, cells in enumerate(rows):
@@ -568,7 +546,6 @@ def _nearest(place: float, places: Sequence[float]) -> int:
 
 
 def _cell_text(words: Sequence[TextBox]) -> str:
-    """The words of a cell line by line, words that were cut made whole."""
     text = ""
     for line in rows_of(words):
         said = " ".join([word.text for word in line])

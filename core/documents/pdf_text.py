@@ -168,7 +168,6 @@ def plain_page(number: int, text: str) -> PdfPage:
 
 
 def _is_sideways(lines: Sequence[TextLine]) -> bool:
-    """True for a page whose text stands on end as it is shown."""
     words = [word for line in lines for word in line.words if len(word.text) > 3]
     return 2 * sum(word.height > 1.5 * word.width for word in words) > len(words) > 0
 
@@ -217,7 +216,6 @@ class _View:
         return self._x0 + a * x + b * y, self._y0 + c * x + d * y
 
     def lines(self) -> Iterator[TextLine]:
-        """The lines in PDFium's order, which is that of the content."""
         text = self._text_page.get_text_range()
         count = self._text_page.count_chars()
         if len(text) != count:
@@ -251,7 +249,6 @@ class _View:
         return closely
 
     def _is_one_piece(self, start: int, end: int) -> bool:
-        """True for a line in the middle of the page that was set as a whole."""
         if pdfium.FPDFText_CountRects(self._letters, start, end - start) != 1:
             return False
         _, top, _, bottom = self._box(start)
@@ -298,12 +295,10 @@ class _View:
         return text_line(words, bold=self._is_bold(start) and self._is_bold(end - 1))
 
     def _is_raised(self, index: int, bottom: float, top: float) -> bool:
-        """True for a small character above the line."""
         box = self._box(index)
         return box[3] - box[1] < RAISED * (bottom - top) and box[3] < bottom
 
     def _is_bold(self, index: int) -> bool:
-        """Whether the character's font is a bold one."""
         pdfium.FPDFText_GetFontInfo(self._letters, index, self._name, LONGEST_FONT, self._flags)
         name = self._name.value
         known = self._bold.get(name)
@@ -312,7 +307,6 @@ class _View:
         return known
 
     def _rtl_line(self, start: int, end: int) -> TextLine | None:
-        """A line with right-to-left words in the order in which they are read; one cell."""
         letters = in_reading_order(letters_of(self._text_page, start, end))
         text = "".join(letter.text for letter in letters).strip()
         boxes = [TextBox("", *self._box(n)) for n in range(start, end)]
@@ -360,7 +354,6 @@ class _View:
             self._rules.append(rule)
 
     def _take_path(self, item: Any) -> bool:
-        """Take the upright and level lines of a stroked path; False for a drawing."""
         pdfium.FPDFPath_GetDrawMode(item, self._flags, self._stroke)
         count = pdfium.FPDFPath_CountSegments(item)
         if not self._stroke.value or count > LONGEST_PATH:
@@ -430,12 +423,10 @@ def text_line(words: Sequence[TextBox], *, bold: bool = False) -> TextLine:
 
 
 def _least_gap(one: str, other: str) -> float:
-    """The narrowest gap that parts cells, in heights."""
     return (CELL_GAP, NUMBER_GAP, NUMBERS_GAP)[one[-1].isdigit() + other[0].isdigit()]
 
 
 def _joined(words: Sequence[TextBox], bold: bool) -> TextBox:
-    """The words as one; it is as high as the usual one of them."""
     if len(words) == 1:
         return words[0]._replace(bold=bold)
     first, last = words[0], words[-1]

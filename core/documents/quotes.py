@@ -172,7 +172,6 @@ class _Folded:
 
 @lru_cache(maxsize=64)
 def _folded(text: str) -> _Folded:
-    """Without case, typography, Unicode forms, unseen and repeated blanks; digits are ASCII's."""
     letters: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -197,8 +196,6 @@ def _plain(cluster: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Which of several places is meant."""
-
     response: str
     taken: tuple[Place, ...]
     before: str
@@ -226,7 +223,6 @@ def _exact(wanted: str, response: str) -> Iterator[Place]:
 
 
 def _same(needle: str, whole: _Folded) -> Iterator[Place]:
-    """Every place of the folded words that parts no cluster."""
     at = whole.text.find(needle) if needle else -1
     while at >= 0:
         last = at + len(needle) - 1
@@ -238,7 +234,6 @@ def _same(needle: str, whole: _Folded) -> Iterator[Place]:
 
 
 def _like(needle: str, response: str, whole: _Folded) -> Iterator[tuple[float, Place]]:
-    """Every stretch between word edges that is like enough, with its likeness."""
     near = fuzz.partial_ratio_alignment(needle, whole.text, score_cutoff=NEAR_FROM)
     if not needle or near is None:
         return

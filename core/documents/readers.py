@@ -53,11 +53,7 @@ MOST_WORDS = 6
 
 
 def read_text(request: ReadRequest) -> Source:
-    """Text files.
-
-    Raises:
-        InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
-    """
+    """Text files. Raises InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long."""
     draft = Draft(request)
     text = decoded(request.name, request.data)
     draft.add(text)
@@ -94,7 +90,6 @@ def text_blocks(text: str) -> Iterator[Block]:
 
 
 def _is_heading(text: str, start: int, end: int, following: str) -> bool:
-    """True for the first line of a text where it may be a title, and for few words set apart."""
     line = text[start:end]
     if not following or "\n" in line or FINAL.search(line) or ROW.match(line) or ITEM.match(line):
         return False
@@ -120,8 +115,7 @@ def plain_blocks(text: str, known: frozenset[str]) -> Iterator[Content]:
 def decoded(name: str, data: bytes) -> str:
     """The text of UTF-8 bytes, or of UTF-16 bytes that begin with a BOM; without the BOM.
 
-    Raises:
-        InputError: names the offset of the first byte that does not fit.
+    Raises InputError: names the offset of the first byte that does not fit.
     """
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise InputError(f"{shown(name)} is UTF-32 text, which is not read; {AS_UTF8}.")
@@ -264,8 +258,7 @@ WORD_MACRO_PART = b"ms-word.document.macroEnabled.main+xml"
 def kind_of(name: str, data: bytes) -> SourceKind:
     """How to read the file.
 
-    Raises:
-        InputError: it is empty, of a type that is not read, or not what its name says.
+    Raises InputError: it is empty, of a type that is not read, or not what its name says.
     """
     if not data:
         raise InputError(f"{shown(name)} is empty (0 bytes); save it again and add it once more.")
@@ -336,7 +329,6 @@ def _text_kind(name: str, data: bytes, ending: str, own: FileType | None) -> Sou
 
 
 def _is_binary(data: bytes) -> bool:
-    """True when bytes that no text has are common in the beginning."""
     sample = data[:SAMPLE]
     if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
@@ -345,7 +337,6 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
-    """What a zip file is by the list of its members."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = set(archive.namelist())
@@ -376,8 +367,7 @@ READER_VERSION = "3"
 def read(request: ReadRequest) -> Source:
     """The source in these bytes; its language is still "und".
 
-    Raises:
-        InputError: the file cannot be read, for whatever reason; one sentence says why.
+    Raises InputError: the file cannot be read, for whatever reason; one sentence says why.
     """
     own = file_type(request.kind)
     module, function = own.reader

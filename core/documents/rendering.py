@@ -64,8 +64,7 @@ def upright_picture(
 ) -> Upright:
     """The whole image to be looked at closely; very large ones are made smaller.
 
-    Raises:
-        InputError: it is no picture, is damaged or too large, or cannot be drawn in time.
+    Raises InputError: it is no picture, is damaged or too large, or cannot be drawn in time.
     """
     about = {"megapixels": (settings or Settings()).megapixels}
     answer = run_alone(Task("upright", name, data, about, SECONDS), Stop(), silent)
@@ -84,8 +83,7 @@ def page_picture(
 ) -> bytes:
     """A PNG of a PDF's page (from 1) or of an image, `width` pixels wide, with the boxes marked.
 
-    Raises:
-        InputError: there is no such page, or it cannot be drawn in time.
+    Raises InputError: there is no such page, or it cannot be drawn in time.
     """
     about: dict[str, Any] = {
         "kind": kind,
@@ -119,10 +117,8 @@ def strip_around(picture: bytes, boxes: Sequence[Box]) -> bytes | None:
 def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> list[Box]:
     """Where a quote stands on a PDF's page (from 1): one box per line; empty where it does not.
 
-    Blanks, hyphens, ligatures and typographic quotes do not matter; a near match counts too.
-
-    Raises:
-        InputError: there is no such page, or it cannot be searched in time.
+    Blanks, hyphens, ligatures and typographic quotes do not matter; a near match counts too. Raises
+    InputError: there is no such page, or it cannot be searched in time.
     """
     task = Task("boxes_on_page", name, data, {"page": page, "quote": quote}, SECONDS)
     answer = run_alone(task, Stop(), silent)
@@ -146,8 +142,7 @@ def drawn(
 ) -> dict[str, Any]:
     """A PNG, `width` pixels wide, of the page (from 1) or picture with the boxes marked.
 
-    Raises:
-        InputError: there is no such page, or the file cannot be drawn.
+    Raises InputError: there is no such page, or the file cannot be drawn.
     """
     if kind == "image":
         image = open_picture(name, data, megapixels)[0]
@@ -179,10 +174,8 @@ def _encoded(image: Image.Image, kind: str, **options: Any) -> str:
 def upright(name: str, data: bytes, *, megapixels: int) -> dict[str, Any]:
     """The fields of `Upright`: the picture as people see it, encoded anew.
 
-    Small ones without loss; above `MOST_SHOWN` pixels they are made smaller.
-
-    Raises:
-        InputError: it is no picture, is cut off or too large.
+    Small ones without loss; above `MOST_SHOWN` pixels they are made smaller. Raises InputError: it
+    is no picture, is cut off or too large.
     """
     image, _ = open_picture(name, data, megapixels)
     scale = min(1.0, (MOST_SHOWN / (image.width * image.height)) ** 0.5)
@@ -225,7 +218,6 @@ def boxes_on_page(name: str, data: bytes, *, page: int, quote: str) -> dict[str,
 
 
 def _compared(text: str) -> tuple[str, list[int]]:
-    """The text as quotes are compared, without blanks and hyphens; each character's origin."""
     kept = [
         pair for pair in zip(*folded_with_map(text), strict=True) if not LEFT_OUT.match(pair[0])
     ]

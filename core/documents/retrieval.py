@@ -220,7 +220,6 @@ class Retriever:
         return self._distinct(ranked, scores, cosines, n)
 
     def _cosines(self, query: str) -> dict[str, Matrix]:
-        """Each source's cosines to the query by passage, NaN where muted; empty if that is all."""
         if not self._indexes or bool(self._encoder.muted([query])[0]):
             return {}
         known = self._known.get(query)
@@ -274,7 +273,6 @@ class Retriever:
     def _passage(
         self, index: _Index, around: Mapping[int, IndexedPassage], number: int, heading: str
     ) -> Passage:
-        """The passage with its neighbours in the same section; a row stands alone."""
         here, source = around[number], index.source
 
         def near(step: int) -> str:

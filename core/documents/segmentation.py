@@ -226,7 +226,6 @@ def _sample(text: str) -> str:
 
 
 def _among(candidates: tuple[str, ...], sample: str) -> str:
-    """The likeliest candidate, if it is likely enough for so many words."""
     words = LANGUAGE_WORD.findall(sample)
     if len(words) < 2:
         return UNKNOWN
@@ -244,7 +243,6 @@ def _among(candidates: tuple[str, ...], sample: str) -> str:
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
-    """py3langid's model; loading takes most of a second, once."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
@@ -328,7 +326,6 @@ def _units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(line: str, following: str, is_full: bool) -> bool:
-    """True when a line was only broken for lack of room."""
     if ITEM.match(following) or not following.strip():
         return False
     if following.lstrip()[:1].islower():
@@ -337,7 +334,6 @@ def _goes_on(line: str, following: str, is_full: bool) -> bool:
 
 
 def _may_be_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:
-    """Wrapped prose goes on in small letters; lists begin anew. Few lines cannot tell."""
     openings = [text[a:b].lstrip()[:1] for a, b in lines[1:]]
     cased = [letter for letter in openings if letter.lower() != letter.upper()]
     small = sum(letter.islower() for letter in cased)
@@ -368,7 +364,6 @@ def _sentences_in(text: str, start: int, end: int, language: str) -> Iterator[tu
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The stretch without outer blanks, cut where it is too long, left out where it is empty."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

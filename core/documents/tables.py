@@ -33,11 +33,7 @@ def folded(name: str) -> str:
 
 
 def require_columns(name: str, found: Iterable[str], wanted: Iterable[str]) -> None:
-    """Refuse a table of another kind.
-
-    Raises:
-        InputError: a column is not there.
-    """
+    """Refuse a table of another kind. Raises InputError: a column is not there."""
     names = list(found)
     missing = sorted(set(wanted) - set(names))
     if missing:
@@ -67,7 +63,6 @@ def bare(cell: str) -> str:
 
 
 def _would_be_one(cell: str) -> bool:
-    """A formula, or what looks like one that was masked before."""
     return FORMULA.match(cell.lstrip("'")) is not None
 
 
@@ -243,15 +238,12 @@ def header_of(rows: Sequence[Sequence[str]], headers: int | None = None) -> tupl
 
 
 def _is_title(row: Sequence[str]) -> bool:
-    """True for a row that says one thing of the whole table."""
     filled = [n for n, cell in enumerate(row) if cell]
     is_alone = len(filled) == 1 and (not filled[0] or len(row[filled[0]]) > LONGEST_LABEL_NAME)
     return not filled or is_alone or len(set(row)) == 1
 
 
 class _Table:
-    """A grid with its columns' names and units, and the places of its cells."""
-
     def __init__(self, rows: Grid, header: range, boxes: Boxes) -> None:
         self.rows, self.header, self.boxes = rows, header, boxes
         self.names = [self._name(n) for n in range(len(rows[0]) if rows else 0)]
@@ -276,7 +268,6 @@ class _Table:
         return Piece(said, around(seen, said) if seen else None)
 
     def _name(self, column: int) -> list[Piece]:
-        """The column's names from top to bottom, each once; units in parentheses."""
         pieces: list[Piece] = []
         last = ""
         for row in self.header:
@@ -290,7 +281,6 @@ class _Table:
         return pieces
 
     def rows_of(self, body: range) -> Iterator[Content]:
-        """The rows of the body; what names a group of rows stands before each label in it."""
         header = [self.rows[row] for row in self.header]
         rows = [row for row in body if any(self.rows[row]) and self.rows[row] not in header]
         grouped = bool(rows) and self._is_alone(rows[0])
@@ -306,18 +296,15 @@ class _Table:
                 after_values = False
 
     def _is_alone(self, row: int) -> bool:
-        """True for a row of a label alone, in a table that has values."""
         cells = self.rows[row]
         return len(cells) > 1 and bool(cells[0]) and not any(cells[1:]) and not is_number(cells[0])
 
     def _is_group(self, row: int, grouped: bool) -> bool:
-        """True for a name over all columns, or alone in a table that begins with such a name."""
         cells = self.rows[row]
         is_across = len(cells) > 1 and len(set(cells)) == 1
         return is_across or (self._is_alone(row) and (grouped or cells[0].endswith(":")))
 
     def _row(self, row: int) -> Iterator[list[Piece]]:
-        """The row's label and values; several times the label where the values are many."""
         cells = self.rows[row]
         filled = [n for n, cell in enumerate(cells) if cell]
         values = [n for n in filled if n and n != self.unit_column]
@@ -342,7 +329,6 @@ class _Table:
         yield from _chunks([*label, *after], pairs)
 
     def _takes_unit(self, row: int, column: int) -> bool:
-        """True for a bare number whose column has no unit of its own."""
         cell = self.rows[row][column]
         if self.own_units[column] or re.search(r"[^\W\d_]{2}|[%‰€$£¥°]", cell):
             return False
@@ -365,7 +351,6 @@ def _text(cells: Iterable[Piece]) -> str:
 
 
 def _chunks(label: Sequence[Piece], pairs: Sequence[Sequence[Piece]]) -> Iterator[list[Piece]]:
-    """The label with as many values as fit, then again with the next ones."""
     line: list[Piece] = list(label)
     length = start = len(_text(label))
     for pair in pairs:
@@ -381,8 +366,7 @@ def _chunks(label: Sequence[Piece], pairs: Sequence[Sequence[Piece]]) -> Iterato
 def read_table(request: ReadRequest) -> Source:
     """CSV and TSV files, whatever separates their cells.
 
-    Raises:
-        InputError: the file is not UTF-8, has no rows, or is too long.
+    Raises InputError: the file is not UTF-8, has no rows, or is too long.
     """
     draft = Draft(request)
     text = decoded(request.name, request.data)
@@ -442,7 +426,6 @@ def _parsed(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
 
 
 def _filled(reader: Iterable[list[str]]) -> list[list[str]]:
-    """The rows that hold anything."""
     return [row for row in reader if any(cell.strip() for cell in row)]
 
 
@@ -477,7 +460,6 @@ def _spread(grid: list[list[str]]) -> list[list[str]]:
 
 
 def _ragged(body: Grid) -> str:
-    """A sentence naming the rows that have more or fewer cells than the first; empty if none."""
     width = len(body[0]) if body else 0
     rows = [number for number, row in enumerate(body, start=1) if len(row) != width]
     if not rows:

@@ -214,9 +214,8 @@ class Desk(Protocol):
     def ask(self, asked: Asked, stop: Stop, speak: Speak = ...) -> Completion:
         """The answer from the ledger, or from the model within the caps.
 
-        Raises:
-            BudgetReached: a cap leaves no room; nothing was sent.
-            ReviewError: whatever `Model.complete` raises.
+        Raises BudgetReached: a cap leaves no room; nothing was sent; ReviewError: whatever
+        `Model.complete` raises.
         """
         ...
 
@@ -268,8 +267,7 @@ class Shape(Generic[Kind]):
     def read(self, completion: Completion) -> Kind:
         """The reply as a value.
 
-        Raises:
-            Unusable: it is cut off, holds no JSON object, or one of another form.
+        Raises Unusable: it is cut off, holds no JSON object, or one of another form.
         """
         text = completion.text.strip()[:LONGEST]
         if _depth(text) > DEEPEST and _nesting(text) > DEEPEST:
@@ -301,8 +299,7 @@ def ask_structured(
 ) -> Kind:
     """The reply in that shape; `check` may raise `Unusable` for what a schema cannot say.
 
-    Raises:
-        ReplyError: two replies could not be read; the second one's raw text goes along.
+    Raises ReplyError: two replies could not be read; the second one's raw text goes along.
     """
 
     def read(completion: Completion) -> Kind:
@@ -321,8 +318,7 @@ def ask_readable(
 ) -> Kind:
     """What `read` makes of the reply, or of the one after the model was shown what was wrong.
 
-    Raises:
-        ReplyError: `read` found both unusable.
+    Raises ReplyError: `read` found both unusable.
     """
     first = ask(messages, again=False)
     try:
@@ -350,7 +346,6 @@ def _object_in(text: str) -> str:
 
 
 def _repaired(text: str) -> bytes:
-    """Strict JSON of what json_repair reads; encoding it again refuses lone surrogates."""
     if _depth(text) > DEEPEST:
         raise Unusable("no object")
     found = json_repair.loads(text)
@@ -360,7 +355,6 @@ def _repaired(text: str) -> bytes:
 
 
 def _depth(text: str) -> int:
-    """How many brackets are open at once at most, those within strings counted too."""
     steps = (1 if char in "{[(" else -1 for char in text if char in "{[()]}")
     return max(accumulate(steps, lambda depth, step: max(0, depth + step)), default=0)
 
@@ -380,7 +374,6 @@ def _nesting(text: str) -> int:
 
 
 def _closed(schema: Any) -> Any:
-    """The schema with objects that allow no other fields, without what providers refuse."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):

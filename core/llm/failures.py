@@ -176,7 +176,6 @@ class Faults:
         )
 
     def _declined(self, status: int, text: str, words: str, sent: Mapping[str, Any]) -> Fault:
-        """The request itself was refused."""
         if _CONTEXT.search(text) and "max_completion_tokens" not in text:
             return Fault(
                 ModelError(
@@ -220,7 +219,6 @@ class Faults:
         return ModelError(f"{self.who} failed{code}: {words}.{AGAIN}")
 
     def _to_relax(self, text: str, sent: Mapping[str, Any]) -> str:
-        """The part of the request that the refusal speaks of, if it was sent."""
         parts = {"schema": "response_format"}
         found = [
             part
@@ -253,7 +251,6 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def _is_unbilled(error: BaseException) -> bool:
-    """True when the service answered with an error, or no connection to it came about."""
     answered = getattr(error, "litellm_response_headers", None) is not None
     return answered or _is_out_of_reach(error)
 
@@ -264,7 +261,6 @@ def _is_out_of_reach(error: BaseException) -> bool:
 
 
 def _is_sent_on(error: BaseException) -> bool:
-    """True for a redirect, of which litellm sometimes makes an error of the server's."""
     answers = (getattr(each, "response", None) for each in _all_of(error))
     statuses = [getattr(answer, "status_code", None) for answer in answers]
     statuses.append(getattr(error, "status_code", None))
@@ -272,7 +268,6 @@ def _is_sent_on(error: BaseException) -> bool:
 
 
 def _all_of(error: BaseException) -> list[BaseException]:
-    """The error and what it came from."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
@@ -282,7 +277,6 @@ def _all_of(error: BaseException) -> list[BaseException]:
 
 
 def _message_in(text: str) -> str:
-    """The message inside an error that some providers hand on as JSON."""
     start = text.find("{")
     if start < 0:
         return text
@@ -316,8 +310,6 @@ class Patience:
 
 
 class _Relaxed:
-    """Which parts of a request each server was found to refuse, while this process lives."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parts: dict[tuple[str, str], frozenset[str]] = {}
@@ -341,11 +333,8 @@ def first_answer(
     """What the first attempt with an answer gave.
 
     `attempt` is told which parts of the request to leave out. Only what failed before its first
-    word is tried again, and only where the fault says that this may help.
-
-    Raises:
-        ReviewError: the last attempt's.
-        Stopped: `stop` was set, also while waiting.
+    word is tried again, and only where the fault says that this may help. Raises ReviewError: the
+    last attempt's; Stopped: `stop` was set, also while waiting.
     """
     relaxed = _RELAXED.of(seat)
     tries = 0

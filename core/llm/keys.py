@@ -98,12 +98,9 @@ class Keys:
     def credentials(self, seat: Seat) -> dict[str, str]:
         """What is sent to the seat's provider, under litellm's names.
 
-        A provider's own key never goes to another address; there only the key that the seat
-        names or `COUNTERPOINT_API_KEY` does.
-
-        Raises:
-            KeyMissing: a key is needed that is not at hand.
-            ConfigError: the key belongs to somebody else, or cannot be one.
+        A provider's own key never goes to another address; there only the key that the seat names
+        or `COUNTERPOINT_API_KEY` does. Raises KeyMissing: a key is needed that is not at hand;
+        ConfigError: the key belongs to somebody else, or cannot be one.
         """
         _check_owner(seat)
         missing = self.missing_for(seat)
@@ -175,7 +172,6 @@ class Keys:
         return None
 
     def _values(self) -> Iterator[str]:
-        """Every key we know; of the environment only what is called like one."""
         named = (value for name, value in self.environment.items() if _SECRET_NAME.search(name))
         for value in (*self.typed.values(), *self.secrets.values(), *named):
             if isinstance(value, str) and len(value.strip()) >= SHORTEST_SCRUBBED:
@@ -223,7 +219,6 @@ def _check_owner(seat: Seat) -> None:
 
 @lru_cache(maxsize=1)
 def _owned() -> frozenset[str]:
-    """All names that belong to a provider with an address of its own."""
     hosted = known_providers() - LOCAL - ANYBODY
     usual = {name for provider in hosted for name in _usual_names(provider)}
     also = {name for names in ALSO.values() for name in names}
@@ -231,7 +226,6 @@ def _owned() -> frozenset[str]:
 
 
 def _checked(name: str, key: str) -> str:
-    """The key, when it can travel in a header."""
     if not re.fullmatch(r"[\x21-\x7e]+", key):
         raise ConfigError(
             f"{name} holds a space, a line break or a letter that no key has. Copy it again and "
@@ -243,8 +237,7 @@ def _checked(name: str, key: str) -> str:
 def keys_here(environment: Mapping[str, str], root: Path) -> Keys:
     """Keys of the environment as it is now, and of the secrets file under the project's root.
 
-    Raises:
-        ConfigError: the file is there and cannot be read; the message shows nothing of it.
+    Raises ConfigError: the file is there and cannot be read; the message shows nothing of it.
     """
     return Keys(dict(environment), _secrets(root / SECRETS))
 
@@ -282,7 +275,6 @@ MOST_KEYS_BYTES = 1_000_000
 
 
 def _place(error: Exception) -> str:
-    """Where the parser stumbled, without what it found there."""
     _, found, place = str(error).rpartition("(at ")
     return f" at {place.rstrip(')')}" if found and "line" in place else ""
 

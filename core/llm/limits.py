@@ -78,7 +78,6 @@ def _listed_price(seat: Seat) -> Price | None:
 
 
 def _entry(seat: Seat) -> dict[str, Any]:
-    """What the list says about the seat's model; empty where it is another server's."""
     provider = provider_of(seat)
     if seat.is_built_in or seat.api_base or provider is None or provider in LOCAL:
         return {}
@@ -210,7 +209,6 @@ def _counted_line(line: str) -> float:
 
 
 def _broken(word: str) -> float:
-    """What accents and capitals in the midst of a word add to it."""
     accents = 0 if word.isascii() else sum(1 + (c >= "\u1e00") for c in word if not c.isascii())
     # Most words have none, which is told without looking at every letter.
     is_plain = word.isupper() or word[1:].islower()
@@ -219,8 +217,6 @@ def _broken(word: str) -> float:
 
 
 class _Weights(dict[int, float]):
-    """Tokens for one character, worked out when it is first met."""
-
     def __missing__(self, code: int) -> float:
         self[code] = weight = _weight(code)
         return weight
@@ -304,8 +300,7 @@ def in_nano(dollars: float) -> int:
 def worst_case(call: Call) -> WorstCase:
     """The most that a call can use.
 
-    Raises:
-        ConfigError: its seat has no token limit, so there is no most.
+    Raises ConfigError: its seat has no token limit, so there is no most.
     """
     seat = call.seat
     if seat.max_tokens < 1:
@@ -369,8 +364,7 @@ class Caps:
     def check(self, worst: WorstCase, spent: Spent, who: str) -> None:
         """Refuse a call that could pass a cap; `who` names role and model.
 
-        Raises:
-            BudgetReached: says which cap, what is used, what the call could cost, what to do.
+        Raises BudgetReached: says which cap, what is used, what the call could cost, what to do.
         """
         nano = worst.nano(worst.prompt_tokens, worst.reply_tokens)
         for setting, amount in _amounts(spent, "tokens" if nano is None else "cents"):
@@ -393,7 +387,6 @@ def _amounts(spent: Spent, unit: str) -> Iterator[tuple[str, Amount]]:
 def _refusal(
     setting: str, cap: int, amount: Amount, worst: WorstCase, who: str, *, is_share: bool
 ) -> str:
-    """The whole sentence for a cap that leaves no room."""
     is_money = setting.endswith("cents")
     if is_money:
         nano = worst.nano(worst.prompt_tokens, worst.reply_tokens) or 0

@@ -261,12 +261,10 @@ class Books:
 
 
 def _turn_of(entries: Sequence[_Entry[Any]], store: Store) -> AbstractContextManager[None]:
-    """The transaction for all of them, on the disk when it ends unless none of them minds."""
     return store.noting() if all(entry.is_note for entry in entries) else store.writing()
 
 
 def _carry_out(entry: _Entry[T], store: Store) -> None:
-    """One act in a part of the transaction that is taken back alone where it fails."""
     try:
         with store.part():
             entry.result = entry.act(store)
@@ -320,10 +318,9 @@ class LedgerDesk:
     def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
         """The answer from the ledger, or from the model within the caps.
 
-        Raises:
-            BudgetReached: a cap leaves no room; nothing was sent.
-            ModelError: the ledger cannot be written; nothing was sent.
-            ReviewError: whatever the model raises, with the role and the model in front.
+        Raises BudgetReached: a cap leaves no room; nothing was sent; ModelError: the ledger cannot
+        be written; nothing was sent; ReviewError: whatever the model raises, with the role and the
+        model in front.
         """
         stop.check()
         with self._books.kept_open():
@@ -351,10 +348,8 @@ class LedgerDesk:
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
         """A vector for each text within the caps, counted and told as any other call.
 
-        The ledger keeps no vectors: those of passages are stored with their source.
-
-        Raises:
-            ReviewError: as `ask` does; ConfigError when the desk's model embeds nothing.
+        The ledger keeps no vectors: those of passages are stored with their source. Raises
+        ReviewError: as `ask` does; ConfigError when the desk's model embeds nothing.
         """
         stop.check()
         embed: Embed | None = getattr(self._model, "embed", None)
@@ -380,7 +375,6 @@ class LedgerDesk:
         return made
 
     def _entered(self, asked: Asked, worst: WorstCase) -> tuple[LedgerRow, Origin]:
-        """A finished row from the ledger, or a reservation; looked up and written in one go."""
         new = self._reservation(asked, asked.call.digest, worst)
         row, origin, lost = self._booked(asked, lambda store: self._found(store, new, worst, asked))
         for dead in lost:
@@ -390,7 +384,6 @@ class LedgerDesk:
     def _found(
         self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked
     ) -> tuple[LedgerRow, Origin, list[LedgerRow]]:
-        """The row to go by, where it comes from, and the calls that died before it."""
         key = row.run_id, row.slot, row.digest
         may_reuse = self._reuses or asked.call.seat.temperature == 0
         if own := store.ledger.finished(*key):
@@ -404,7 +397,6 @@ class LedgerDesk:
         return row, "called", lost
 
     def _booked(self, asked: Asked, act: Callable[[Store], T]) -> T:
-        """What comes of the act in a transaction that others wait for, before the call is sent."""
         try:
             return self._books.write(act)
         except sqlite3.Error as error:
@@ -414,7 +406,6 @@ class LedgerDesk:
             ) from error
 
     def _reserve(self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked) -> None:
-        """Enter the call where every cap has room for it."""
         spent = store.ledger.spent(self._account.run_id, self._account.person, row.at)
         self._caps.check(worst, spent, who_of(asked))
         store.ledger.put(row)
@@ -422,7 +413,6 @@ class LedgerDesk:
             self._under_way.add(row.id)
 
     def _reservation(self, asked: Asked, digest: str, worst: WorstCase) -> LedgerRow:
-        """The row of a call that is about to be sent."""
         nano, tokens = worst.counts(worst.prompt_tokens, worst.reply_tokens)
         return LedgerRow(
             id=secrets.token_hex(8),
@@ -444,7 +434,6 @@ class LedgerDesk:
         )
 
     def _settled_lost(self, store: Store, asked: LedgerRow, worst: WorstCase) -> list[LedgerRow]:
-        """A reservation for what is asked again belongs to a process that died with it."""
         with self._lock:
             under_way = set(self._under_way)
         lost = store.ledger.lost(asked.run_id, asked.slot, asked.digest)
@@ -512,7 +501,6 @@ def embedding_digest(seat: Seat, texts: Sequence[str]) -> str:
 
 
 def _named(error: ReviewError, asked: Asked) -> ReviewError:
-    """The same kind of error, with role and model in front; the model is named once."""
     model = asked.call.seat.model
     rest = str(error).removeprefix(model).removeprefix(" ")
     message = f"{who_of(asked)} {rest}" if rest != str(error) else f"{who_of(asked)}: {error}"

@@ -76,8 +76,6 @@ def skeleton(text: str) -> str:
 
 
 class _Skeleton(dict[int, str]):
-    """Works a character out when it is first met."""
-
     def __missing__(self, code: int) -> str:
         character = chr(code)
         plain = unicodedata.normalize("NFKC", character).casefold()
@@ -204,7 +202,6 @@ def _once(token: str, text: str) -> str:
 
 
 def _changed(text: str, pattern: re.Pattern[str], change: Callable[[str], str]) -> str:
-    """The text with every place changed at which its skeleton matches."""
     pieces, end = [], 0
     for match in pattern.finditer(skeleton(text)):
         pieces += [text[end : match.start()], change(text[match.start() : match.end()])]
@@ -213,7 +210,6 @@ def _changed(text: str, pattern: re.Pattern[str], change: Callable[[str], str]) 
 
 
 def _in_parentheses(found: str) -> str:
-    """A mark that imitates ours, with its words in parentheses and no closing stroke."""
     words = re.sub(r"[^\w .:#-]", "", found).strip()
     return f"({words.lstrip()})" if found[0] != "(" or words != found[1:-1] else found
 
@@ -301,7 +297,6 @@ _PART = re.compile(r"^## (System|User)[ \t\r]*$", re.MULTILINE)
 
 
 def _text(name: str, language: str) -> str:
-    """The prompt's file, in English where the language's folder has none."""
     path = _FOLDER / language / f"{name}.md"
     return (path if path.exists() else _FOLDER / "en" / path.name).read_text(encoding="utf-8")
 
@@ -362,10 +357,8 @@ def shipped(name: str, language: str) -> Prompt:
 def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
     """The messages to send: a system and a user one (`mend`: only the user's).
 
-    Values are put in as they are: what looks like a field in them stays text.
-
-    Raises:
-        ConfigError: a field has no value, or a value no field; the message names it.
+    Values are put in as they are: what looks like a field in them stays text. Raises ConfigError: a
+    field has no value, or a value no field; the message names it.
     """
     parts, used = _read(prompt, ConfigError)
     where = f"The prompt {_title(prompt)}"
@@ -384,8 +377,7 @@ def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
 def check_edit(name: str, language: str, text: str) -> None:
     """Checks that a person's version of a prompt can be filled, before it is saved.
 
-    Raises:
-        InputError: a part or a field is missing or unknown; the message says which.
+    Raises InputError: a part or a field is missing or unknown; the message says which.
     """
     if name not in FIELDS or language not in LANGUAGES:
         raise InputError(f"There is no prompt “{name}” in “{language}”; reload the page.")
@@ -411,7 +403,6 @@ def check_edit(name: str, language: str, text: str) -> None:
 
 @lru_cache(maxsize=128)  # a prompt is filled for every call of its role
 def _read(prompt: Prompt, error: type[ReviewError]) -> tuple[Mapping[str, str], frozenset[str]]:
-    """The texts of a prompt's parts, and the names of the fields in them."""
     parts = _parts(prompt, error)
     return parts, frozenset(
         name for text in parts.values() for name in _fields(prompt, text, error)

@@ -29,8 +29,6 @@ UNWINDING = 0.4  # seconds that a stopped call gets to close its connection
 
 @dataclass(frozen=True)
 class _End(Generic[T]):
-    """Marks that the work is over, with what it returned or what it died of."""
-
     result: T | None = None
     error: BaseException | None = None
 
@@ -85,7 +83,6 @@ class _Loop:
         getattr(threading, "_register_atexit", atexit.register)(self.close)
 
     def soon(self, callback: Callable[[], object]) -> None:
-        """Run the callback on the loop; nothing happens once the process is ending."""
         with suppress(RuntimeError):  # closed
             self._loop.call_soon_threadsafe(callback)
 
@@ -133,7 +130,6 @@ class _Work(Generic[T]):
         self._loop.soon(self._cancel)
 
     def next(self) -> str | _End[T]:
-        """The next piece, or the end."""
         return self._arrivals.get()
 
     def _start(self) -> None:
@@ -157,9 +153,8 @@ def streamed_from(
 ) -> T:
     """Run the work on the loop; what it puts is spoken in the caller's thread as it comes.
 
-    Raises:
-        Stopped: `stop` was set; the work has been cancelled and has unwound by then.
-        SystemExit: the program is ending.
+    Raises Stopped: `stop` was set; the work has been cancelled and has unwound by then; SystemExit:
+    the program is ending.
     """
     stop.check()
     running = _Work(work)
@@ -309,8 +304,6 @@ class Tap:
 
 
 class _Tapped:
-    """The stream itself, as far as litellm can tell."""
-
     def __init__(self, stream: Any, tap: Tap) -> None:
         self._stream = stream
         self._events: AsyncIterator[Any] = aiter(stream)
@@ -341,7 +334,6 @@ def _of(value: Any, name: str) -> Any:
 
 
 def _are_counts(usage: Any) -> bool:
-    """True when both figures are whole numbers; what they say is looked at elsewhere."""
     figures = (_of(usage, "prompt_tokens"), _of(usage, "completion_tokens"))
     return all(isinstance(figure, int) for figure in figures)
 

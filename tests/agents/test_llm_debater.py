@@ -12,14 +12,7 @@ from core.llm.call import in_silence
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ModelError, ReplyError
 from core.schema.records import Turn
-from tests.agents.seats import (
-    FENCE,
-    SEAT,
-    debate_view,
-    many_passages,
-    view_by_statement,
-    workplace,
-)
+from tests.agents.seats import FENCE, SEAT, debate_view, many_passages, view_by_statement, workplace
 from tests.fakes import Said, make_case, make_passage, make_view
 
 CASE = make_case(
