@@ -33,7 +33,7 @@ PRICE_LIST = "model_prices_and_context_window_backup.json"
 PROVIDER_LIST = "provider_endpoints_support_backup.json"
 # They run where their user does: no key, and a price that a list cannot know.
 LOCAL = frozenset(
-    "ollama ollama_chat lm_studio hosted_vllm vllm llamafile xinference docker_model_runner "
+    "local ollama ollama_chat lm_studio hosted_vllm vllm llamafile xinference docker_model_runner "
     "lemonade oobabooga petals".split()
 )
 AMAZON = frozenset({"bedrock", "bedrock_mantle", "sagemaker", "sagemaker_chat"})
@@ -108,7 +108,8 @@ def is_elsewhere(seat: Seat) -> bool:
 def shown_address(seat: Seat) -> str:
     """The seat's address as people may see it: without a name or password inside it."""
     if not seat.api_base:
-        return provider_of(seat) or "its provider"
+        provider = provider_of(seat)
+        return "this computer" if provider == "local" else provider or "its provider"
     parts = urlsplit(seat.api_base)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

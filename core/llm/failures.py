@@ -145,7 +145,10 @@ class Faults:
 
     def quoted(self, error: BaseException) -> str:
         """The provider's own words as a short quotation, without keys and litellm's wrapping."""
-        text = _INSIDES.split(self.hide(str(error)), maxsplit=1)[0]
+        body = getattr(error, "body", None)  # of the openai client: the reply's own `error`
+        said = body.get("message") if isinstance(body, dict) else None
+        text = said if isinstance(said, str) else str(error)
+        text = _INSIDES.split(self.hide(text), maxsplit=1)[0]
         while (bare := _WRAPPING.sub("", text, count=1)) != text:
             text = bare
         text = " ".join(_message_in(text).split())
@@ -251,7 +254,9 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def _is_unbilled(error: BaseException) -> bool:
-    answered = getattr(error, "litellm_response_headers", None) is not None
+    # litellm invents an answer where there was none; its headers are there only where one came.
+    is_told = type(error).__module__.startswith("openai") and hasattr(error, "status_code")
+    answered = is_told or getattr(error, "litellm_response_headers", None) is not None
     return answered or _is_out_of_reach(error)
 
 
