@@ -14,7 +14,16 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.llm.call import Call, Completion, Message, Speak, provider_of, wire_name
+from core.llm.call import (
+    Call,
+    Completion,
+    Message,
+    Speak,
+    bounded,
+    is_on_own_server,
+    provider_of,
+    wire_name,
+)
 from core.llm.failures import Fault, Faults, Patience, first_answer
 from core.llm.keys import NO_KEY, Keys, headers_for
 from core.llm.limits import estimated_tokens, price_of, window_of
@@ -303,7 +312,8 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         if part in relaxed:
             del request[part]
     if call.schema is not None and "schema" not in relaxed:
-        form = {"name": "reply", "schema": dict(call.schema), "strict": _is_closed(call.schema)}
+        schema = bounded(dict(call.schema)) if is_on_own_server(seat) else dict(call.schema)
+        form = {"name": "reply", "schema": schema, "strict": _is_closed(call.schema)}
         request["response_format"] = {"type": "json_schema", "json_schema": form}
     if provider_of(seat) in OLLAMA:
         # Ollama cuts what is longer than its window without a word, and its usual one is short.

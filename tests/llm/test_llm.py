@@ -386,7 +386,7 @@ def test_figures_that_are_none_lose_no_answer(usage: Any) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    "tiny anthropic/a azure/b gemini/c hosted_vllm/d groq/e mistral/f azure_ai/g openrouter/h".split(),
+    "tiny anthropic/a azure/b gemini/c hosted_vllm/d groq/e mistral/f azure_ai/g xai/h".split(),
 )
 @pytest.mark.parametrize("status", [302, 307, 308])
 def test_neither_key_nor_prompt_follows_a_redirect(model: str, status: int) -> None:
