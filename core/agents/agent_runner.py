@@ -237,8 +237,9 @@ class PromptCall:
             form = REPLY_FORMS.get(self.prompt.name)
         schema = self.schema
         if form is not None:
-            *before, last = messages
-            messages = (*before, replace(last, text=last.text + form.asked))
+            at = [message.role for message in messages].index("user")
+            asked_so = replace(messages[at], text=messages[at].text + form.asked)
+            messages = (*messages[:at], asked_so, *messages[at + 1 :])
             schema, speak = form.schema, ProseStream(form, speak).hear
         call = Call(self.seat, messages, schema, self.work.fence.token)
         name = f"{self.prompt.language}/{self.prompt.name}"

@@ -107,7 +107,8 @@ class ProseStream:
     def hear(self, piece: str) -> None:
         """Take the next piece of the reply."""
         self.came += piece
-        told = self.form.beginning(self.came)
+        is_object = self.came.lstrip()[:1] in ("", "{")
+        told = self.form.beginning(self.came) if is_object else self.came
         if len(told) > len(self.said) and told.startswith(self.said):
             self.speak(told[len(self.said) :])
             self.said = told
