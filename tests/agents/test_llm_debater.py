@@ -42,7 +42,7 @@ def test_a_turn_is_heard_and_streamed() -> None:
     assert [quote.text for quote in turn.quotes] == ["was opened in 1931"]
     (asked,) = place.desk.asked
     assert (asked.role, asked.slot, asked.prompt) == ("debater Ada", "turn 1", "en/debate")
-    assert call.schema == REPLY_FORMS["debate"].schema
+    assert asked.call.schema == REPLY_FORMS["debate"].schema
     assert asked.call.fence == FENCE.token
     assert asked.prompt_hash == place.work.book.prompt("debate", "en").hash
 
