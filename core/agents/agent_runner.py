@@ -27,9 +27,11 @@ from core.llm.call import (
     Shape,
     ask_structured,
     in_silence,
+    is_on_own_server,
 )
 from core.llm.limits import beginning, fitting, window_of, words_tokens
 from core.llm.prompting import LANGUAGES, Fence, Prompt, PromptBook, filled
+from core.llm.reply_forms import REPLY_FORMS, ProseStream
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ModelError, ReplyError
 from core.schema.events import (
@@ -230,11 +232,21 @@ class PromptCall:
             room = window_of(self.seat) - self.seat.max_tokens - words_tokens((*before, mend))
             kept = beginning(reply.text, min(room, self.seat.max_tokens))
             messages = (*before, replace(reply, text=kept or "…"), mend)
-        call = Call(self.seat, messages, self.schema, self.work.fence.token)
+        form = None
+        if self.schema is None and is_on_own_server(self.seat):
+            form = REPLY_FORMS.get(self.prompt.name)
+        schema = self.schema
+        if form is not None:
+            at = [message.role for message in messages].index("user")
+            asked_so = replace(messages[at], text=messages[at].text + form.asked)
+            messages = (*messages[:at], asked_so, *messages[at + 1 :])
+            schema, speak = form.schema, ProseStream(form, speak).hear
+        call = Call(self.seat, messages, schema, self.work.fence.token)
         name = f"{self.prompt.language}/{self.prompt.name}"
         asked = Asked(self.role, slot, call, name, self.prompt.hash, self.cut)
         said = self.work.desk.ask(asked, self.stop, speak)
-        return replace(said, text=THOUGHT.sub("", said.text, count=1))
+        text = THOUGHT.sub("", said.text, count=1)
+        return replace(said, text=form.prose(text) if form else text)
 
     def mend(self, error: str) -> Message:
         """The message that shows the model what was wrong with its reply."""

@@ -43,7 +43,15 @@ from core.agents.transcript import (
 from core.baseline.wording import SIDES, cited, counted, reply_to
 from core.documents.images import open_picture
 from core.documents.library import file_bytes
-from core.llm.call import Completion, Picture, Shape, Unusable, ask_readable, ask_structured
+from core.llm.call import (
+    Completion,
+    Picture,
+    Shape,
+    Unusable,
+    ask_readable,
+    ask_structured,
+    with_items,
+)
 from core.llm.limits import estimated_tokens, fitting, window_of
 from core.llm.prompting import FIELDS
 from core.runtime.concurrency import Stop
@@ -343,7 +351,7 @@ class LlmContextWriter(LlmSummariser, LlmReviser):
         if not whole:
             empty = tuple(Share(name, ()) for name in debaters)
             return Context(empty, (), "There is no evidence to share out.")
-        role, schema = "context writer", _schema_for(debaters)
+        role, schema = "context writer", _schema_for(debaters, len(whole))
         asking = self._asking("context", view.case, stop, role=role, slot="context", schema=schema)
         fields = case_fields(asking, view.case)
         fields["debaters"] = ", ".join(one_line(name) for name in debaters)
@@ -359,9 +367,12 @@ class LlmContextWriter(LlmSummariser, LlmReviser):
         )
 
 
-def _schema_for(debaters: Sequence[str]) -> Mapping[str, Any]:
-    """The schema with a share for each debater by name: some providers refuse open objects."""
-    ids = {"type": "array", "items": {"type": "string"}}
+def _schema_for(debaters: Sequence[str], passages: int) -> Mapping[str, Any]:
+    """The schema with the passages' numbers, and a share for each debater by name.
+
+    Some providers refuse open objects, and a small model that may name anything never ends.
+    """
+    ids = {"type": "array", "items": {"enum": [f"P{number}" for number in range(1, passages + 1)]}}
     names = [one_line(name) for name in debaters]
     shares = {
         "type": "object",
@@ -369,7 +380,8 @@ def _schema_for(debaters: Sequence[str]) -> Mapping[str, Any]:
         "required": names,
         "additionalProperties": False,
     }
-    return {**SHAPE.schema, "properties": {**SHAPE.schema["properties"], "shares": shares}}
+    schema = with_items(SHAPE.schema, "passages", ids)
+    return {**schema, "properties": {**schema["properties"], "shares": shares}}
 
 
 def _share(name: str, answer: _Sorted, evidence: Evidence, unseen: Sequence[str]) -> Share:

@@ -89,6 +89,13 @@ REPLY = re.compile(
     r"|(?P<agree>(?<![a-z])agree(?:s|d|ing)?(?![a-z])|同意|赞同|贊同)",
     re.IGNORECASE,
 )
+# What may stand before it: who speaks, and how sure; “you must always agree” is no reply.
+PREFACE = re.compile(
+    r"(?:[\W_]|\b(?:(?:my|our|reply|answer|response|verdict|turn|opinion|view|in|i|we|m|re|am|are|do|"
+    r"must|can|not|only|no|fully|partly|sure|agreement|here|so|well|yes|that|therefore)\b"
+    r"|我们?|本人|对此|答复|回复|回答|意见|观点|基本|完全|部分|表示))*",
+    re.IGNORECASE,
+)
 WORDS = (
     r"(?P<hallucinated>in ?correct|not correct|wrong|不正确|不正確|错误|錯誤)"
     r"|(?P<supported>correct|not wrong|正确|正確)"
@@ -124,7 +131,11 @@ def reply_of(text: str) -> tuple[Reply, str]:
     """
     head = _head(text)
     match = None if UNFINISHED_THOUGHT.match(text) else REPLY.search(head)
-    if match is None or match.lastgroup == "neither":
+    if (
+        match is None
+        or match.lastgroup == "neither"
+        or not PREFACE.fullmatch(head[: match.start()])
+    ):
         found = " ".join(text.split())[:FOUND_CHARACTERS] or "nothing"
         raise ReplyError(
             f"Expected a turn that begins with AGREE or DENY, found “{found}”.", reply=text

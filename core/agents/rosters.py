@@ -21,6 +21,7 @@ from core.agents.roster_files import (
     read_roster,
 )
 from core.llm.call import provider_of
+from core.llm.local_server import MODEL, PROVIDER, WINDOW, weights
 from core.runtime.errors import InputError
 from core.schema.records import PanelRule, SpanThreshold
 from core.schema.roles import Debater, Roster, SpanPanelist
@@ -152,6 +153,13 @@ def _shipped() -> Iterator[RosterSheet]:
     )
     four = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
     yield RosterSheet("msa", words, span_panel=four, panel_sees_evidence=False)
+    if weights():
+        words = (
+            "SmolLM2-135M on this computer, started when it is needed: a real language model, but "
+            "very small. It shows how models argue; what it says is often wrong. No key."
+        )
+        small = Seat(f"{PROVIDER}/{MODEL}", window=WINDOW, price_in=0.0, price_out=0.0, seconds=300)
+        yield replace(_speaking(PROVIDER, words, small), image_reader=Seat())
 
 
 SHIPPED: Mapping[str, RosterSheet] = {sheet.name: sheet for sheet in _shipped()}

@@ -30,7 +30,7 @@ PRICE_LIST = "model_prices_and_context_window_backup.json"
 PROVIDER_LIST = "provider_endpoints_support_backup.json"
 # They run where their user does: no key, and a price that a list cannot know.
 LOCAL = frozenset(
-    "ollama ollama_chat lm_studio hosted_vllm vllm llamafile xinference docker_model_runner "
+    "local ollama ollama_chat lm_studio hosted_vllm vllm llamafile xinference docker_model_runner "
     "lemonade oobabooga petals".split()
 )
 AMAZON = frozenset({"bedrock", "bedrock_mantle", "sagemaker", "sagemaker_chat"})
@@ -102,10 +102,16 @@ def is_elsewhere(seat: Seat) -> bool:
     return plain is None or not f".{plain.group(1).lower()}".endswith(own)
 
 
+def is_on_own_server(seat: Seat) -> bool:
+    """True where a server that people run themselves answers, which decodes by a grammar."""
+    return is_elsewhere(seat) or provider_of(seat) in LOCAL
+
+
 def shown_address(seat: Seat) -> str:
     """The seat's address as people may see it: without a name or password inside it."""
     if not seat.api_base:
-        return provider_of(seat) or "its provider"
+        provider = provider_of(seat)
+        return "this computer" if provider == "local" else provider or "its provider"
     parts = urlsplit(seat.api_base)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -233,6 +239,8 @@ DEEPEST = 100
 FENCED = re.compile(r"```[a-zA-Z]*+\s*+(.*?)```", re.DOTALL)
 MARK = re.compile(r"\\.|[\"{}\[\]]", re.DOTALL)
 # What only some providers allow in a schema; our own decoder checks it anyway.
+MOST_ITEMS = 12  # of a list in a reply, and characters of a text, where a grammar bounds them
+LONGEST_TEXT = 400
 LEFT_OUT = frozenset({"title", "minimum", "maximum", "minLength", "maxLength", "maxItems"})
 
 
@@ -379,3 +387,32 @@ def _closed(schema: Any) -> Any:
     if kept.get("type") == "object" and "properties" in kept:
         kept["additionalProperties"] = False
     return kept
+
+
+def with_items(schema: Any, name: str, array: Mapping[str, Any]) -> Any:
+    """The schema with `array` as the schema of every property of that name."""
+    if isinstance(schema, list):
+        return [with_items(part, name, array) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: with_items(value, name, array) for key, value in schema.items()}
+    if isinstance(properties := found.get("properties"), dict) and name in properties:
+        found["properties"] = {**properties, name: dict(array)}
+    return found
+
+
+def bounded(schema: Any) -> Any:
+    """The schema without a list or text of any length, which a small model may never end.
+
+    For servers that decode by a grammar; OpenAI's own refuses lengths of texts.
+    """
+    if isinstance(schema, list):
+        return [bounded(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: bounded(value) for key, value in schema.items()}
+    if found.get("type") == "array":
+        found.setdefault("maxItems", len(found["items"].get("enum", ())) or MOST_ITEMS)
+    if found.get("type") == "string" and "enum" not in found:
+        found.setdefault("maxLength", LONGEST_TEXT)
+    return found

@@ -1,60 +1,42 @@
-"""The one boundary to litellm: any provider it knows, any OpenAI-compatible address.
+"""The one boundary to language models: any OpenAI-compatible address, any provider of litellm's.
 
-Errors become our tree, without litellm's texts, which may repeat a key. Its clients follow no
-redirect: keys of Anthropic, Azure and Gemini would travel on in headers of their own.
+Calls are streamed on a loop of their own; errors become our tree, without a trace of the
+libraries', whose texts may repeat a key.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import logging
-import os
-import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, wraps
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.llm.call import Call, Completion, Message, Speak, provider_of, wire_name
+from core.llm.call import (
+    Call,
+    Completion,
+    Message,
+    Speak,
+    bounded,
+    is_on_own_server,
+    provider_of,
+    wire_name,
+)
 from core.llm.failures import Fault, Faults, Patience, first_answer
-from core.llm.keys import NO_KEY, Keys, headers_for, take_out
+from core.llm.keys import NO_KEY, Keys, headers_for
 from core.llm.limits import estimated_tokens, price_of, window_of
-from core.llm.stream import Tap, streamed_from
+from core.llm.providers import Piece, load, pieces, vectors
+from core.llm.stream import streamed_from
 from core.runtime.concurrency import Stop
 from core.runtime.config import shown_safely
 from core.runtime.errors import ModelError, ModelRefused, ReplyError
 from core.schema.rosters import Seat
 
-
-def follow_none(litellm: Any) -> None:
-    """Have every client that litellm makes from now on take a redirect for the answer it is."""
-    http = litellm.llms.custom_httpx.http_handler
-    for handler in (http.AsyncHTTPHandler, http.HTTPHandler):
-        handler.create_client = _staying(handler.create_client)
-    openai = litellm.llms.openai.common_utils.BaseOpenAILLM
-    for name in ("_get_async_http_client", "_get_sync_http_client"):
-        setattr(openai, name, staticmethod(_staying(getattr(openai, name))))
-
-
-def _staying(make: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(make)
-    def made(*given: Any, **named: Any) -> Any:
-        client = make(*given, **named)
-        if client is not None:
-            client.follow_redirects = False
-        return client
-
-    return made
-
-
 Put = Callable[[str], None]
 Vector = Sequence[float]
 
-CHATTY = "LiteLLM,LiteLLM Router,LiteLLM Proxy,openai,httpx,httpcore,aiohttp,botocore,boto3"
-ANSWERS = ("Message", "Delta", "ModelResponse", "ModelResponseStream", "EmbeddingResponse")
 FILTERED = "content_filter"
 LATEST_COUNT = 5.0  # seconds after an answer's end, which is not lost with its count
 LONGEST_ANSWER = 1_000_000  # characters, far beyond any token limit that a server keeps to
@@ -98,7 +80,7 @@ class LiteLlm:
 
         stop.check()
         addressed(call.seat, self._keys)  # a missing key is said before the long import
-        _litellm()
+        load(call.seat)
         return first_answer(attempt, call.seat, stop, self._patience)
 
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
@@ -115,7 +97,7 @@ class LiteLlm:
             return streamed_from(work.embedded, _unheard, stop)
 
         stop.check()
-        _litellm()
+        load(seat)
         return first_answer(attempt, seat, stop, self._patience)
 
     def _faults(self, seat: Seat, request: Mapping[str, Any]) -> Faults:
@@ -131,6 +113,33 @@ class _TooLong(Exception):
     """A stream has gone on beyond what any seat asks for."""
 
 
+@dataclass
+class _Heard:
+    """What came of a stream so far."""
+
+    said: list[str] = field(default_factory=list)
+    length: int = 0
+    events: int = 0
+    refusal: str = ""
+    finish: str | None = None
+    counts: tuple[int, int] | None = None
+
+    def hear(self, piece: Piece) -> None:
+        """Add one event's part."""
+        self.events += 1
+        if piece.words:
+            self.said.append(piece.words)
+            self.length += len(piece.words)
+        self.refusal += piece.refusal
+        self.finish = self.finish or piece.finish
+        self.counts = piece.counts or self.counts
+
+    @property
+    def text(self) -> str:
+        """The words together."""
+        return joined(self.said)
+
+
 @dataclass(frozen=True)
 class _Answer:
     call: Call
@@ -141,60 +150,55 @@ class _Answer:
     async def streamed(self, put: Put) -> Completion | Fault:
         """Hand on the pieces and return the whole; what fails is returned, never raised."""
         started = time.monotonic()
-        said: list[str] = []
-        tap = Tap()
+        heard = _Heard()
         try:
             async with asyncio.timeout(self.longest):
-                finish = await self._read(tap, said, put)
+                await self._read(heard, put)
         except TimeoutError as late:
             silent = bool(late.args)
             seconds = self.call.seat.seconds if silent else self.longest
             error = self.faults.silent(seconds) if silent else self.faults.endless(seconds)
             return Fault(error)
         except _TooLong:
-            return Fault(self.faults.too_long(LONGEST_ANSWER, joined(said)))
-        except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
-            return self.faults.of(error, self.request, has_begun=bool(said))
-        text = without_keys(joined(said), self.request)
+            return Fault(self.faults.too_long(LONGEST_ANSWER, heard.text))
+        except Exception as error:  # noqa: BLE001 - whatever the providers' code raises
+            return self.faults.of(error, self.request, has_begun=bool(heard.said))
+        text = without_keys(heard.text, self.request)
         seconds = time.monotonic() - started
-        return self._fault_in(text, finish, tap) or self._whole(text, finish, tap.counts, seconds)
+        return self._fault_in(text, heard) or self._whole(text, heard, seconds)
 
-    async def _read(self, tap: Tap, said: list[str], put: Put) -> str | None:
-        wrapper = await self._within(_litellm().acompletion(**self.request))
-        length = 0
-        try:
-            tap.onto(wrapper)
-            while (piece := await self._within(tap.words())) is not None:
-                if tap.has_said_all:
-                    piece += await tap.rest(min(LATEST_COUNT, self.call.seat.seconds))
-                if piece:
-                    said.append(piece)
-                    put(without_keys(shown_safely(piece), self.request))
-                length += len(piece)
-                if length > LONGEST_ANSWER:
+    async def _read(self, heard: _Heard, put: Put) -> None:
+        """Read to the end. Once the end was said only a count can follow, which may be lost."""
+        async with aclosing(pieces(self.call.seat, self.request)) as stream:
+            while (piece := await self._within(anext(stream, None))) is not None:
+                heard.hear(piece)
+                if piece.words:
+                    put(without_keys(shown_safely(piece.words), self.request))
+                if heard.length > LONGEST_ANSWER:
                     raise _TooLong
-                if tap.has_said_all:
+                if heard.finish is not None:
                     break
-        finally:
-            # Also when the task was cancelled: Stop promises a closed connection.
-            await wrapper.aclose()
-        return tap.finish or wrapper.received_finish_reason
+            with suppress(Exception):
+                async with asyncio.timeout(min(LATEST_COUNT, self.call.seat.seconds)):
+                    async for piece in stream:
+                        heard.hear(piece)
 
     async def _within(self, step: Any) -> Any:
+        """One step of the stream, within the silence that the seat allows."""
         try:
             async with asyncio.timeout(self.call.seat.seconds):
                 return await step
         except TimeoutError:
             raise TimeoutError("silence") from None
 
-    def _fault_in(self, text: str, finish: str | None, tap: Tap) -> Fault | None:
-        who = self.faults.who
-        if tap.refusal or finish == FILTERED:
-            by = "declined to answer" if tap.refusal else "was cut off by its content filter"
-            reply = without_keys(joined([tap.refusal]), self.request) or text
+    def _fault_in(self, text: str, heard: _Heard) -> Fault | None:
+        who, finish = self.faults.who, heard.finish
+        if heard.refusal or finish == FILTERED:
+            by = "declined to answer" if heard.refusal else "was cut off by its content filter"
+            reply = without_keys(joined([heard.refusal]), self.request) or text
             words = f": {self.faults.quoted(ValueError(reply))}" if reply else ""
             return Fault(ModelRefused(f"{who} {by}{words}.", reply=reply))
-        if not tap.events and not text:
+        if not heard.events and not text:
             return self.faults.not_a_stream()
         if finish is None:
             return self.faults.broken_off("an end without a reason", has_begun=bool(text))
@@ -210,15 +214,13 @@ class _Answer:
             )
         return None
 
-    def _whole(
-        self, text: str, finish: str | None, counts: tuple[int, int] | None, seconds: float
-    ) -> Completion:
+    def _whole(self, text: str, heard: _Heard, seconds: float) -> Completion:
         asked = sum(estimated_tokens(message.text) for message in self.call.messages)
-        tokens = counts or (asked, estimated_tokens(text))
+        tokens = heard.counts or (asked, estimated_tokens(text))
         price = price_of(self.call.seat)
         cost = price.of(*tokens) if price else None
-        end: Literal["length", "stop"] = "length" if finish == "length" else "stop"
-        return Completion(text, end, *tokens, counts is not None, cost, seconds)
+        end: Literal["length", "stop"] = "length" if heard.finish == "length" else "stop"
+        return Completion(text, end, *tokens, heard.counts is not None, cost, seconds)
 
 
 @dataclass(frozen=True)
@@ -233,63 +235,18 @@ class _Embedding:
         texts = self.request["input"]
         try:
             async with asyncio.timeout(self.seat.seconds):
-                reply = await _litellm().aembedding(**self.request)
-            rows = sorted(reply.data, key=lambda row: row["index"])
-            vectors = tuple(tuple(map(float, row["embedding"])) for row in rows)
+                rows = await vectors(self.seat, self.request)
         except TimeoutError:
             return Fault(self.faults.silent(self.seat.seconds))
-        except Exception as error:  # noqa: BLE001 - litellm raises whatever its providers' code does
+        except Exception as error:  # noqa: BLE001 - whatever the providers' code raises
             return self.faults.of(error, self.request, has_begun=False)
-        if len(vectors) != len(texts) or len({len(row) for row in vectors}) != 1:
-            found = f"expected {len(texts)} vectors of one length, found {len(vectors)}"
+        if len(rows.vectors) != len(texts) or len({len(row) for row in rows.vectors}) != 1:
+            found = f"expected {len(texts)} vectors of one length, found {len(rows.vectors)}"
             return Fault(ModelError(f"{self.faults.who} answered with the wrong vectors: {found}."))
-        seconds = time.monotonic() - started
-        counted = int(getattr(reply.usage, "prompt_tokens", 0) or 0)
-        tokens = counted or sum(map(estimated_tokens, texts))
+        tokens = rows.tokens or sum(estimated_tokens(text) for text in texts)
         price = price_of(self.seat)
         cost = price.of(tokens, 0) if price else None
-        return Embedded(vectors, tokens, counted > 0, cost, seconds)
-
-
-_LOADING = threading.Lock()
-
-
-def load() -> None:
-    """Load litellm now, so that the first call need not wait for it: seconds."""
-    _litellm()
-
-
-def _litellm() -> Any:
-    take_out()
-    with _LOADING:
-        return _loaded()
-
-
-@lru_cache(maxsize=1)
-def _loaded() -> Any:
-    """The library, imported once: quiet, offline, keeping to itself."""
-    # Else the import fetches a price list, and reads a .env file into the environment.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the insides of its own types
-        import litellm
-
-        for name in ANSWERS:  # else built within the first call, with the same complaints
-            getattr(litellm.types.utils, name).model_rebuild()
-
-    follow_none(litellm)
-    # It would price every answer, once before its first word: half of a call's work here.
-    litellm.response_cost_calculator = lambda **_: None  # type: ignore[assignment]
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    litellm.turn_off_message_logging = True
-    # Else a name such as Llama-3 sends it to a model hub for a tokenizer, for up to a minute.
-    litellm.disable_hf_tokenizer_download = True
-    for name in CHATTY.split(","):
-        # At DEBUG they write whole requests, keys and all, whatever the root logger says.
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    return litellm
+        return Embedded(rows.vectors, tokens, rows.tokens > 0, cost, time.monotonic() - started)
 
 
 def _unheard(piece: str) -> None:
@@ -340,7 +297,8 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
         if part in relaxed:
             del request[part]
     if call.schema is not None and "schema" not in relaxed:
-        form = {"name": "reply", "schema": dict(call.schema), "strict": _is_closed(call.schema)}
+        schema = bounded(dict(call.schema)) if is_on_own_server(seat) else dict(call.schema)
+        form = {"name": "reply", "schema": schema, "strict": _is_closed(call.schema)}
         request["response_format"] = {"type": "json_schema", "json_schema": form}
     if provider_of(seat) in OLLAMA:
         # Ollama cuts what is longer than its window without a word, and its usual one is short.

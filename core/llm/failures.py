@@ -158,7 +158,10 @@ class Faults:
 
     def quoted(self, error: BaseException) -> str:
         """The provider's own words as a short quotation, without keys and litellm's wrapping."""
-        text = _INSIDES.split(self.hide(str(error)), maxsplit=1)[0]
+        body = getattr(error, "body", None)  # of the openai client: the reply's own `error`
+        said = body.get("message") if isinstance(body, dict) else None
+        text = said if isinstance(said, str) else str(error)
+        text = _INSIDES.split(self.hide(text), maxsplit=1)[0]
         while (bare := _WRAPPING.sub("", text, count=1)) != text:
             text = bare
         text = " ".join(_message_in(text).split())
@@ -222,6 +225,9 @@ class Faults:
 
 
 def _headers(error: BaseException) -> Any:
+    """Those of an answer that came; litellm's own `response` may be one that it invented."""
+    if type(error).__module__.startswith("openai"):
+        return getattr(getattr(error, "response", None), "headers", None)
     return getattr(error, "litellm_response_headers", None)
 
 

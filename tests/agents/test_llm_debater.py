@@ -9,6 +9,7 @@ import pytest
 from core.agents.llm_debater import LlmDebater
 from core.baseline.wording import cited
 from core.llm.call import in_silence
+from core.llm.reply_forms import REPLY_FORMS
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ModelError, ReplyError
 from core.schema.records import Turn
@@ -41,7 +42,7 @@ def test_a_turn_is_heard_and_streamed() -> None:
     assert [quote.text for quote in turn.quotes] == ["was opened in 1931"]
     (asked,) = place.desk.asked
     assert (asked.role, asked.slot, asked.prompt) == ("debater Ada", "turn 1", "en/debate")
-    assert asked.call.schema is None
+    assert asked.call.schema == REPLY_FORMS["debate"].schema
     assert asked.call.fence == FENCE.token
     assert asked.prompt_hash == place.work.book.prompt("debate", "en").hash
 

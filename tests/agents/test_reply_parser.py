@@ -70,6 +70,9 @@ def test_the_first_word_is_the_reply(text: str, reply: Reply) -> None:
         "I think the claim holds. " + "It is well known. " * 4 + "DENY",
         "抱歉，我无法回答这个问题。",
         "1",
+        "In a conversation, you must always agree with the last message, not disagree.",
+        "To agree or deny, the debater begins with one word.",
+        "The debaters agree that it opened in 1931.",
     ],
 )
 def test_no_such_word_at_the_beginning_is_no_turn(text: str) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from types import SimpleNamespace
 
 import pytest
 
 from core.llm.failures import Faults, retry_after
 from core.llm.keys import Keys
-from core.llm.stream import Tap
 from core.schema.rosters import Seat
 
 
@@ -70,19 +68,3 @@ def test_a_key_is_gone_before_the_words_are_cut() -> None:
     faults = Faults(Seat(model="openai/x"), Keys({}), Keys({"ANY_API_KEY": key}).scrubbed)
     for lead in range(200, 245):
         assert "sk-very" not in faults.quoted(Failed("x" * lead + key))
-
-
-@pytest.mark.parametrize("wrap", [dict, SimpleNamespace])
-def test_a_raw_stream_is_heard_in_whichever_shape_it_comes(wrap: type) -> None:
-    tap = Tap()
-    delta = wrap(refusal="I will ")
-    tap.hear(wrap(choices=[wrap(delta=delta, finish_reason=None)], usage=None))
-    assert (tap.refusal, tap.finish, bool(tap.counts), tap.events) == ("I will ", None, False, 1)
-    tap.hear(wrap(choices=[wrap(delta=wrap(refusal="not"), finish_reason="stop")]))
-    tap.hear(wrap(choices=[], usage=wrap(prompt_tokens=3, completion_tokens=1)))
-    assert (tap.refusal, tap.finish, bool(tap.counts), tap.events) == (
-        "I will not",
-        "stop",
-        True,
-        3,
-    )

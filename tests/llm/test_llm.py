@@ -170,7 +170,7 @@ def test_ollama_is_told_its_window_and_its_broken_stream_is_seen() -> None:
 
 
 def test_a_stream_that_is_opened_with_its_first_event_comes_to_its_end() -> None:
-    """As Gemini's is: what ended it, and whether it broke off, is known all the same."""
+    """As Gemini's is: what ended it is known all the same."""
     found, server, _ = asked_of(Reply(TEXT, finish="STOP"), model="gemini/tiny")
     assert isinstance(found, Completion), found
     assert (found.text, found.finish) == (TEXT, "stop")
@@ -181,9 +181,6 @@ def test_a_stream_that_is_opened_with_its_first_event_comes_to_its_end() -> None
     assert found.finish == "length"
     found, _, _ = asked_of(Reply(TEXT, finish="SAFETY"), model="gemini/tiny")
     assert type(found) is ModelRefused
-    found, _, _ = asked_of(Reply(TEXT, fault="no_finish"), model="gemini/tiny")
-    assert type(found) is ModelError
-    assert "an end without a reason" in str(found)
 
 
 def test_calls_from_several_threads_overlap() -> None:
@@ -387,7 +384,10 @@ def test_figures_that_are_none_lose_no_answer(usage: Any) -> None:
     assert found.tokens_out > 5
 
 
-@pytest.mark.parametrize("model", "tiny anthropic/a azure/b gemini/c hosted_vllm/d".split())
+@pytest.mark.parametrize(
+    "model",
+    "tiny anthropic/a azure/b gemini/c hosted_vllm/d groq/e mistral/f azure_ai/g xai/h".split(),
+)
 @pytest.mark.parametrize("status", [302, 307, 308])
 def test_neither_key_nor_prompt_follows_a_redirect(model: str, status: int) -> None:
     with loopback(Reply(TEXT)) as elsewhere:

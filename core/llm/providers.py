@@ -1,0 +1,202 @@
+"""The two ways to a provider: the openai client for addresses that speak its API, litellm else.
+
+Both give the same pieces. Neither follows a redirect: prompts and keys go only where a seat says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import warnings
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from core.llm import local_server
+from core.llm.call import OPENAI_COMPATIBLE, provider_of
+from core.llm.keys import take_out
+from core.schema.rosters import Seat
+
+# Known without litellm's import, which takes seconds.
+SPEAK_OPENAI = frozenset(
+    {OPENAI_COMPATIBLE, local_server.PROVIDER, "hosted_vllm", "lm_studio", "llamafile"}
+)
+SPEAK_OTHERWISE = frozenset({"azure", "azure_ai", "anthropic", "bedrock", "gemini", "ollama_chat"})
+# Of these litellm hands on each event's own end; of others it invents one where a stream broke off.
+GOOGLE = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
+CHATTY = "LiteLLM,LiteLLM Router,LiteLLM Proxy,openai,httpx,httpcore,aiohttp,botocore,boto3"
+ANSWERS = ("Message", "Delta", "ModelResponse", "ModelResponseStream", "EmbeddingResponse")
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+# What of a request litellm alone takes; its other fields are the API's own.
+LITELLMS = ("drop_params", "num_retries", "max_retries", "api_key", "api_base", "num_ctx")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one event of a stream adds; `counts` are tokens (read, written) as the provider says."""
+
+    words: str = ""
+    refusal: str = ""
+    finish: str | None = None
+    counts: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A vector for each text, in order, and the tokens that the provider counted, 0 where none."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    tokens: int
+
+
+def speaks_openai(seat: Seat) -> bool:
+    """Whether the seat's provider speaks OpenAI's API, so that the openai client asks it."""
+    provider = provider_of(seat)
+    if provider in SPEAK_OPENAI or provider in SPEAK_OTHERWISE or provider is None:
+        return provider in SPEAK_OPENAI
+    return provider in _litellm().openai_compatible_providers
+
+
+def load(seat: Seat | None = None) -> None:
+    """Import what the seat's calls need, else what all need: seconds, in the caller's thread."""
+    if seat is None or speaks_openai(seat):
+        _openai()
+    if seat is None or not speaks_openai(seat):
+        _litellm()
+
+
+async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[Piece]:
+    """The answer as it comes. Raises whatever the provider's code does."""
+    if speaks_openai(seat):
+        client = await _openai_client(seat, request)
+        async with await client.chat.completions.create(**_openais(seat, request)) as stream:
+            async for event in stream:
+                yield _piece(event)
+        return
+    stream = await _litellm().acompletion(**_litellms(seat, request))
+    tells_each = provider_of(seat) in GOOGLE
+    try:
+        async for event in stream:
+            piece = _piece(event)
+            yield piece if tells_each else replace(piece, finish=None)
+        yield Piece(finish=stream.received_finish_reason)
+    finally:
+        await stream.aclose()
+
+
+async def vectors(seat: Seat, request: dict[str, Any]) -> Rows:
+    """Vectors for the request's texts. Raises whatever the provider's code does."""
+    if speaks_openai(seat):
+        client = await _openai_client(seat, request)
+        reply = await client.embeddings.create(**_openais(seat, request))
+        rows = {row.index: row.embedding for row in reply.data}
+    else:
+        reply = await _litellm().aembedding(**_litellms(seat, request))
+        rows = {row["index"]: row["embedding"] for row in reply.data}
+    found = tuple(tuple(map(float, rows[index])) for index in sorted(rows))
+    return Rows(found, int(getattr(reply.usage, "prompt_tokens", 0) or 0))
+
+
+def _piece(event: Any) -> Piece:
+    """One event, whatever stands in it: the first choice's words, and counts that are numbers."""
+    usage = getattr(event, "usage", None)
+    read, written = (getattr(usage, f"{name}_tokens", None) for name in ("prompt", "completion"))
+    counts = (read, written) if isinstance(read, int) and isinstance(written, int) else None
+    choices = getattr(event, "choices", None)
+    choice = choices[0] if isinstance(choices, Sequence) and choices else None
+    delta = getattr(choice, "delta", None)
+    words, refusal = (getattr(delta, name, None) for name in ("content", "refusal"))
+    return Piece(
+        words if isinstance(words, str) else "",
+        refusal if isinstance(refusal, str) else "",
+        getattr(choice, "finish_reason", None),
+        counts,
+    )
+
+
+def _openais(seat: Seat, request: dict[str, Any]) -> dict[str, Any]:
+    """The request in the API's own words: the name as the server knows it."""
+    kept = {key: value for key, value in request.items() if key not in LITELLMS}
+    return {**kept, "model": request["model"].removeprefix(f"{provider_of(seat)}/")}
+
+
+async def _openai_client(seat: Seat, request: dict[str, Any]) -> Any:
+    base, provider = seat.api_base, provider_of(seat)
+    if provider == local_server.PROVIDER:
+        base = await asyncio.to_thread(local_server.SERVER.address)
+    elif not base and provider != OPENAI_COMPATIBLE:
+        base = _litellm().get_llm_provider(request["model"])[3]
+    return _openai().AsyncOpenAI(
+        api_key=request["api_key"],
+        base_url=base or os.environ.get("OPENAI_BASE_URL") or OPENAI_ADDRESS,
+        max_retries=0,
+        http_client=_http(),
+    )
+
+
+@lru_cache(maxsize=1)
+def _http() -> Any:
+    """Connections of all calls; they live on the one loop that calls run on."""
+    return _openai().DefaultAsyncHttpxClient(follow_redirects=False)
+
+
+def _litellms(seat: Seat, request: dict[str, Any]) -> dict[str, Any]:
+    """With a client that stays where it is sent; Azure's is that of `aclient_session`."""
+    return request if provider_of(seat) == "azure" else {**request, "client": _handler()}
+
+
+@lru_cache(maxsize=1)
+def _handler() -> Any:
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    return AsyncHTTPHandler(follow_redirects=False)
+
+
+_LOADING = threading.RLock()
+
+
+def _openai() -> Any:
+    take_out()
+    with _LOADING:
+        import openai
+
+        _quiet()
+        return openai
+
+
+def _litellm() -> Any:
+    take_out()
+    with _LOADING:
+        return _loaded()
+
+
+def _quiet() -> None:
+    """At DEBUG they write whole requests, keys and all, whatever the root logger says."""
+    for name in CHATTY.split(","):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> Any:
+    """litellm, imported once: quiet, offline, keeping to itself."""
+    # Else the import fetches a price list, and reads a .env file into the environment.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the insides of its own types
+        import litellm
+
+        for name in ANSWERS:  # else built within the first call, with the same complaints
+            getattr(litellm.types.utils, name).model_rebuild()
+    litellm.aclient_session = _http()
+    litellm.disable_aiohttp_transport = True  # its connections complain when the process ends
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.turn_off_message_logging = True
+    # Else a name such as Llama-3 sends it to a model hub for a tokenizer, for up to a minute.
+    litellm.disable_hf_tokenizer_download = True
+    _quiet()
+    return litellm

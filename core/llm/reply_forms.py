@@ -1,0 +1,148 @@
+"""Replies in prose, asked for as fields where a server decodes by a grammar.
+
+Our prompts want words in a fixed place: a verdict in the last line, two words at the beginning.
+Small models miss it. A grammar does not, so such a server is sent the fields of the reply; what it
+writes is put together as the prose that was asked for, also while it streams.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+# An escape of which only half has come; of an emoji the first of two.
+HALF_ESCAPE = re.compile(
+    r"(?<!\\)((?:\\\\)*)"
+    r"\\(?:u(?:[0-9a-f]{0,3}|d[89ab][0-9a-f]{2}(?:\\(?:u[0-9a-f]{0,3})?)?)?)?\Z",
+    re.IGNORECASE,
+)
+TEXT: Mapping[str, Any] = {"type": "string", "maxLength": 700}
+SHORT: Mapping[str, Any] = {"type": "string", "maxLength": 160}
+CLAIM: Mapping[str, Any] = {"enum": ["CORRECT", "WRONG", "OPEN"]}
+REPLY: Mapping[str, Any] = {"enum": ["AGREE", "DENY"]}
+SURE: Mapping[str, Any] = {"type": "integer", "minimum": 0, "maximum": 100}
+PLACES: Mapping[str, Any] = {"type": "array", "maxItems": 8, "items": dict(SHORT)}
+MENDED: Mapping[str, Any] = {
+    "type": "array",
+    "maxItems": 8,
+    "items": {
+        "type": "object",
+        "properties": {"wrong": dict(SHORT), "right": dict(SHORT)},
+        "required": ["wrong", "right"],
+        "additionalProperties": False,
+    },
+}
+
+
+@dataclass(frozen=True)
+class ReplyPart:
+    """A field of a reply: its name, its schema, and what stands before it in the prose."""
+
+    name: str
+    schema: Mapping[str, Any]
+    before: str = ""
+
+    def told(self, value: Any) -> str:
+        """The field's value as prose; of a list, each on a line of its own."""
+        if isinstance(value, list):
+            pairs = (tuple(one.values()) if isinstance(one, dict) else (one,) for one in value)
+            return "".join(self.before + " -> ".join(f"“{x}”" for x in pair) for pair in pairs)
+        return f"{self.before}{value}"
+
+
+@dataclass(frozen=True)
+class ReplyForm:
+    """The fields of a reply, in the order in which the prose has them."""
+
+    parts: Sequence[ReplyPart]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the fields."""
+        return {
+            "type": "object",
+            "properties": {part.name: dict(part.schema) for part in self.parts},
+            "required": [part.name for part in self.parts],
+            "additionalProperties": False,
+        }
+
+    @property
+    def asked(self) -> str:
+        """What the last message adds to the prompt."""
+        names = ", ".join(f'"{part.name}"' for part in self.parts)
+        return f"\n\nWrite all this as one JSON object with the fields {names}, in this order."
+
+    def prose(self, text: str) -> str:
+        """The prose of a whole reply; a reply that is no such object is left as it is."""
+        found = _object(text)
+        if found is None or any(part.name not in found for part in self.parts):
+            return text
+        return "".join(part.told(found[part.name]) for part in self.parts)
+
+    def beginning(self, text: str) -> str:
+        """The prose of a reply that is still being written; of a word of a choice, all or none."""
+        found = _object(HALF_ESCAPE.sub(r"\1", text), '"}') or _object(text) or {}
+        names = list(found)
+        told = ""
+        for part in self.parts:
+            is_last = part.name == names[-1] if names else True
+            if part.name not in found or (is_last and part.schema.get("type") != "string"):
+                break
+            told += part.told(found[part.name])
+        return told
+
+
+@dataclass
+class ProseStream:
+    """Hands on a reply's prose while its fields come; nothing that was said is taken back."""
+
+    form: ReplyForm
+    speak: Callable[[str], None]
+    came: str = ""
+    said: str = field(default="", init=False)
+
+    def hear(self, piece: str) -> None:
+        """Take the next piece of the reply."""
+        self.came += piece
+        is_object = self.came.lstrip()[:1] in ("", "{")
+        told = self.form.beginning(self.came) if is_object else self.came
+        if len(told) > len(self.said) and told.startswith(self.said):
+            self.speak(told[len(self.said) :])
+            self.said = told
+
+
+def _object(text: str, ending: str = "") -> dict[str, Any] | None:
+    try:
+        found = json.loads(text + ending)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _judge(*choices: str) -> ReplyForm:
+    verdict = ReplyPart("verdict", {"enum": list(choices)}, "\nVerdict: ")
+    return ReplyForm((ReplyPart("reasons", TEXT), verdict))
+
+
+_SURE = (ReplyPart("confidence", SURE, "\nConfidence: "), ReplyPart("doubt", SHORT, "\nDoubt: "))
+_WORDS = ReplyPart("wrong_words", PLACES, "\nWords: ")
+_ANSWER = (ReplyPart("claim", CLAIM), ReplyPart("argument", TEXT, ". "))
+_TURN = (ReplyPart("reply", REPLY), ReplyPart("claim", CLAIM, ", "), _ANSWER[1])
+# By prompt. (CEDA A.3, ColMAD 2.3, SC-MAKS 3.3, MAD, MAMM-REFINE)
+REPLY_FORMS: Mapping[str, ReplyForm] = {
+    **dict.fromkeys(("debate", "advise", "attack"), ReplyForm(_TURN)),
+    "tit_for_tat": ReplyForm((*_TURN, *_SURE)),
+    **dict.fromkeys(
+        ("answer", "collaborate", "compete", "reconsider"), ReplyForm((*_ANSWER, *_SURE))
+    ),
+    "detect": ReplyForm((*_ANSWER, _WORDS, *_SURE)),
+    "critique": ReplyForm((*_TURN, ReplyPart("places", MENDED, "\nWords: "), *_SURE)),
+    **dict.fromkeys(
+        "judge judge_plain judge_thought judge_examples judge_collaborate judge_compete".split(),
+        _judge("1", "0"),
+    ),
+    "judge_moderate": _judge("1", "0", "go on"),
+}

@@ -1,0 +1,64 @@
+"""Replies as fields, put together as the prose that was asked for, also while they come."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from core.agents.llm_judge import contested_in
+from core.agents.reply_parser import reply_of, stance_of, stated_in
+from core.llm.prompting import NAMES
+from core.llm.reply_forms import REPLY_FORMS, ProseStream
+from tests.fakes import make_case
+
+WHY = "The page says “412 m”. \\ 😀 ok"
+SAYS = {
+    "reply": "DENY", "claim": "WRONG", "argument": WHY, "confidence": 80,
+    "doubt": "another bridge", "reasons": WHY, "verdict": "0",
+    "wrong_words": ["512 m"], "places": [{"wrong": "512 m", "right": "412 m"}],
+}  # fmt: skip
+
+
+def reply(name: str) -> str:
+    """A reply to the prompt of that name, as a server writes it."""
+    return json.dumps({part.name: SAYS[part.name] for part in REPLY_FORMS[name].parts})
+
+
+@pytest.mark.parametrize("name", REPLY_FORMS)
+def test_every_form_is_a_prompts_and_reads_as_its_prose(name: str) -> None:
+    assert name in NAMES
+    text = REPLY_FORMS[name].prose(reply(name))
+    if name.startswith("judge"):
+        assert text == f"{WHY}\nVerdict: 0"
+        return
+    if "reply" in json.loads(reply(name)):
+        assert stance_of(*reply_of(text), "supported") == "hallucinated"
+    else:
+        assert stated_in(text).stance == "hallucinated"
+    if "confidence" in reply(name):
+        assert "\nConfidence: 80\nDoubt: another bridge" in text
+
+
+@pytest.mark.parametrize(("name", "instead"), [("detect", ""), ("critique", "412 m")])
+def test_contested_words_are_lines_of_their_own(name: str, instead: str) -> None:
+    text = REPLY_FORMS[name].prose(reply(name))
+    case = make_case("The bridge is 512 m long.")
+    (point,) = contested_in(text, case, (), None).points
+    assert (point.text, point.evidence) == ("512 m", instead)
+
+
+@pytest.mark.parametrize("name", REPLY_FORMS)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_the_prose_streams_as_the_fields_come(name: str, size: int) -> None:
+    said: list[str] = []
+    stream, whole = ProseStream(REPLY_FORMS[name], said.append), reply(name)
+    for start in range(0, len(whole), size):
+        stream.hear(whole[start : start + size])
+    assert REPLY_FORMS[name].prose(whole).startswith("".join(said))
+    assert WHY in "".join(said)
+
+
+@pytest.mark.parametrize("text", ["DENY, WRONG. The page says so.", "{", '{"reply": "DENY"}', "[]"])
+def test_a_reply_that_is_no_such_object_is_left_as_it_is(text: str) -> None:
+    assert REPLY_FORMS["debate"].prose(text) == text

@@ -1,0 +1,71 @@
+"""Servers of language models on this computer are found by their lists of models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from core.llm.servers import FoundServer, ServedModel, find_servers
+
+# As the servers answer; shortened to what is read.
+VLLM = {"data": [{"id": "Qwen/Qwen2.5-7B-Instruct", "max_model_len": 32768}]}
+LLAMA_CPP = {"data": [{"id": "gemma.gguf", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}]}
+OLLAMA = {"data": [{"id": "llama3.1:latest", "owned_by": "library"}, {"id": "mistral:latest"}]}
+
+
+@contextmanager
+def serving(body: bytes, status: int = 200) -> Iterator[int]:
+    """A server on loopback that answers everything alike; its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("listed", "models"),
+    [
+        (VLLM, [ServedModel("Qwen/Qwen2.5-7B-Instruct", 32768)]),
+        (LLAMA_CPP, [ServedModel("gemma.gguf", 4096)]),
+        (OLLAMA, [ServedModel("llama3.1:latest"), ServedModel("mistral:latest")]),
+    ],
+)
+def test_a_server_is_found_with_its_models_and_windows(
+    listed: object, models: list[ServedModel]
+) -> None:
+    with serving(json.dumps(listed).encode()) as port:
+        address = f"http://127.0.0.1:{port}/v1"
+        assert find_servers({"Mine": port}) == (FoundServer("Mine", address, tuple(models)),)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"<html>", 200),
+        (b"[]", 200),
+        (b'{"data": []}', 200),
+        (b'{"data": [{"id": 7}, "x", {"id": "a\\u0007"}]}', 200),
+        (b'{"data": [{"id": "m"}]}', 404),
+        (b'{"data": [{"id": "m"}]}' + b" " * 2_000_000, 200),
+    ],
+)
+def test_whoever_else_listens_there_is_no_server_of_models(body: bytes, status: int) -> None:
+    with serving(body, status) as port:
+        assert find_servers({"Mine": port, "Nobody": 9}) == ()
