@@ -7,7 +7,7 @@ believed only once it fits the image or text.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
@@ -126,7 +126,7 @@ def span_editor(
     is_locked: bool = False,
 ) -> None:
     """Draw the text with its marks; within a fragment, for the text travels at every rerun."""
-    data = to_plain(marked) | {"text": text, "language": language, "noneWords": none_words}
+    data = asdict(marked) | {"text": text, "language": language, "noneWords": none_words}
 
     def read(said: object, known: Collection[str]) -> Marked:
         return marked_from(said, text, known)
@@ -262,7 +262,7 @@ def box_editor(
     is_locked: bool = False,
 ) -> None:
     """Draw the image with its boxes, shares of its width and height; within a fragment."""
-    data = to_plain(drawn) | {
+    data = asdict(drawn) | {
         "address": address_of(picture, key),
         "width": picture.width,
         "height": picture.height,
