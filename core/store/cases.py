@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.schema.records import Block, BoxedText, Case, LibraryEntry, Page, Plan, Source, SourceKind
-from core.store.sqlite import Repository, first_row, from_json, insert, records, to_json, upsert
+from core.store.sqlite import (
+    Repository,
+    columns,
+    first_row,
+    from_json,
+    insert,
+    records,
+    to_json,
+    upsert,
+)
 
 
 @dataclass(frozen=True)
@@ -51,10 +60,10 @@ class Batches(Repository):
 
     def add(self, batch: Batch, rows: Sequence[BatchRow]) -> None:
         """Store a batch with all its rows; call inside `Store.writing()`."""
-        insert(self._db, "batches", {**vars(batch), "plan": to_json(batch.plan)})
+        insert(self._db, "batches", {**columns(batch), "plan": to_json(batch.plan)})
         for row in rows:
             texts = {"sources": to_json(row.sources), "others": to_json(row.others)}
-            insert(self._db, "batch_rows", vars(row) | texts | {"batch_id": batch.id})
+            insert(self._db, "batch_rows", columns(row) | texts | {"batch_id": batch.id})
 
     def set_run(self, batch_id: str, row: int, run_id: str) -> None:
         """Note which run checks a row."""
@@ -262,10 +271,10 @@ class Readings(Repository):
         if self.passages(source_id) != [passage for passage, _ in passages]:
             self.drop_index(source_id)
             for passage, terms in passages:
-                number = insert(self._db, "passages", vars(passage))
+                number = insert(self._db, "passages", columns(passage))
                 indexed = {"rowid": number, "terms": terms, "source": source_id}
                 insert(self._db, "passage_terms", indexed)
-        values = {"source_id": source_id, "encoder": encoder, **vars(vectors)}
+        values = {"source_id": source_id, "encoder": encoder, **columns(vectors)}
         upsert(self._db, "embeddings", values, "source_id, encoder")
 
     def passages(

@@ -14,7 +14,16 @@ from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.schema.records import Member, PersonRole, Project
 from core.schema.rosters import BUILT_IN, LONGEST_NAME, RosterSheet
-from core.store.sqlite import Database, Repository, first_row, from_json, records, to_json, upsert
+from core.store.sqlite import (
+    Database,
+    Repository,
+    columns,
+    first_row,
+    from_json,
+    records,
+    to_json,
+    upsert,
+)
 
 LONGEST_PROMPT = 20_000
 
@@ -49,7 +58,7 @@ class PromptEdits(Repository):
                 f"{len(edit.text):,}; please shorten it."
             )
         kept = replace(edit, text=edit.text if edit.text.strip() else "")
-        values = {name: value for name, value in vars(kept).items() if name != "number"}
+        values = {name: value for name, value in columns(kept).items() if name != "number"}
         keys = ("project_id", "name", "language")
         number = _append(self._db, "prompt_edits", values, keys, seen)
         if number is None:
@@ -272,7 +281,7 @@ class Projects(Repository):
         if member.role != "admin":
             self._require_another_admin(member.project_id, person)
         self.add_person(member.person, member.added_at)
-        values = vars(replace(member, person=person))
+        values = columns(replace(member, person=person))
         upsert(self._db, "members", values, "project_id, person", ("role",))
 
     def remove_member(self, project_id: str, person: str) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from core.runtime.errors import ConflictError
 from core.schema.records import Label
 from core.schema.reviews import Assignment, AssignmentState, Handling, Item, ItemState
-from core.store.sqlite import Repository, first_row, from_json, insert, to_json, upsert
+from core.store.sqlite import Repository, columns, first_row, from_json, insert, to_json, upsert
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +119,7 @@ class Handlings(Repository):
 
     def add(self, handling: Handling) -> None:
         """Append one; call inside `Store.writing()`."""
-        insert(self._db, "handlings", vars(handling))
+        insert(self._db, "handlings", columns(handling))
 
     def of_case(self, case_id: str) -> list[Handling]:
         """Everything that was done with the case, oldest first."""
@@ -527,7 +527,7 @@ class Queue(Repository):
         return items, self.count(project_id, wanted, states, now)
 
     def _put(self, found: Assignment) -> None:
-        upsert(self._db, "assignments", vars(found), "case_id, person")
+        upsert(self._db, "assignments", columns(found), "case_id, person")
 
     def _first(self, query: str, values: dict[str, Any]) -> dict[str, Any] | None:
         cursor = self._db.conn.execute(query, values)

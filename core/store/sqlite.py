@@ -7,6 +7,7 @@ when two threads are the first to decode the same dataclass.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,6 +50,11 @@ def to_json(value: object) -> str:
 def to_plain(value: object) -> Any:
     """A record as dicts, lists and plain values."""
     return msgspec.to_builtins(value)
+
+
+def columns(record: Any) -> dict[str, Any]:
+    """A record as a row; `vars` lacks defaults, which msgspec leaves on the class."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def from_json(kind: type[Record], text: str) -> Record:

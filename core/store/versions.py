@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from core.runtime.errors import ConfigError, InputError
-from core.store.sqlite import Repository, first_row, insert
+from core.store.sqlite import Repository, columns, first_row, insert
 
 Read = TypeVar("Read")
 NONE = 0  # the number of what ships: nothing learned is in use
@@ -61,7 +61,7 @@ class LearnedThings(Repository):
     def add(self, learned: Learned) -> int:
         """Keep a learned thing and return its number; the number it comes with is not looked at."""
         body = json.dumps(learned.body, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        values = vars(learned) | {"body": body, "sha256": _digest(body)}
+        values = columns(learned) | {"body": body, "sha256": _digest(body)}
         del values["number"]
         return insert(self._db, "learned", values)
 
@@ -95,7 +95,7 @@ class LearnedThings(Repository):
         is_there = known and (known.kind, known.project_id) == (choice.kind, choice.project_id)
         if choice.number != NONE and not is_there:
             raise InputError(f"There is no {choice.kind} of number {choice.number} here.")
-        values = vars(choice) | {"learned": choice.number}
+        values = columns(choice) | {"learned": choice.number}
         del values["number"]
         insert(self._db, "learned_choices", values)
 
@@ -178,7 +178,7 @@ class Versions(Repository):
 
     def add(self, version: Version) -> None:
         """Store a new version."""
-        insert(self._db, "versions", vars(version) | {"card": json.dumps(version.card)})
+        insert(self._db, "versions", columns(version) | {"card": json.dumps(version.card)})
 
     def all(self) -> list[Version]:
         """All versions, newest first (the seed is not among them)."""
