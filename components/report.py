@@ -131,7 +131,7 @@ def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
     words = ", ".join(told)
     short = words if len(words) <= LONGEST_TOLD else counted(len(told), "change")
     left = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
-    return f"{short} · {left} of {counted(len(spans), 'mark')} left as it was" if left else short
+    return f"{short} · {left} of {counted(len(spans), 'mark')} left unchanged" if left else short
 
 
 def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:

@@ -375,7 +375,7 @@ def test_many_changes_are_counted_in_the_line() -> None:
     assert in_short("a b c", "a x c") == "“b” → “x”"
     assert in_short("a b c", "a c") == "taken out: “b”"
     spans = (replace(SPAN, start=0, end=1, text="a"), replace(SPAN, start=2, end=3, text="b"))
-    assert in_short("a b c", "a x c", spans) == "“b” → “x” · 1 of 2 marks left as they were"
+    assert in_short("a b c", "a x c", spans) == "“b” → “x” · 1 of 2 marks left unchanged"
     assert in_short("a b", "a\nb") == "other spaces"
     before = " ".join(f"{n} word" for n in range(40))
     assert in_short(before, before.replace("word", "text")) == "40 changes"

@@ -577,7 +577,7 @@ def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Pat
         (case,) = store.cases.all(project.id)
         (run,) = store.runs.of_case(case.id, 1.0, 6)
     at = app(RUN, run=run.id)
-    assert said(at.caption, "knows no times")
+    assert said(at.caption, "has no times")
     assert said(at.caption, "No evidence was looked up")
     assert not said(at.caption, "0.0 s")
     assert "I stand by it" in drawn(at)

@@ -522,7 +522,7 @@ def test_results_of_an_earlier_version_are_not_shown_for_the_new_one(
 def test_a_missing_key_is_named_and_nothing_is_sent(page: AppTest) -> None:
     at = until_tested(press(choose(page, "ceda"), "rosters.test"))
     assert tables(at).count("✗ does not work") == 10
-    assert "needs a key that is not at hand" in tables(at)
+    assert "needs a key: expected" in tables(at)
     assert any("0 of 10 roles work" in caption.value for caption in at.caption)
 
 
