@@ -577,13 +577,13 @@ def test_a_recorded_debate_is_replayed_at_a_reading_pace(app: OpenApp, home: Pat
         (case,) = store.cases.all(project.id)
         (run,) = store.runs.of_case(case.id, 1.0, 6)
     at = app(RUN, run=run.id)
-    assert said(at.caption, "has no times")
+    assert said(at.caption, "without times")
     assert said(at.caption, "No evidence was looked up")
     assert not said(at.caption, "0.0 s")
     assert "I stand by it" in drawn(at)
     assert "preferred the translation of the negative side" in drawn(at)
     at = app("pages/check/replay.py", run=run.id)
-    assert said(at.caption, "knows no times")
+    assert said(at.caption, "has no times")
     key = f"replay.{run.id}"
     assert list(at.segmented_control(key=f"{key}.pace").options) == ["reading"]
     for spoken in (
