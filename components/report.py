@@ -13,7 +13,7 @@ import streamlit as st
 
 from components.app import login, state
 from components.review.correction import choose
-from components.review.correction_draft import Asked, keep, key_of, plain_words
+from components.review.correction_draft import CorrectionTarget, keep, key_of, plain_words
 from components.run.audit import (
     HEADS,
     LONGEST_TEXT,
@@ -41,7 +41,7 @@ from components.run.transcript import (
 )
 from components.run.verdict import (
     NO_PAST,
-    Past,
+    PastVerdicts,
     difference_words,
     readers_words,
     verdict_html,
@@ -122,7 +122,7 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
         show(within_html(case.response, text))
         if left := contested_still(case.response, text, progress.spans):
             st.caption(escaped(left))
-        _draw_buttons(key, Asked(run, case, progress), text, str(kept.get("before", "")))
+        _draw_buttons(key, CorrectionTarget(run, case, progress), text, str(kept.get("before", "")))
 
 
 def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
@@ -134,7 +134,7 @@ def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
     return f"{short} · {left} of {counted(len(spans), 'mark')} left unchanged" if left else short
 
 
-def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:
+def _draw_buttons(key: str, asked: CorrectionTarget, text: str, before: str) -> None:
     with st.container(horizontal=True):
         about = "It becomes the right answer in your judgement below"
         words = "Use the corrected text"
@@ -147,7 +147,7 @@ def _draw_buttons(key: str, asked: Asked, text: str, before: str) -> None:
             button("Restore what I typed", f"{key}.back", _put_back, asked, before)
 
 
-def _take(asked: Asked, text: str) -> None:
+def _take(asked: CorrectionTarget, text: str) -> None:
     key = key_of(asked.id)
     typed = st.session_state.get(f"{key}.typed") or {}
     before = str(typed.get("answer") or st.session_state.get(f"{key}.answer") or "")
@@ -158,12 +158,12 @@ def _take(asked: Asked, text: str) -> None:
     _answer(asked, text)
 
 
-def _put_back(asked: Asked, before: str) -> None:
+def _put_back(asked: CorrectionTarget, before: str) -> None:
     drafts.keep(f"run.{asked.id}.corrected", {})
     _answer(asked, before)
 
 
-def _answer(asked: Asked, text: str) -> None:
+def _answer(asked: CorrectionTarget, text: str) -> None:
     st.session_state[f"{key_of(asked.id)}.answer"] = text
     keep(asked.id, "answer")
 
@@ -272,7 +272,7 @@ def html_report(
     progress: Progress,
     corrections: Sequence[Correction],
     card: dict[str, Any] | None,
-    past: Past = NO_PAST,
+    past: PastVerdicts = NO_PAST,
 ) -> str:
     """The whole report as one HTML file without anything to fetch."""
     spans = progress.spans
@@ -356,7 +356,7 @@ def markdown_report(
     progress: Progress,
     corrections: Sequence[Correction],
     card: dict[str, Any] | None,
-    past: Past = NO_PAST,
+    past: PastVerdicts = NO_PAST,
 ) -> str:
     """The report as Markdown; people's texts stand in fenced blocks, so they stay texts."""
     lines = ["# Counterpoint report", "", *_fenced(_line(run, progress)), ""]
@@ -390,7 +390,9 @@ def markdown_report(
     return "\n".join(lines) + "\n"
 
 
-def _verdict_lines(progress: Progress, card: dict[str, Any] | None, past: Past) -> list[str]:
+def _verdict_lines(
+    progress: Progress, card: dict[str, Any] | None, past: PastVerdicts
+) -> list[str]:
     verdict, judgement = progress.verdict, progress.judgement
     if verdict is None:
         return []

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from core.documents.library import store_file
 from core.llm.call import Asked, Call, Completion, Model, in_silence
 from core.llm.encoder import Matrix
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
@@ -276,7 +276,7 @@ def case_of(home: Path, claim: str, *files: tuple[str, bytes], **fields: Any) ->
         ]
         images = tuple(e.id for e in entries if e.kind == "image")
         documents = tuple(e.id for e in entries if e.kind != "image")
-        draft = Draft(claim, documents=documents, images=images, **fields)
+        draft = CaseDraft(claim, documents=documents, images=images, **fields)
         return store_case(store, project, draft, "Mira", 1.0)
 
 

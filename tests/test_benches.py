@@ -10,10 +10,10 @@ import pytest
 
 from core.agents.agent_runner import AgentContext
 from core.documents.library import store_file
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.llm.limits import Caps
-from core.llm.metering import Account, LedgerDesk
+from core.llm.metering import Account, MeteredClient
 from core.llm.prompting import Fence, PromptBook
 from core.pipeline.jobs import Jobs
 from core.pipeline.tool_context import asker_of, bench_of
@@ -44,7 +44,7 @@ def with_model(home: Path, seat: Seat) -> Bench:
     """What tools reach in the run “call” where a model is in the tool picker's seat."""
     with open_store(home):  # which makes the ledger
         account, caps = Account("call", "Mira", ""), Caps.of(Settings(), 0)
-    desk = LedgerDesk(LiteLlm(Keys({})), home, account, caps, time.time)
+    desk = MeteredClient(ModelClient(Keys({})), home, account, caps, time.time)
     ask = asker_of(seat, AgentContext(desk, PromptBook(), Fence.of_run("call"), home))
     assert ask
     return Bench(Stop(), ask=ask(Case("call", "", "", language="en"), Stop()))

@@ -9,7 +9,7 @@ import pytest
 
 from core.agents.rosters import SHIPPED
 from core.llm.keys import Keys
-from core.pipeline.streaming_input import Draft, Request, outcome, planned, store_case
+from core.pipeline.streaming_input import CaseDraft, Request, outcome, planned, store_case
 from core.review.people import PERSON_NOTE, draft_of, first_project, keep_draft, rename_person
 from core.runtime.errors import InputError, KeyMissing
 from core.schema.events import (
@@ -58,7 +58,7 @@ def test_a_draft_that_the_new_name_has_already_is_not_lost(store: Store) -> None
 
 def test_what_is_submitted_again_is_the_case_that_is_there(store: Store) -> None:
     project = first_project(store, "Mira", 1.0)
-    draft = Draft(
+    draft = CaseDraft(
         "The tower is 512 m tall.", "How tall?", ("a", "b"), ("c",), "Verifier", "Verify."
     )
     case = store_case(store, project, draft, "Mira", 1.0)

@@ -14,7 +14,7 @@ from core.llm.limits import Caps
 from core.pipeline.comparison import (
     MOST_WAYS,
     Budget,
-    Way,
+    ComparedWay,
     compared,
     compared_cases,
     comparison_csv,
@@ -31,24 +31,24 @@ from core.pipeline.comparison import (
 )
 from core.pipeline.cost_estimate import Expected, Use
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.events import LabelPredicted, SpanAdjudicated, StatementFound, TurnFinished
 from core.schema.progress import Progress
 from core.schema.records import Case, Label, Plan, Span, Stance, Statement, Turn, Verdict
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from core.store import Store, open_store
 
 pytestmark = pytest.mark.usefixtures("without_weights")
 
-SHEET = RosterSheet("theirs", judge=Seat(model="openai/none", key_name="NO_SUCH_KEY"))
+SHEET = RosterConfig("theirs", judge=Seat(model="openai/none", key_name="NO_SUCH_KEY"))
 
 
-def way(cost: float, tokens: int, protocol: str = "ceda") -> Way:
+def way(cost: float, tokens: int, protocol: str = "ceda") -> ComparedWay:
     use = Use(3, tokens, tokens, cost, 1.0)
-    return Way(Plan(protocol), Expected(use, use, ()))
+    return ComparedWay(Plan(protocol), Expected(use, use, ()))
 
 
 uses = st.lists(
@@ -87,7 +87,7 @@ def test_a_way_above_the_cap_of_any_run_is_not_started_whatever_the_budget() -> 
 
 
 def test_built_in_agents_use_nothing_of_a_budget() -> None:
-    found = shared_out([Way(Plan()), way(0.9, 10)], Budget(100, 100), Settings())
+    found = shared_out([ComparedWay(Plan()), way(0.9, 10)], Budget(100, 100), Settings())
     assert found[0].share is None
     assert not found[0].problem
     assert found[1].share == Budget(100, 100)
@@ -101,12 +101,16 @@ def test_a_share_stands_for_the_caps_of_the_run() -> None:
 
 def a_case(store: Store) -> Case:
     project = first_project(store, "Mira", 1.0)
-    return store_case(store, project, Draft("The tower is 512 m tall."), "Mira", 2.0)
+    return store_case(store, project, CaseDraft("The tower is 512 m tall."), "Mira", 2.0)
 
 
 def test_ways_become_runs_of_the_case_and_the_others_say_why_not(home: Path) -> None:
     jobs = Jobs(home)
-    ways = [Way(Plan("single")), Way(Plan("ceda")), Way(Plan("ceda", "theirs", sheet=SHEET))]
+    ways = [
+        ComparedWay(Plan("single")),
+        ComparedWay(Plan("ceda")),
+        ComparedWay(Plan("ceda", "theirs", sheet=SHEET)),
+    ]
     with open_store(home) as store:
         case = a_case(store)
         begun = start_comparison(store, jobs, case, ways, by="Mira")
@@ -133,8 +137,8 @@ def test_the_newest_run_of_a_way_stands_for_it(home: Path) -> None:
     jobs = Jobs(home)
     with open_store(home) as store:
         case = a_case(store)
-        first = start_comparison(store, jobs, case, [Way(Plan("single"))], by="Mira")
-        again = start_comparison(store, jobs, case, [Way(Plan("single"))], by="Mira")
+        first = start_comparison(store, jobs, case, [ComparedWay(Plan("single"))], by="Mira")
+        again = start_comparison(store, jobs, case, [ComparedWay(Plan("single"))], by="Mira")
         assert all(jobs.wait(run_id, 120) for run_id in (*first, *again))
         assert [own.run.id for own in compared(store, case.id)] == again
 
@@ -147,7 +151,7 @@ def test_nothing_to_start_is_said_and_stores_nothing(home: Path) -> None:
             start_comparison(store, jobs, case, [], by="Mira")
         with pytest.raises(InputError, match="NO_SUCH_KEY"):
             start_comparison(
-                store, jobs, case, [Way(Plan("ceda", "theirs", sheet=SHEET))], by="Mira"
+                store, jobs, case, [ComparedWay(Plan("ceda", "theirs", sheet=SHEET))], by="Mira"
             )
         assert not compared_cases(store, case.project_id)
         assert not store.runs.of_case(case.id, 3.0, 6.0)

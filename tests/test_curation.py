@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.review.adjudication import (
-    Version,
+    AnswerVersion,
     ask_again,
     differ,
     merged,
@@ -34,7 +34,7 @@ def said(author: str, label: str = "hallucinated", *spans: Span, at: float = 1.0
 def test_what_all_people_marked_is_agreed_and_the_rest_names_who_marked_it() -> None:
     mira = version_of(said("Mira", "hallucinated", LENGTH))
     karl = version_of(said("Karl", "hallucinated", replace(LENGTH, source="Karl"), YEAR))
-    machine = Version("the machine", "hallucinated", (YEAR,))
+    machine = AnswerVersion("the machine", "hallucinated", (YEAR,))
     whole = merged([mira, karl, machine])
     assert whole.label == "hallucinated"
     assert [(s.text, s.source, round(s.p, 2)) for s in whole.agreed] == [
@@ -44,10 +44,10 @@ def test_what_all_people_marked_is_agreed_and_the_rest_names_who_marked_it() -> 
 
 
 def test_the_machine_alone_agrees_on_nothing() -> None:
-    whole = merged([Version("the machine", "hallucinated", (YEAR,))])
+    whole = merged([AnswerVersion("the machine", "hallucinated", (YEAR,))])
     assert (whole.label, whole.agreed) == (None, ())
     assert len(whole.open) == 1
-    assert merged([]) == merged([Version("an agent", None)])
+    assert merged([]) == merged([AnswerVersion("an agent", None)])
 
 
 def test_one_category_or_another_is_no_agreement() -> None:
@@ -63,7 +63,7 @@ def test_the_label_of_most_people_is_offered_and_a_tie_offers_none() -> None:
              (("A", "supported"), ("B", "supported"), ("C", "unclear"))]  # fmt: skip
     assert most_said(three) == "supported"
     assert most_said(three[1:]) is None
-    assert most_said([Version("the machine", "supported")]) is None
+    assert most_said([AnswerVersion("the machine", "supported")]) is None
 
 
 def test_people_differ_in_labels_or_in_marks_or_not() -> None:

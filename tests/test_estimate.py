@@ -24,7 +24,7 @@ from core.pipeline.cost_estimate import (
 )
 from core.schema.events import DocumentRead, Event, RunFinished, RunResumed, RunStarted, StepsReused
 from core.schema.records import LibraryEntry, Plan, Project, Run, Source, Verdict
-from core.schema.rosters import DebateOptions, RosterSheet, Seat
+from core.schema.rosters import DebateOptions, RosterConfig, Seat
 from core.store import Store
 from core.store.cases import Vectors
 from tests.fakes import make_case
@@ -152,16 +152,16 @@ SEAT = Seat(model="openai/x", price_in=1.0, price_out=10.0, max_tokens=400, wind
 UNPRICED = Seat(model="ollama/y", max_tokens=400)
 
 
-def sheet_of(seat: Seat) -> RosterSheet:
+def sheet_of(seat: Seat) -> RosterConfig:
     """Every speaking role to one model."""
-    sheet = RosterSheet("ours")
+    sheet = RosterConfig("ours")
     for role, _ in sheet.seats():
         sheet = sheet if role == "retriever" else sheet.with_seat(role, seat)
     return sheet
 
 
 def test_the_built_in_engine_costs_nothing() -> None:
-    expected = expected_use(RosterSheet("builtin"), Size(60_000, images=9, sources=10**6))
+    expected = expected_use(RosterConfig("builtin"), Size(60_000, images=9, sources=10**6))
     assert expected.likely == expected.most == Use()
     assert (expected.cost, expected.words) == (0.0, "no cost")
 
@@ -189,7 +189,7 @@ def test_an_audits_calls_are_those_of_its_picker_tools_and_reflector() -> None:
 
 def of_debate(protocol: str, **options: object) -> tuple[int, int]:
     """The likely calls and the most of one statement's debate and judge; no other role is paid."""
-    sheet = RosterSheet("ours")
+    sheet = RosterConfig("ours")
     for role, _ in sheet.seats():
         if role.startswith("debater") or role in ("judge", "context writer"):
             sheet = sheet.with_seat(role, SEAT)
@@ -199,7 +199,7 @@ def of_debate(protocol: str, **options: object) -> tuple[int, int]:
 
 
 def test_each_protocols_calls_are_its_own() -> None:
-    debaters = len(RosterSheet("ours").debaters)
+    debaters = len(RosterConfig("ours").debaters)
     assert of_debate("single") == (1, 2)
     assert of_debate("single", samples=5, style="thought") == (5, 10)
     assert of_debate("ensemble") == (debaters, debaters)
@@ -211,10 +211,10 @@ def test_each_protocols_calls_are_its_own() -> None:
 @pytest.mark.parametrize("protocol", ["mad", "copmad"])
 def test_calls_are_those_of_the_debaters_who_are_seated(protocol: str) -> None:
     """Of a roster of three two speak, and each takes half of the turns."""
-    names = [debater.name for debater in RosterSheet("ours").debaters]
+    names = [debater.name for debater in RosterConfig("ours").debaters]
     assert len(names) == 3
     unlike = [replace(SEAT, model=f"openai/{name}") for name in names]
-    sheet = RosterSheet("ours")
+    sheet = RosterConfig("ours")
     for name, seat in zip(names, unlike, strict=True):
         sheet = sheet.with_seat(f"debater {name}", seat)
     for is_swapped in (False, True):
@@ -228,7 +228,7 @@ def test_calls_are_those_of_the_debaters_who_are_seated(protocol: str) -> None:
 
 
 def test_thinking_aloud_costs_more_than_a_plain_answer() -> None:
-    sheet = RosterSheet("ours", judge=SEAT)
+    sheet = RosterConfig("ours", judge=SEAT)
     plain, thought = (
         expected_use(sheet, Size(100, protocol="single", options=DebateOptions(style=style)))
         for style in ("plain", "thought")
@@ -238,13 +238,13 @@ def test_thinking_aloud_costs_more_than_a_plain_answer() -> None:
 
 
 def test_what_a_seat_costs_that_a_check_never_asks_is_not_missing() -> None:
-    sheet = RosterSheet("ours", tool_picker=UNPRICED)
+    sheet = RosterConfig("ours", tool_picker=UNPRICED)
     assert expected_use(sheet, Size(100)).words == "no cost"
     assert expected_use(sheet, Size(100, protocol="audit")).unpriced == ("ollama/y",)
 
 
 def test_a_panel_extracts_once_each_and_votes_on_all_others() -> None:
-    panel = RosterSheet("ours", span_panel=(SEAT, SEAT, SEAT, Seat(reader="rules")))
+    panel = RosterConfig("ours", span_panel=(SEAT, SEAT, SEAT, Seat(reader="rules")))
     expected = expected_use(panel, Size(100))
     assert expected.likely.calls == 3 + 3 * 3
     assert expected.most.calls == 2 * (3 + 3 * 3)
@@ -255,7 +255,7 @@ def test_a_panel_extracts_once_each_and_votes_on_all_others() -> None:
 def test_a_picker_is_expected_to_read_every_tool() -> None:
     tools = estimated_tokens("".join(told_tools()))
     size = Size(240, protocol="audit")
-    picker = [s for s in steps_of(RosterSheet("ours", tool_picker=SEAT), size, False) if s.calls]
+    picker = [s for s in steps_of(RosterConfig("ours", tool_picker=SEAT), size, False) if s.calls]
     (picks, asked) = [step for step in picker if not step.seat.is_built_in]
     assert picks.calls == 3 * asked.calls
     assert tools < picks.prompt < 1.5 * tools
@@ -269,18 +269,18 @@ def test_a_model_of_ones_own_that_costs_nothing_says_so() -> None:
 
 
 def test_only_seats_with_models_are_paid() -> None:
-    judge_only = RosterSheet("ours", judge=SEAT)
+    judge_only = RosterConfig("ours", judge=SEAT)
     expected = expected_use(judge_only, Size(100))
     assert (expected.likely.calls, expected.most.calls) == (1, 2)
     embedding = Seat(model="openai/e", price_in=1.0, price_out=0.0)
     few, many = (
-        expected_use(RosterSheet("ours", retriever=embedding), Size(100, sources=length)).cost
+        expected_use(RosterConfig("ours", retriever=embedding), Size(100, sources=length)).cost
         for length in (0, 1_000_000)
     )
     assert few is not None
     assert many is not None
     assert many - few > 0.2
-    assert expected_use(RosterSheet("ours", retriever=embedding), Size(9_000)).most.calls == 1
+    assert expected_use(RosterConfig("ours", retriever=embedding), Size(9_000)).most.calls == 1
 
 
 def test_the_cost_is_that_of_its_tokens() -> None:
@@ -295,7 +295,7 @@ def test_the_cost_is_that_of_its_tokens() -> None:
 
 
 def test_a_tiny_cost_is_not_shown_as_none() -> None:
-    cheap = RosterSheet("ours", judge=replace(SEAT, price_in=1e-6, price_out=1e-6))
+    cheap = RosterConfig("ours", judge=replace(SEAT, price_in=1e-6, price_out=1e-6))
     assert "US$0.0000 " not in expected_use(cheap, Size(100)).words
     assert "US$0.00000" in expected_use(cheap, Size(100)).words
 
@@ -346,11 +346,11 @@ def test_a_checks_size_tells_its_language_its_images_and_what_is_yet_to_be_embed
         "a", f"{embedding.model}@{embedding.api_base}", [], Vectors(0, 1, b"", b"")
     )
     asked = [("这座大桥于一九二六年开放。", "何时？"), ("它很长。", "")]
-    plan = Plan(sheet=RosterSheet("ours", retriever=embedding), max_turns=3, passages=4)
+    plan = Plan(sheet=RosterConfig("ours", retriever=embedding), max_turns=3, passages=4)
     first, second = sizes_of(shelf, entries, asked, plan)
     assert first == Size(13, 3, 1, 3, 4, sources=75, language="zh")
     assert second == Size(4, 0, 1, 3, 4, sources=0, language="zh")
-    built_in = replace(plan, sheet=RosterSheet("ours"))
+    built_in = replace(plan, sheet=RosterConfig("ours"))
     assert sizes_of(shelf, entries, asked, built_in)[0].sources == 0
 
 

@@ -217,14 +217,14 @@ def test_a_call_in_the_language_sends_its_prompt() -> None:
 def test_the_agent_answers_in_its_seat() -> None:
     from core.agents.rosters import seated
     from core.runtime.concurrency import Stop
-    from core.schema.rosters import RosterSheet
+    from core.schema.rosters import RosterConfig
     from tests.agents.seats import SEAT, workplace
     from tests.fakes import make_case, make_passage, make_view
     from tests.readers import word_assessor
 
     place = workplace(["How tall is the tower?"])
     work = replace(place.work, assessor=word_assessor())
-    writer = seated(RosterSheet("Asking", context_writer=SEAT, judge=SEAT), work).context_writer
+    writer = seated(RosterConfig("Asking", context_writer=SEAT, judge=SEAT), work).context_writer
     view = make_view(make_case("The tower is 512 m tall."), [make_passage("It is 412 m tall.")])
     context = writer.write(view, ["Ada", "Ben"], Stop())
     assert context.summary == "How tall is the tower?"

@@ -11,7 +11,7 @@ import pytest
 
 from core.schema.progress import Progress
 from core.schema.records import Plan
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 from tests.test_with_models import Bench, bench_in, load_litellm
 
@@ -47,7 +47,7 @@ def run(bench: Bench, answer: Callable[[Asked], Reply]) -> tuple[Progress, Loopb
     """The run's end, on the built-in engine with a panel of four models."""
     with loopback(answer) as server:
         seats = tuple(Seat(f"openai/{m}", server.base, seconds=5) for m in MODELS)
-        sheet = RosterSheet("four", span_panel=seats, panel_sees_evidence=False)
+        sheet = RosterConfig("four", span_panel=seats, panel_sees_evidence=False)
         ended, progress = bench.run(sheet)
         assert ended.status == "finished"
         return progress, server
@@ -127,7 +127,7 @@ def test_models_and_built_in_readers_sit_in_one_panel(bench: Bench) -> None:
             Seat(reader="rules"),
             Seat(reader="overlap"),
         )
-        _, progress = bench.run(RosterSheet("mixed panel", span_panel=seats))
+        _, progress = bench.run(RosterConfig("mixed panel", span_panel=seats))
     assert len(server.asked) == 3  # one extraction, and votes on two readers' marks
     assert progress.soft is not None
     assert progress.soft.runs == ("one", "Value checker", "Overlap reader")
@@ -146,7 +146,7 @@ def test_a_resumed_run_pays_for_no_call_twice_and_tells_nothing_twice(bench: Ben
 
     with loopback(answer) as server:
         seats = tuple(Seat(f"openai/{m}", server.base, seconds=30) for m in MODELS)
-        sheet = RosterSheet("four", span_panel=seats, panel_sees_evidence=False)
+        sheet = RosterConfig("four", span_panel=seats, panel_sees_evidence=False)
         run_id = bench.jobs.start(bench.case, Plan(roster="four", sheet=sheet))
         for _ in range(12):
             assert all_asked.acquire(timeout=60)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from core.baseline.evidence_model import load_evidence_model
-from core.baseline.examples import EXAMPLES, Example
+from core.baseline.examples import EXAMPLES, PreparedCase
 from core.pipeline.streaming_input import Request, check_once
 
 MARKED = {
@@ -23,7 +23,7 @@ MARKED = {
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_a_prepared_case_marks_the_wrong_words(example: Example, home: Path) -> None:
+def test_a_prepared_case_marks_the_wrong_words(example: PreparedCase, home: Path) -> None:
     paths = []
     for name, data in example.files():
         path = home.parent / name

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.learning.reasoning import said_in
 from core.llm.encoder import Matrix
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.review.queue_ranking import (
     EVERY_SECONDS,
@@ -99,7 +99,7 @@ def test_the_unsure_teaches_most(p: float | None, unsure: float) -> None:
 def checked(store: Store, jobs: Jobs, claim: str) -> str:
     project = first_project(store, "Mira", 1.0)
     with store.writing():
-        case = store_case(store, project, Draft(claim), "Mira", 1.0)
+        case = store_case(store, project, CaseDraft(claim), "Mira", 1.0)
         run_id = jobs.queue(store, case, Plan())
     jobs.submit(store, [run_id], jobs.payer("Mira", {}))
     assert jobs.wait(run_id, 60)

@@ -16,7 +16,7 @@ from core.pipeline import run_factory as reuse
 from core.pipeline.jobs import Jobs
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Earlier, code_digest
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
@@ -50,7 +50,7 @@ def case_of(home: Path, *sources: tuple[str, str], claim: str = CLAIM) -> Case:
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
         ids = [add_file(store, home, project.id, name, text) for name, text in sources]
-        return store_case(store, project, Draft(claim, documents=tuple(ids)), "Mira", 1.0)
+        return store_case(store, project, CaseDraft(claim, documents=tuple(ids)), "Mira", 1.0)
 
 
 def run(

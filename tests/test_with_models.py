@@ -22,7 +22,7 @@ import pytest
 from core.agents.rosters import one_model
 from core.documents.retrieval import SEEN
 from core.llm.call import Call, Message, in_silence
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.llm.prompting import Fence, shipped
 from core.pipeline.jobs import Jobs
@@ -33,7 +33,7 @@ from core.runtime.errors import KeyMissing
 from core.schema.events import Event
 from core.schema.progress import Progress, folded
 from core.schema.records import Case, Plan, Run
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from core.store import open_store
 from tests.documents.builders import bar_chart, png
 from tests.fakes import case_of
@@ -57,7 +57,7 @@ class Bench:
     case: Case
     jobs: Jobs
 
-    def run(self, sheet: RosterSheet, **plan: object) -> tuple[Run, Progress]:
+    def run(self, sheet: RosterConfig, **plan: object) -> tuple[Run, Progress]:
         """A whole run by that roster."""
         values: dict[str, object] = {"roster": sheet.name, "sheet": sheet, "max_turns": 3}
         run_id = self.jobs.start(self.case, Plan(**(values | plan)))  # type: ignore[arg-type]
@@ -96,15 +96,15 @@ def load_litellm() -> None:
     """It takes seconds to load, and some of it only with the first call."""
     with loopback(Reply("OK")) as server:
         call = Call(Seat("openai/loopback", server.base), (Message("user", "Say OK."),))
-        LiteLlm(Keys({})).complete(call, in_silence, Stop())
+        ModelClient(Keys({})).complete(call, in_silence, Stop())
 
 
-def sheet_at(server: Loopback, *, seconds: int = 2) -> RosterSheet:
+def sheet_at(server: Loopback, *, seconds: int = 2) -> RosterConfig:
     """Every speaking role to the model behind that server."""
     return sheet_of_base(server.base, seconds)
 
 
-def sheet_of_base(base: str, seconds: int) -> RosterSheet:
+def sheet_of_base(base: str, seconds: int) -> RosterConfig:
     """Every speaking role to the model at that address."""
     sheet = one_model("openai/loopback", base)
     for role, seat in list(sheet.seats()):

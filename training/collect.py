@@ -229,7 +229,7 @@ def adversarial_qa(texts: Texts) -> Iterator[Row]:
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A set: which files of which repository, and how they are read."""
 
     name: str
@@ -243,35 +243,35 @@ class Source:
 
 
 SOURCES = (
-    Source("infotabs", "infotabs/infotabs", "Apache-2.0",
+    DataSource("infotabs", "infotabs/infotabs", "Apache-2.0",
            r"data/(maindata/.*\.tsv|tables/json/.*\.json)", infotabs),
-    Source("tabfact", "wenhuchen/Table-Fact-Checking", "CC BY 4.0 (MIT code)",
+    DataSource("tabfact", "wenhuchen/Table-Fact-Checking", "CC BY 4.0 (MIT code)",
            r"tokenized_data/(val|test)_examples\.json|data/all_csv/.*", tabfact),
-    Source("scitab", "XinyuanLu00/SciTab", "MIT", r"dataset/sci_tab\.json", scitab),
-    Source("snli", "OanaMariaCamburu/e-SNLI", "MIT (SNLI: CC BY-SA 4.0)",
+    DataSource("scitab", "XinyuanLu00/SciTab", "MIT", r"dataset/sci_tab\.json", scitab),
+    DataSource("snli", "OanaMariaCamburu/e-SNLI", "MIT (SNLI: CC BY-SA 4.0)",
            r"dataset/eSNLI/(s1|s2|labels)\.(dev|test)", snli),
-    Source("scone", "selenashe/ScoNe", "MIT", r"scone_nli/.*\.csv", scone),
-    Source("dream", "nlpdata/dream", "non-commercial research only", r"data/\w+\.json", dream),
-    Source("mctest", "mcobzarenco/mctest", "not stated (Microsoft Research)",
+    DataSource("scone", "selenashe/ScoNe", "MIT", r"scone_nli/.*\.csv", scone),
+    DataSource("dream", "nlpdata/dream", "non-commercial research only", r"data/\w+\.json", dream),
+    DataSource("mctest", "mcobzarenco/mctest", "not stated (Microsoft Research)",
            r"data/MCTest/mc\d+\.(train|dev)\.(tsv|ans)", mctest),
-    Source("summedits", "salesforce/factualNLG", "Apache-2.0",
+    DataSource("summedits", "salesforce/factualNLG", "Apache-2.0",
            r"data/summedits/\w+\.json", summedits),
-    Source("summaries", "yizhongw/self-instruct",
+    DataSource("summaries", "yizhongw/self-instruct",
            "Apache-2.0 (news: not stated; SAMSum: CC BY-NC-ND 4.0)",
            T0 + r"(multi_news_distill|cnn_dailymail_3_0_0_news_summary|samsum_Summarize_this"
            r"_dialogue_)\.jsonl", summaries),
-    Source("ctkfacts", "aic-factcheck/ctkfacts", "not stated", r"export-snapshots/.*\.jsonl",
+    DataSource("ctkfacts", "aic-factcheck/ctkfacts", "not stated", r"export-snapshots/.*\.jsonl",
            ctkfacts, "cs"),
-    Source("rte3", "GitOffice/RTEFormatWork", "CC BY 3.0", r"RTE3-(DE|IT)data-original.*\.xml",
+    DataSource("rte3", "GitOffice/RTEFormatWork", "CC BY 3.0", r"RTE3-(DE|IT)data-original.*\.xml",
            rte3_xml),
-    Source("rte3", "mskandalis/rte3-french", "BSD-2-Clause (LICENSE)",
+    DataSource("rte3", "mskandalis/rte3-french", "BSD-2-Clause (LICENSE)",
            r"RTE3-FR-(dev-set|test-gold)-3class\.tsv", rte3_fr, "fr"),
-    Source("xquad", "deepmind/xquad", "CC BY-SA 4.0", r"xquad\.en\.json", squad, kind="qa"),
-    Source("mlqa", "GautamGupta17/MESH", "CC BY-SA 3.0", r".*/dev-context-en-question-en\.json",
+    DataSource("xquad", "deepmind/xquad", "CC BY-SA 4.0", r"xquad\.en\.json", squad, kind="qa"),
+    DataSource("mlqa", "GautamGupta17/MESH", "CC BY-SA 3.0", r".*/dev-context-en-question-en\.json",
            squad, kind="qa"),
-    Source("tydiqa", "GautamGupta17/MESH", "Apache-2.0", r".*/tydiqa\.goldp\.en\.\w+\.json", squad,
-           kind="qa"),
-    Source("adversarial_qa", "yizhongw/self-instruct", "CC BY-SA 3.0",
+    DataSource("tydiqa", "GautamGupta17/MESH", "Apache-2.0", r".*/tydiqa\.goldp\.en\.\w+\.json",
+           squad, kind="qa"),
+    DataSource("adversarial_qa", "yizhongw/self-instruct", "CC BY-SA 3.0",
            T0 + r"adversarial_qa_\w+_question_context_answer\.jsonl", adversarial_qa, kind="qa"),
 )  # fmt: skip
 
@@ -281,7 +281,7 @@ def _git(repository: Path, *words: str, asked: bytes = b"") -> bytes:
     return subprocess.run(command, input=asked, check=True, capture_output=True).stdout
 
 
-def files_of(source: Source, mirror: Path) -> tuple[str, Texts]:
+def files_of(source: DataSource, mirror: Path) -> tuple[str, Texts]:
     """The commit, and the texts of the set's files that the mirror holds."""
     repository = mirror / source.repository.replace("/", "+") / "repo"
     if (repository / ".git").is_dir():

@@ -135,7 +135,7 @@ class EncodedPairs:
         lengths = sizes[self._sides].sum(axis=1) + joints
         self.lengths = np.minimum(lengths, layout.max_tokens)
 
-    def batch(self, rows: Sequence[int]) -> Batch:
+    def batch(self, rows: Sequence[int]) -> EncodedBatch:
         """Padded arrays; evidence is cut so that the claim is whole, or nearly."""
         layout = self.layout
         joints = 2 + len(layout.between)
@@ -162,11 +162,11 @@ class EncodedPairs:
                 for at, (s, e) in enumerate(self._offsets[two][: len(claim)], start):
                     wrong[place, at] = any(s < end and begin < e for begin, end in marks)
         allowed = np.array([self.pairs[row].allowed for row in rows], np.float32)
-        return Batch(np.array(rows), ids, mask, sides, allowed, wrong)
+        return EncodedBatch(np.array(rows), ids, mask, sides, allowed, wrong)
 
 
 @dataclass(frozen=True)
-class Batch:
+class EncodedBatch:
     """Encoded pairs, (n, length); `wrong` is 1, 0, or -1 where nobody knows."""
 
     rows: Integers
@@ -209,7 +209,7 @@ def filled(rows: list[int], lengths: Integers, tokens: int) -> list[list[int]]:
 
 def prepared_batches(
     encoded: EncodedPairs, wanted: Sequence[Sequence[int]], workers: int
-) -> Iterator[Batch]:
+) -> Iterator[EncodedBatch]:
     """The batches of these rows, made by processes beside this one."""
     if not workers:
         yield from (encoded.batch(rows) for rows in wanted)
@@ -220,7 +220,7 @@ def prepared_batches(
         def __len__(self) -> int:
             return len(wanted)
 
-        def __getitem__(self, place: int) -> Batch:
+        def __getitem__(self, place: int) -> EncodedBatch:
             return encoded.batch(wanted[place])
 
     loader: Any = DataLoader(

@@ -182,7 +182,7 @@ def table_of(measured: Sequence[MeasuredRow]) -> Table:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedModel:
     """Trees and linear model over the named features, and the columns that they read."""
 
     trees: Trees
@@ -195,7 +195,7 @@ class Fitted:
         return mean_scores(self.trees, logistic_of(self.linear), self.features, rows[:, columns])
 
 
-def fitted(table: Table, features: Sequence[str] = WEIGHED) -> Fitted:
+def fitted(table: Table, features: Sequence[str] = WEIGHED) -> FittedModel:
     """Both models; of what can only push one way the linear one drops what pushes the other."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -203,7 +203,7 @@ def fitted(table: Table, features: Sequence[str] = WEIGHED) -> Fitted:
     signs = [1 if n in RISING else -1 if n in FALLING else 0 for n in features]
     model = HistGradientBoostingClassifier(**PARAMETERS, monotonic_cst=signs, random_state=SEED)
     model.fit(table.rows[:, columns], table.wrong, sample_weight=table.weights)
-    return Fitted(trees_of(model), one_way(table, features), tuple(features))
+    return FittedModel(trees_of(model), one_way(table, features), tuple(features))
 
 
 def one_way(table: Table, features: Sequence[str]) -> dict[str, Any]:

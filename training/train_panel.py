@@ -31,7 +31,7 @@ from core.evaluation.datasets import load
 from core.evaluation.files import GoldRow, GoldSpan
 from core.evaluation.metrics import figures, measures
 from core.evaluation.outcomes import Outcomes, Prediction, digest_of, mark_all
-from core.learning.bench import Bench, Material, opened_bench
+from core.learning.bench import BenchHome, BenchMaterial, opened_bench
 from core.learning.evidence_calibration import code_digest_of, observed_staff
 from core.learning.metrics import Numbers
 from core.learning.span_threshold import best, iou_at
@@ -106,7 +106,7 @@ class _UnseenWords(WordPanelist):
 class _Watching:
     """The pipeline, a panel over what it finds, and the scores of the row under way."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: BenchHome) -> None:
         self._watcher, self._words = _Watcher(), _UnseenWords()
         self._panel = [panel_reader(name) for name in PANEL_READERS if name != "words"]
         self._bench, self._staff = bench, observed_staff(bench, self._watcher)
@@ -114,7 +114,7 @@ class _Watching:
     def runs(self, row: GoldRow, scores: tuple[WordScore, ...]) -> Runs:
         """What each member marks in the row and all others vote."""
         self._watcher.seen, self._words.scores = None, scores
-        material = Material(row.response, row.question, row.documents)
+        material = BenchMaterial(row.response, row.question, row.documents)
         self._bench.check(material, self._staff, Plan(max_turns=1), Stop())
         if self._watcher.seen is None:
             return ()
@@ -175,7 +175,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedVote:
     """A weighted vote: how much each pair of extractor and adjudicator counts, and from which p."""
 
     weights: Weights
@@ -193,7 +193,7 @@ def pairs_of(rows: Sequence[PanelRow], *, is_adjudicated: bool) -> Pairs:
     return tuple((e, a) for e in names for a in names if is_adjudicated or e == a)
 
 
-def fit(rows: Sequence[PanelRow], pairs: Pairs) -> Fitted:
+def fit(rows: Sequence[PanelRow], pairs: Pairs) -> FittedVote:
     """Weights of least squares against the shares of annotators, then the best threshold."""
     from scipy.optimize import nnls
 
@@ -207,7 +207,7 @@ def fit(rows: Sequence[PanelRow], pairs: Pairs) -> Fitted:
     found, _ = nnls(np.concatenate(votes), np.concatenate(shares))
     told = zip(pairs, found.tolist(), strict=True)
     weights = tuple((e, a, round(w, 4)) for (e, a), w in told if round(w, 4) > 0)
-    return Fitted(weights, threshold_of(rows, weights))
+    return FittedVote(weights, threshold_of(rows, weights))
 
 
 def _pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
@@ -255,8 +255,8 @@ def alone(row: PanelRow, name: str) -> Prediction:
 
 
 def in_folds(
-    rows: Sequence[PanelRow], rule: Callable[[Sequence[PanelRow]], Fitted]
-) -> tuple[Said, list[Fitted]]:
+    rows: Sequence[PanelRow], rule: Callable[[Sequence[PanelRow]], FittedVote]
+) -> tuple[Said, list[FittedVote]]:
     """Each row as a rule says that was fitted without its fold, and the rules."""
     rules = [rule([row for row in rows if row.fold != fold]) for fold in range(FOLDS)]
     said = [
@@ -276,7 +276,7 @@ def report(rows: Sequence[PanelRow]) -> dict[str, Any]:
         **{f"{name} alone": [alone(row, name) for row in rows] for name in names},
         f"most runs, {KEPT_FROM}": most,
     }
-    fitted, _ = in_folds(rows, lambda some: Fitted((), threshold_of(some)))
+    fitted, _ = in_folds(rows, lambda some: FittedVote((), threshold_of(some)))
     own, both = (pairs_of(rows, is_adjudicated=is_both) for is_both in (False, True))
     systems["most runs, fitted threshold"] = fitted
     systems["weighted, nobody adjudicates"], _ = in_folds(rows, lambda some: fit(some, own))

@@ -38,7 +38,7 @@ from components.widgets.controls import (
     problem_shown,
     table,
 )
-from components.widgets.html import Mark, marked_text, numbered, show
+from components.widgets.html import HtmlMark, marked_text, numbered, show
 from components.widgets.wording import (
     LABEL_WORDS,
     clipped,
@@ -56,9 +56,9 @@ from core.llm.limits import NANO_PER_CENT, money
 from core.pipeline.comparison import (
     MOST_WAYS,
     Budget,
-    Compared,
+    ComparedRun,
+    ComparedWay,
     LeftOut,
-    Way,
     compared,
     compared_cases,
     comparison_csv,
@@ -75,7 +75,7 @@ from core.pipeline.comparison import (
     words_apart,
 )
 from core.pipeline.cost_estimate import expected_seconds
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.runtime.config import Settings
 from core.runtime.errors import InputError
 from core.schema.progress import Progress
@@ -92,7 +92,7 @@ RULE = (
 )
 BUDGET: dict[str, Any] = {"help": RULE, "persist_state": "session"}
 TOKENS = "Tokens for models with no known price"
-Named = Mapping[str, Compared]
+Named = Mapping[str, ComparedRun]
 Loaded = tuple[Run, Case, Progress, list[Correction]]
 
 
@@ -143,7 +143,7 @@ def _draw_budget(settings: Settings, rosters: Sequence[str]) -> Budget:
     return Budget(cents, tokens)
 
 
-def _draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
+def _draw_expected(ways: Sequence[ComparedWay], paces: Sequence[float]) -> None:
     """What each way will take with its built-in part (`paces`, seconds), and all together."""
     begun = [way for way in ways if not way.problem]
     table([_expected_row(*pair) for pair in zip(ways, paces, strict=True)], "compare.expected")
@@ -165,7 +165,7 @@ def _draw_expected(ways: Sequence[Way], paces: Sequence[float]) -> None:
     st.caption(escaped(words))
 
 
-def _expected_row(way: Way, pace: float) -> dict[str, str]:
+def _expected_row(way: ComparedWay, pace: float) -> dict[str, str]:
     likely, share = way.expected.likely if way.expected else None, way.share
     most = "–"
     if share is not None:
@@ -284,7 +284,7 @@ def draw_new_comparison(case: Case | None) -> None:
         icon=":material/compare:",
         disabled=all(way.problem for way in ways),
     ):
-        _start(case, Draft(response, question, *split_sources(sources)), ways)
+        _start(case, CaseDraft(response, question, *split_sources(sources)), ways)
 
 
 def _typed_case() -> tuple[str, str, list[str]]:
@@ -341,7 +341,7 @@ def _ways(
     asked: tuple[str, str],
     chosen: Sequence[tuple[str, str]],
     settings: Settings,
-) -> tuple[list[Way], list[float]]:
+) -> tuple[list[ComparedWay], list[float]]:
     """(the ways with what they are expected to use, the seconds of each one's built-in part)."""
     with state.open_store() as store:
         project, entries = state.project(store), entries_of(store, sources)
@@ -350,12 +350,12 @@ def _ways(
             options = chosen_options(PAGE, protocol, usual_options(project, protocol))
             turns, passages = settings.max_turns, settings.passages
             plan = planned(roster, turns, passages, protocol=protocol, options=options)
-            ways.append(Way(plan, expected_of(store, entries, [asked], plan)))
+            ways.append(ComparedWay(plan, expected_of(store, entries, [asked], plan)))
             paces.append(expected_seconds(store, entries, len(asked[0]), protocol=protocol))
     return ways, paces
 
 
-def _start(case: Case | None, draft: Draft, ways: Sequence[Way]) -> None:
+def _start(case: Case | None, draft: CaseDraft, ways: Sequence[ComparedWay]) -> None:
     with problem_shown():
         with state.open_store() as store, store.writing():
             project = state.project(store)
@@ -438,7 +438,7 @@ def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: b
         open_run([*named.values()][chosen].run.id)
 
 
-def _cells(name: str, own: Compared) -> dict[str, Any]:
+def _cells(name: str, own: ComparedRun) -> dict[str, Any]:
     run, progress = own.run, own.progress
     is_alive = run.status in ALIVE
     calls = list(progress.calls.values())
@@ -457,7 +457,7 @@ def _cells(name: str, own: Compared) -> dict[str, Any]:
     }
 
 
-def _verdict_words(own: Compared) -> str:
+def _verdict_words(own: ComparedRun) -> str:
     """The label; how far the run came where it has none, or may yet get another."""
     run, status = own.run, status_words(own.run)
     if run.status == "running":
@@ -472,7 +472,7 @@ def _draw_layers(case: Case, named: Named) -> None:
     """The response once, with every way's marks over it; their letters say whose they are."""
     st.subheader("Marked words", anchor=False)
     marks = [
-        Mark(span.start, span.end, name, f"{name} · {_way_words(own)}: {span.p:.2f}")
+        HtmlMark(span.start, span.end, name, f"{name} · {_way_words(own)}: {span.p:.2f}")
         for name, own in named.items()
         for span in own.progress.spans
     ]
@@ -484,7 +484,7 @@ def _draw_layers(case: Case, named: Named) -> None:
     st.caption(escaped(" · ".join(words)))
 
 
-def _way_words(own: Compared) -> str:
+def _way_words(own: ComparedRun) -> str:
     return f"{chosen_words(own.run.plan)}, {roster_words(own.run.plan.roster, short=True)}"
 
 

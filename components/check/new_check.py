@@ -28,12 +28,12 @@ from components.check.roster_choice import (
 from components.widgets import drafts
 from components.widgets.controls import button, link, problem_kept, show_problem
 from components.widgets.wording import clipped, counted, escaped, size, when
-from core.baseline.examples import EXAMPLES, Example
+from core.baseline.examples import EXAMPLES, PreparedCase
 from core.debate.protocols import has_turns, offered_to, require_protocol
 from core.documents.library import store_file
 from core.documents.readers import endings
 from core.pipeline.run_factory import require_keys
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.runtime.config import Settings
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Case, LibraryEntry, Plan, Project, Run
@@ -256,7 +256,7 @@ def _check_again(run: Run, case: Case, key: str) -> None:
             if set(documents) != set(case.documents) or set(images) != set(case.images):
                 project = store.projects.get(case.project_id) or state.project(store)
                 texts = case.response, case.question
-                draft = Draft(*texts, documents, images, case.role, case.instruction)
+                draft = CaseDraft(*texts, documents, images, case.role, case.instruction)
                 again = store_case(store, project, draft, person, time.time())
             plan = replace(run.plan, classifier="", reader="")
         st.session_state[f"{key}.started"] = state.jobs().start(
@@ -375,7 +375,7 @@ def start_check() -> None:
         with state.open_store() as store:
             project = state.project(store)
             plan = plan_now(project, store.projects.settings(), usual_protocol(store, project))
-            draft = Draft(
+            draft = CaseDraft(
                 str(_typed("response", "")),
                 str(_typed("question", "")),
                 tuple(dict.fromkeys(documents)),
@@ -423,7 +423,7 @@ def draw_prepared() -> None:
             button("Check it", key, _start_example, example, width="stretch")
 
 
-def _start_example(example: Example) -> None:
+def _start_example(example: PreparedCase) -> None:
     with problem_kept("new.problem"):
         with state.open_store() as store:
             project = state.project(store)
@@ -435,7 +435,7 @@ def _start_example(example: Example) -> None:
             ]
             images = tuple(e.id for e in entries if e.kind == "image")
             documents = tuple(e.id for e in entries if e.kind != "image")
-            draft = Draft(example.response, example.question, documents, images)
+            draft = CaseDraft(example.response, example.question, documents, images)
             case = store_case(store, project, draft, person, time.time())
             usual = usual_protocol(store, project)
         # Built in whatever the roster: it is here to be tried without a key, and costs nothing.

@@ -19,7 +19,7 @@ from core.pipeline.cost_estimate import Expected, Use, expected_seconds, expecte
 from core.pipeline.streaming_input import PROTOCOLS
 from core.runtime.errors import InputError
 from core.schema.records import EXAMPLES, MOST_TOKENS, LibraryEntry, Plan, Project
-from core.schema.rosters import AS_IS, BUILT_IN, MOST_ROUNDS, DebateOptions, Option, RosterSheet
+from core.schema.rosters import AS_IS, BUILT_IN, MOST_ROUNDS, DebateOptions, Option, RosterConfig
 from core.store import Store
 from core.store.versions import NONE
 
@@ -286,7 +286,7 @@ def expected_of(
     return Expected(likely, most, tuple(unpriced))
 
 
-def sheet_of(name: str) -> RosterSheet | None:
+def sheet_of(name: str) -> RosterConfig | None:
     """The roster's sheet; None for the built-in engine, or when it was removed meanwhile."""
     if name == BUILT_IN:
         return None

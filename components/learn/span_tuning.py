@@ -16,7 +16,7 @@ from components.learn import WORDS
 from components.measure.agreement import between
 from components.widgets.charts import threshold_figure
 from components.widgets.controls import button, problem_kept, show_problem, table
-from components.widgets.html import Mark as TextMark
+from components.widgets.html import HtmlMark as TextMark
 from components.widgets.html import marked_text, show
 from components.widgets.wording import counted, escaped, when
 from core.learning import span_tuning as tuning
@@ -54,7 +54,7 @@ PROBLEM = "spans.problem"
 
 
 @dataclass(frozen=True)
-class Material:
+class SpanMaterial:
     """What there is to learn from; `scored` counts the cases that each kind's threshold rests on.
 
     `threshold` and `member` are what would be kept of the proposals.
@@ -71,7 +71,7 @@ class Material:
     member: dict[str, Any]
 
 
-def material() -> Material:
+def material() -> SpanMaterial:
     """As of now."""
     with state.open_store() as store:
         changes = store.changes
@@ -83,7 +83,7 @@ def material() -> Material:
 @st.cache_resource(
     max_entries=MOST_KEPT, show_spinner="Comparing people's marks with the machine's"
 )
-def _material(home: str, project_id: str, mark: Mark) -> Material:
+def _material(home: str, project_id: str, mark: Mark) -> SpanMaterial:
     with open_store(Path(home)) as store:
         answers = tuning.span_answers(store, project_id)
     scored, shipped = tuning.scored_cases(answers), tuning.shipped_thresholds()
@@ -104,7 +104,7 @@ def _material(home: str, project_id: str, mark: Mark) -> Material:
                 "Count for the threshold": sum(answer.case.id in usable for answer in own),
             }
         )
-    return Material(
+    return SpanMaterial(
         project_id,
         rows,
         {kind: len(cases) for kind, cases in scored.items()},
@@ -121,7 +121,7 @@ def _language_words(name: str) -> str:
     return {"": "all together", "und": "not known"}.get(name, name)
 
 
-def draw_marked(found: Material) -> None:
+def draw_marked(found: SpanMaterial) -> None:
     """The cases whose wrong words people told, by language."""
     st.subheader("What people marked", anchor=False)
     show_problem(PROBLEM)
@@ -202,7 +202,7 @@ def _back(kind: str, project_id: str) -> None:
 RULE: str = WORDS["span_tuning.rule"]
 
 
-def draw_members(found: Material) -> None:
+def draw_members(found: SpanMaterial) -> None:
     """Each member beside the vote of all; what is clearly better can be taken into use."""
     if not found.panel_cases:
         return
@@ -247,7 +247,7 @@ THRESHOLD_RULE: str = WORDS["span_tuning.threshold_rule"].format(
 )
 
 
-def draw_threshold(found: Material) -> None:
+def draw_threshold(found: SpanMaterial) -> None:
     """Every kind of scores with its threshold; what is proposed can be taken into use."""
     st.subheader("Threshold", anchor=False, help=WORDS["span_tuning.iou_help"])
     current = _used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
@@ -269,7 +269,7 @@ def draw_threshold(found: Material) -> None:
     _draw_choices(THRESHOLD, found.project_id)
 
 
-def _too_few(kind: Kind, found: Material) -> str:
+def _too_few(kind: Kind, found: SpanMaterial) -> str:
     count = found.scored[kind]
     more = FEWEST_CASES - count
     lacking = f"{counted(more, 'case')} more needed" if more > 0 else ""
@@ -279,7 +279,7 @@ def _too_few(kind: Kind, found: Material) -> str:
     )
 
 
-def _draw_kind(kind: Kind, found: Material, used: Levels) -> None:
+def _draw_kind(kind: Kind, found: SpanMaterial, used: Levels) -> None:
     st.markdown(f"**{KIND_WORDS[kind]}**", help=KIND_HELP[kind])
     one = found.proposals.get(kind)
     if one is None:
@@ -357,7 +357,7 @@ FEW_EXAMPLES = 4  # examples that are drawn unasked
 HOW: str = WORDS["span_tuning.how"].format(MOST_EXAMPLES=MOST_EXAMPLES, MOST_TOKENS=MOST_TOKENS)
 
 
-def draw_examples(found: Material) -> None:
+def draw_examples(found: SpanMaterial) -> None:
     """The examples in use and those that would be chosen now."""
     st.subheader("Examples", anchor=False, help=HOW)
     current = _used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))

@@ -178,7 +178,7 @@ def _against_agents(
     ]
 
 
-def _words(figure: stats.Figure) -> str:
+def _words(figure: stats.AgreementFigure) -> str:
     if figure.value is None:
         return "not defined" if figure.n else "–"
     told = between(figure.value, figure.low, figure.high)

@@ -15,7 +15,7 @@ import streamlit as st
 
 from components.app import state
 from components.measure import WORDS
-from components.run.verdict import NO_PAST, Past
+from components.run.verdict import NO_PAST, PastVerdicts
 from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
 from components.widgets.controls import button, problem_kept, show_problem, table
 from components.widgets.wording import counted, escaped, percent, roster_words, when
@@ -24,7 +24,7 @@ from core.review.queue_ranking import HIGHEST, KIND, LOWEST, Limit, Policy, poli
 from core.schema.progress import Progress
 from core.schema.records import Project, Run, Verdict
 from core.store import Store, open_store
-from core.store.answered import Answered
+from core.store.answered import AnsweredVerdict
 from core.store.versions import SEED_VERSION
 
 DOTTED = {"color": QUIET, "dash": "dot", "width": 1}
@@ -32,7 +32,7 @@ SHADE = "rgba(2, 132, 199, 0.16)"  # of SUPPORTED; shows on the light and on the
 FEWEST_DRAWN = 10  # answered verdicts below which an error rate only jumps about
 
 
-def level_figure(levels: Sequence[tuple[float, past.Share]]) -> go.Figure:
+def level_figure(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
     """(mean confidence, how many were right) of each level; a calibrated one lies on the line."""
     ends = [share.interval for _, share in levels]
     values = [share.value for _, share in levels]
@@ -67,7 +67,7 @@ def level_figure(levels: Sequence[tuple[float, past.Share]]) -> go.Figure:
 
 
 def risk_figure(
-    points: Sequence[past.Point], wanted: float | None, chosen: past.Point | None
+    points: Sequence[past.ThresholdPoint], wanted: float | None, chosen: past.ThresholdPoint | None
 ) -> go.Figure:
     """The error rate for each share of verdicts answered, the surest first; `chosen` is in use."""
     drawn = [point for point in points if point.wrong.n >= FEWEST_DRAWN] or list(points[-1:])
@@ -111,8 +111,8 @@ Key = tuple[str, str]  # a home, a project
 class _Kept:
     """Records by home and project, and those that are being counted."""
 
-    records: dict[Key, past.Record] = field(default_factory=dict)
-    counting: dict[Key, Future[past.Record]] = field(default_factory=dict)
+    records: dict[Key, past.TrackRecord] = field(default_factory=dict)
+    counting: dict[Key, Future[past.TrackRecord]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "record"))
 
@@ -122,7 +122,7 @@ def _kept() -> _Kept:
     return _Kept()
 
 
-def _record_of(store: Store, project_id: str, wait: float | None = None) -> past.Record | None:
+def _record_of(store: Store, project_id: str, wait: float | None = None) -> past.TrackRecord | None:
     """The project's record as of now; None where counting it takes longer than `wait` seconds."""
     kept, key = _kept(), (str(state.home()), project_id)
     before = kept.records.get(key)
@@ -133,7 +133,7 @@ def _record_of(store: Store, project_id: str, wait: float | None = None) -> past
     return found
 
 
-def _counted(kept: _Kept, key: Key, wait: float | None) -> past.Record | None:
+def _counted(kept: _Kept, key: Key, wait: float | None) -> past.TrackRecord | None:
     with kept.lock:
         future = kept.counting.get(key)
         if future is None:
@@ -147,12 +147,12 @@ def _counted(kept: _Kept, key: Key, wait: float | None) -> past.Record | None:
             kept.counting.pop(key, None)
 
 
-def _count(home: str, project_id: str) -> past.Record:
+def _count(home: str, project_id: str) -> past.TrackRecord:
     with open_store(Path(home)) as store:
         return past.counted(store, project_id)
 
 
-def past_of(run: Run, progress: Progress) -> Past:
+def past_of(run: Run, progress: Progress) -> PastVerdicts:
     """What the project's past verdicts say of this run's."""
     verdict = progress.verdict
     if verdict is None or verdict.confidence is None:
@@ -164,11 +164,11 @@ def past_of(run: Run, progress: Progress) -> Past:
     roster = run.plan.roster
     people = _people_words(policy, version, roster, verdict.confidence)
     if record is None:
-        return Past(for_people=people)
+        return PastVerdicts(for_people=people)
     by_tool = progress.judgement is not None and bool(progress.judgement.by_tool)
     standing = record.standing(version, roster, verdict.label, verdict.confidence, by_tool=by_tool)
     how = _how_words(standing, version, roster, by_tool=by_tool)
-    return Past(_standing_words(standing, verdict), how, standing.share is not None, people)
+    return PastVerdicts(_standing_words(standing, verdict), how, standing.share is not None, people)
 
 
 def _standing_words(standing: past.Standing, verdict: Verdict) -> str:
@@ -297,7 +297,7 @@ def _row(rate: float, limit: Limit) -> dict[str, Any]:
     return {
         "Target": f"{100 * rate:.3g}%",
         "From": "–" if limit.threshold is None else f"{100 * limit.threshold:.3g}%",
-        "Answered": f"{answered}%",
+        "AnsweredVerdict": f"{answered}%",
         "To people": f"{100 - answered}%",
         "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
         "Why none": _why_words(rate, limit),
@@ -339,15 +339,15 @@ MOST_KEPT = 8
 
 
 @dataclass(frozen=True)
-class Figures:
+class CalibrationFigures:
     """All that is drawn of verdicts of one version and roster."""
 
-    right: past.Share
-    frequent: past.Share
+    right: past.WilsonShare
+    frequent: past.WilsonShare
     drawn: int
     table: list[dict[str, Any]]
-    levels: list[tuple[float, past.Share]]
-    points: list[past.Point]
+    levels: list[tuple[float, past.WilsonShare]]
+    points: list[past.ThresholdPoint]
     mean_error: float
     limits: list[tuple[float, Limit]]
 
@@ -380,7 +380,7 @@ def draw_confidence() -> None:
         _draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
 
 
-def _draw_choice(record: past.Record, usual: tuple[str, str]) -> tuple[str, str]:
+def _draw_choice(record: past.TrackRecord, usual: tuple[str, str]) -> tuple[str, str]:
     groups = list(record.groups)
     if len(groups) == 1:
         return groups[0]
@@ -404,15 +404,15 @@ def _figures(
     marks: tuple[float | str, ...],
     group: tuple[str, str],
     rates: tuple[float, ...],
-    _verdicts: Sequence[Answered],
-) -> Figures:
+    _verdicts: Sequence[AnsweredVerdict],
+) -> CalibrationFigures:
     by_label = [
         sum(one.answer == label for one in _verdicts) for label in ("supported", "hallucinated")
     ]
     filled = [band for band in past.bands(_verdicts) if band]
-    return Figures(
+    return CalibrationFigures(
         past.share_of(_verdicts),
-        past.Share(max(by_label), len(_verdicts)),
+        past.WilsonShare(max(by_label), len(_verdicts)),
         sum(one.is_random for one in _verdicts),
         [_confidence_row(n, band) for n, band in enumerate(past.bands(_verdicts))],
         [(sum(one.confidence for one in band) / len(band), past.share_of(band)) for band in filled],
@@ -422,7 +422,7 @@ def _figures(
     )
 
 
-def _confidence_row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
+def _confidence_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, Any]:
     share = past.share_of(band)
     low, high = share.interval
     few = "too few to say" if share.n else "–"
@@ -439,7 +439,7 @@ def _confidence_row(number: int, band: Sequence[Answered]) -> dict[str, Any]:
     return row
 
 
-def _draw_past(figures: Figures) -> None:
+def _draw_past(figures: CalibrationFigures) -> None:
     right, (low, high) = figures.right, figures.right.interval
     cells = (
         ("Verdicts reviewed", f"{right.n:,}", f"{figures.drawn:,} of them drawn at random",
@@ -456,7 +456,7 @@ def _draw_past(figures: Figures) -> None:
     st.caption(f"“Between” is a 95% interval. Below {past.FEWEST} verdicts a share says little.")
 
 
-def _draw_plots(figures: Figures, wanted: float | None, limit: Limit | None) -> None:
+def _draw_plots(figures: CalibrationFigures, wanted: float | None, limit: Limit | None) -> None:
     left, right = st.columns(2)
     left.plotly_chart(level_figure(figures.levels), key="confidence.said", width="stretch")
     inside = sum(low <= said <= high for said, s in figures.levels for low, high in [s.interval])
@@ -467,7 +467,9 @@ def _draw_plots(figures: Figures, wanted: float | None, limit: Limit | None) -> 
     chosen = None
     if limit is not None and limit.threshold is not None:
         share = limit.answered / limit.n
-        chosen = past.Point(limit.threshold, share, past.Share(limit.wrong, limit.answered))
+        chosen = past.ThresholdPoint(
+            limit.threshold, share, past.WilsonShare(limit.wrong, limit.answered)
+        )
     figure = risk_figure(figures.points, wanted, chosen)
     right.plotly_chart(figure, key="confidence.risk", width="stretch")
     everything = 1.0 - figures.right.value

@@ -11,26 +11,31 @@ import streamlit as st
 from components.app import state
 from components.measure import WORDS
 from components.measure.agreement import between
-from components.measure.reliability_agents import Figures, draw_consensus, draw_pairs, figures
+from components.measure.reliability_agents import (
+    ReliabilityFigures,
+    draw_consensus,
+    draw_pairs,
+    figures,
+)
 from components.widgets.charts import Interval, forest_figure, judge_figure, majority_figure
 from components.widgets.controls import table
 from components.widgets.wording import counted, escaped, protocol_words, seconds, when
 from core.evaluation.alignment import Rated, aligned
 from core.learning import debate_worth as theory
-from core.learning.debate_worth import Step, Worth
+from core.learning.debate_worth import Worth, WorthStep
 from core.learning.metrics import Figure
-from core.learning.reasoning import MOST_RUNS, Row, note_name, reasons_of, words_of
+from core.learning.reasoning import MOST_RUNS, ReasoningRow, note_name, reasons_of, words_of
 from core.learning.reliability import (
     FEWEST,
+    AgentRecord,
     Audited,
     Posterior,
-    Record,
     ToolRate,
     ToolRates,
     tool_rates,
 )
 from core.learning.reliability import MOST_RUNS as MOST_AUDITS
-from core.learning.track_record import Share
+from core.learning.track_record import WilsonShare
 from core.schema.reviews import category_words
 from core.store import open_store
 from core.store.sqlite import Mark
@@ -107,7 +112,7 @@ def _tool_row(rate: ToolRate) -> dict[str, Any]:
     }
 
 
-def of_right(share: Share) -> Posterior:
+def of_right(share: WilsonShare) -> Posterior:
     """The same share as the other tables have it."""
     return Posterior(share.value, *share.interval, share.right, share.n)
 
@@ -115,7 +120,7 @@ def of_right(share: Share) -> Posterior:
 COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
 
 
-def _draw_reasons(project_id: str, found: Figures) -> None:
+def _draw_reasons(project_id: str, found: ReliabilityFigures) -> None:
     """By protocol; nothing where no run was right for which somebody gave a reason."""
     with state.open_store() as store:
         kept = store.projects.note(note_name(project_id))
@@ -148,7 +153,9 @@ def _draw_reasons(project_id: str, found: Figures) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading people's reasons")
-def _reasons(home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]) -> list[Rated]:
+def _reasons(
+    home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
+) -> list[Rated]:
     """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
     with open_store(Path(home)) as store:
         return aligned(reasons_of(store, _rows))[0]
@@ -225,7 +232,7 @@ def finding(worth: Worth) -> str:
     return f"{told} {_lead_words(openings, 'the majority of all first turns, without a debate')}"
 
 
-def _lead_words(step: Step, what: str) -> str:
+def _lead_words(step: WorthStep, what: str) -> str:
     lead, low, high = (100 * (x or 0.0) for x in (step.lead, step.low, step.high))
     words = f"{lead:+.0f} points ({low:+.0f} to {high:+.0f})"
     if low > 0:
@@ -235,7 +242,7 @@ def _lead_words(step: Step, what: str) -> str:
     return f"No difference to {what} is shown: {words}, n={step.paired}."
 
 
-def _step_row(step: Step) -> dict[str, str]:
+def _step_row(step: WorthStep) -> dict[str, str]:
     share, lead = step.accuracy, "–"
     if step.step != "verdict" and step.lead is not None:
         lead = f"{between(step.lead, step.low, step.high, sign='+')}, n={step.paired}"
@@ -279,7 +286,7 @@ def draw_reliability() -> None:
     draw_consensus(project_id, found)
 
 
-def _draw_agents(found: Figures) -> None:
+def _draw_agents(found: ReliabilityFigures) -> None:
     st.subheader("Each agent", anchor=False)
     best = sorted(found.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.mean))
     lines = [_interval(found.words[r.agent], r.accuracy, r.always) for r in best]
@@ -297,7 +304,7 @@ def _draw_agents(found: Figures) -> None:
         st.caption(f"Below {FEWEST} decided cases (a hollow circle) a share says little.")
 
 
-def _agent_row(words: str, record: Record) -> dict[str, object]:
+def _agent_row(words: str, record: AgentRecord) -> dict[str, object]:
     agent = record.agent
     return {
         "Agent": words,
@@ -313,7 +320,7 @@ def _agent_row(words: str, record: Record) -> dict[str, object]:
     }
 
 
-def _draw_kinds(found: Figures) -> None:
+def _draw_kinds(found: ReliabilityFigures) -> None:
     st.subheader("By kind of case", anchor=False)
     agents = [record.agent for record in found.records]
     agent = st.selectbox(
@@ -375,13 +382,13 @@ def draw_theory() -> None:
 
 @st.cache_resource(max_entries=4, show_spinner="Looking at first and last turns")
 def _measured(
-    home: str, project_id: str, mark: Mark, _rows: tuple[Row, ...]
-) -> tuple[theory.Measured | None, list[theory.Information]]:
+    home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
+) -> tuple[theory.MeasuredAgents | None, list[theory.Information]]:
     """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
     return theory.measured(_rows), theory.information(_rows)
 
 
-def _draw_majority(found: theory.Measured | None) -> None:
+def _draw_majority(found: theory.MeasuredAgents | None) -> None:
     st.subheader("More agents", anchor=False)
     if found is None:
         st.caption(

@@ -19,14 +19,14 @@ from components.widgets.controls import button, problem_kept, show_problem, tabl
 from components.widgets.wording import counted, escaped, when
 from core.learning import learned_consensus as consensus
 from core.learning.debate_worth import Worth, worth
-from core.learning.reasoning import Agent, Known, Row, rows_of, words_of
+from core.learning.reasoning import Known, ReasoningRow, SpeakingAgent, rows_of, words_of
 from core.learning.reliability import (
     FEWEST,
     KINDS,
+    AgentPair,
+    AgentRecord,
+    AnswerTable,
     KindRecord,
-    Pair,
-    Record,
-    Table,
     by_kinds,
     pairs,
     records,
@@ -81,20 +81,20 @@ MOST_PAIRED = 12  # agents in the heat map: those with the most cases
 
 
 @dataclass(frozen=True)
-class Figures:
+class ReliabilityFigures:
     """All that is drawn; `table` has the decided cases, equal ones once."""
 
-    rows: tuple[Row, ...]
-    table: Table
-    records: tuple[Record, ...]
-    words: dict[Agent, str]
-    kinds: dict[tuple[Agent, str], tuple[KindRecord, ...]]
-    paired: tuple[Agent, ...]
-    pairs: tuple[Pair, ...]
+    rows: tuple[ReasoningRow, ...]
+    table: AnswerTable
+    records: tuple[AgentRecord, ...]
+    words: dict[SpeakingAgent, str]
+    kinds: dict[tuple[SpeakingAgent, str], tuple[KindRecord, ...]]
+    paired: tuple[SpeakingAgent, ...]
+    pairs: tuple[AgentPair, ...]
     worth: Worth | None
 
 
-def figures() -> tuple[str, Figures]:
+def figures() -> tuple[str, ReliabilityFigures]:
     """The project at hand and its figures as of now."""
     with state.open_store() as store:
         project_id = state.project(store).id
@@ -108,14 +108,14 @@ def _known(home: str, project_id: str) -> Known:
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what agents said")
-def _figures(home: str, project_id: str, mark: Mark) -> Figures:
+def _figures(home: str, project_id: str, mark: Mark) -> ReliabilityFigures:
     with open_store(Path(home)) as store:
         rows = rows_of(store, project_id, _known(home, project_id))
     table = voices_once(table_of(rows))
     found = records(table)
     paired = tuple(record.agent for record in found[:MOST_PAIRED])
     columns = [table.agents.index(agent) for agent in paired]
-    return Figures(
+    return ReliabilityFigures(
         rows=tuple(rows),
         table=table,
         records=tuple(found),
@@ -127,7 +127,7 @@ def _figures(home: str, project_id: str, mark: Mark) -> Figures:
     )
 
 
-def _shown_names(agents: Sequence[Agent]) -> dict[str, str]:
+def _shown_names(agents: Sequence[SpeakingAgent]) -> dict[str, str]:
     return {agent.key: words for agent, words in words_of(agents).items()}
 
 
@@ -137,7 +137,7 @@ WITH_ANSWERS = ("weights", "compared", "mean_weights")
 
 
 def _draw_learning(
-    project_id: str, found: Figures, newest: Learned | None, *, is_lead: bool
+    project_id: str, found: ReliabilityFigures, newest: Learned | None, *, is_lead: bool
 ) -> None:
     """The buttons: learn all weights, with a policy where it can be trained; go on with one."""
     if lacking := consensus.missing(found.rows):
@@ -256,7 +256,7 @@ COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_
 PROPOSED_WORDS: dict[str, str] = WORDS["reliability_agents.proposed_words"]
 
 
-def draw_consensus(project_id: str, found: Figures) -> None:
+def draw_consensus(project_id: str, found: ReliabilityFigures) -> None:
     """What was learned last, how it compares, what is in use."""
     st.subheader("Consensus of agents", anchor=False)
     st.caption(WORDS["reliability_agents.draw_consensus"])
@@ -360,7 +360,7 @@ MOST_ROWS = 20
 MEASURE: str = WORDS["reliability_agents.measure"]
 
 
-def draw_pairs(found: Figures) -> None:
+def draw_pairs(found: ReliabilityFigures) -> None:
     """The heat map, and the pairs with the most to gain."""
     if not found.pairs:
         return
@@ -396,7 +396,7 @@ def draw_pairs(found: Figures) -> None:
         )
 
 
-def _why_nothing(found: Sequence[Pair]) -> str:
+def _why_nothing(found: Sequence[AgentPair]) -> str:
     thin = sum(own.is_thin for own in found)
     spotless = sum(own.reduction is None for own in found if not own.is_thin)
     told = []
@@ -410,7 +410,7 @@ def _why_nothing(found: Sequence[Pair]) -> str:
     )
 
 
-def _pair_row(own: Pair, names: dict[str, str]) -> dict[str, object]:
+def _pair_row(own: AgentPair, names: dict[str, str]) -> dict[str, object]:
     return {
         "Agents": f"{names[own.one]} · {names[own.other]}",
         "Cases": own.n,
@@ -423,7 +423,7 @@ def _pair_row(own: Pair, names: dict[str, str]) -> dict[str, object]:
     }
 
 
-def _reduction_words(own: Pair) -> str:
+def _reduction_words(own: AgentPair) -> str:
     if own.reduction is None or own.low is None or own.high is None:
         return "not defined"
     return between(own.reduction, own.low, own.high) + (", too few" if own.is_thin else "")

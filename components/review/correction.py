@@ -50,7 +50,7 @@ def take_back(correction: Correction, asked_id: str) -> None:
 
 
 @st.fragment
-def _draw_editor(asked: form.Asked, agrees: bool) -> None:
+def _draw_editor(asked: form.CorrectionTarget, agrees: bool) -> None:
     key = form.key_of(asked.id)
 
     def changed(marked: Marked) -> None:
@@ -69,7 +69,7 @@ def _draw_editor(asked: form.Asked, agrees: bool) -> None:
         st.caption("Saving accepts the suggestions that are still open.")
 
 
-def _draw_quote(asked: form.Asked) -> None:
+def _draw_quote(asked: form.CorrectionTarget) -> None:
     key = form.key_of(asked.id)
     words, which, category, add = st.columns([4, 1, 2, 1], vertical_alignment="bottom")
     label, field = "Other wrong words, exactly as written", f"{key}.quote"
@@ -91,7 +91,7 @@ def _draw_quote(asked: form.Asked) -> None:
         st.caption("These words do not appear in the response like this.")
 
 
-def _add_mark(asked: form.Asked) -> None:
+def _add_mark(asked: form.CorrectionTarget) -> None:
     key = form.key_of(asked.id)
     if not form.places_of(asked.case.response, str(st.session_state.get(f"{key}.quote") or "")):
         return  # the form says so below the field
@@ -104,7 +104,7 @@ def _add_mark(asked: form.Asked) -> None:
 BESIDE = "|"  # between the newest right answer and the newest correction, for who settles
 
 
-def newest_seen(store: Store, asked: form.Asked) -> str:
+def newest_seen(store: Store, asked: form.CorrectionTarget) -> str:
     """The newest entry that this form is about: everybody's, or one's own if alone or blind."""
     if asked.settles:
         golds = store.golds.of_case(asked.case.id)
@@ -114,7 +114,7 @@ def newest_seen(store: Store, asked: form.Asked) -> str:
     return store.corrections.newest_id(asked.case.id, author)
 
 
-def save(asked: form.Asked, chosen: Label) -> None:
+def save(asked: form.CorrectionTarget, chosen: Label) -> None:
     """Append the correction; on a problem or a conflict nothing typed is lost."""
     key = form.key_of(asked.id)
     try:
@@ -139,7 +139,7 @@ def save(asked: form.Asked, chosen: Label) -> None:
     st.toast(f"Saved. {_use_of(correction, asked)}", icon=":material/check:")
 
 
-def _draw_conflict(asked: form.Asked) -> None:
+def _draw_conflict(asked: form.CorrectionTarget) -> None:
     key = form.key_of(asked.id)
     newest = st.session_state.get(f"{key}.conflict")
     if not newest:
@@ -167,7 +167,7 @@ def _draw_conflict(asked: form.Asked) -> None:
         button("Keep that, discard mine", f"{key}.conflict.drop", form.forget, asked.id)
 
 
-def _save_after(asked: form.Asked, newest: str) -> None:
+def _save_after(asked: form.CorrectionTarget, newest: str) -> None:
     """They have seen what was saved meanwhile and go on; anything newer is a conflict again."""
     key = form.key_of(asked.id)
     st.session_state[f"{key}.seen"] = newest
@@ -176,7 +176,7 @@ def _save_after(asked: form.Asked, newest: str) -> None:
     save(asked, chosen)
 
 
-def _made(asked: form.Asked, chosen: Label, person: str) -> Correction:
+def _made(asked: form.CorrectionTarget, chosen: Label, person: str) -> Correction:
     key = form.key_of(asked.id)
     now = time.time()
     made = Correction(
@@ -224,7 +224,7 @@ def _typed(key: str, name: str) -> str:
     return str(st.session_state.get(f"{key}.{name}") or "").strip()
 
 
-def _use_of(correction: Correction, asked: form.Asked) -> str:
+def _use_of(correction: Correction, asked: form.CorrectionTarget) -> str:
     """What the classifier can make of it; `training_set` counts corrections the same way."""
     if asked.settles:
         return "It is the right answer from now on."
@@ -240,7 +240,7 @@ SUPPORTS = "supports"  # what a box shows that bears the response out
 RATING_WORDS: dict[str, str] = WORDS["correction.rating_words"]
 
 
-def _draw_more(asked: form.Asked) -> None:
+def _draw_more(asked: form.CorrectionTarget) -> None:
     """A switch, and behind it the fields; what stands in them counts also when it is off."""
     key = form.key_of(asked.id)
     marks = len(form.evidence_of(key)) + len(boxes_of(key))
@@ -280,7 +280,7 @@ def draw_corrections(
         golds = store.golds.of_case(case.id)
     form.draw_settled(golds)
     draw_answers(corrections, person, run.id)
-    asked = form.Asked(run, case, progress, suggestions=suggestions)
+    asked = form.CorrectionTarget(run, case, progress, suggestions=suggestions)
     if project is not None:
         # What was said in sight of the verdict is no blind answer: there they are still asked.
         after = asked.after if project.is_blind else _given
@@ -310,7 +310,7 @@ def draw_answers(corrections: Sequence[Correction], person: str, asked_id: str) 
             button("Undo", key, take_back, correction, asked_id, icon="undo")
 
 
-def draw_judgement(asked: form.Asked) -> None:
+def draw_judgement(asked: form.CorrectionTarget) -> None:
     """The form to say something; it opens with a label."""
     key = form.key_of(asked.id)
     form.restore(asked)
@@ -336,7 +336,7 @@ def draw_judgement(asked: form.Asked) -> None:
         st.error(escaped(problem))
 
 
-def choose(asked: form.Asked, label: Label) -> None:
+def choose(asked: form.CorrectionTarget, label: Label) -> None:
     """Open the form on that label, with the cursor in its first field."""
     key = form.key_of(asked.id)
     if f"{key}.seen" not in st.session_state:
@@ -348,7 +348,7 @@ def choose(asked: form.Asked, label: Label) -> None:
     form.keep(asked.id)
 
 
-def _draw_form(asked: form.Asked, chosen: Label) -> None:
+def _draw_form(asked: form.CorrectionTarget, chosen: Label) -> None:
     """The fields; nothing is lost when the page is left or reloaded, until it is saved."""
     key = form.key_of(asked.id)
     needed = "overturn the verdict" if asked.told not in (None, chosen) else ""

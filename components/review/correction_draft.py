@@ -42,7 +42,7 @@ STANCE_WORDS = {"contradicts": "contradicts it", "supports": "supports it"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class CorrectionTarget:
     """What a person is asked about; `after` is called in the transaction that saves the answer.
 
     Without a run nobody has checked the case here; `suggestions` are what agents outside say of it.
@@ -439,7 +439,7 @@ def keep_typed(asked_id: str, texts: dict[str, str]) -> None:
     keep(asked_id)
 
 
-def restore(asked: Asked) -> None:
+def restore(asked: CorrectionTarget) -> None:
     """Bring back what was kept, once a session; what does not fit the run any more is left out."""
     key = key_of(asked.id)
     if st.session_state.get(f"{key}.looked"):
@@ -471,7 +471,7 @@ def restore(asked: Asked) -> None:
     _fill(key, found)
 
 
-def refill(asked: Asked, correction: Correction, seen: str) -> None:
+def refill(asked: CorrectionTarget, correction: Correction, seen: str) -> None:
     """Open the form as it was when this was saved; `seen` is the newest entry by now."""
     found = {
         "label": correction.label,
@@ -520,7 +520,7 @@ def places_of(text: str, quote: str) -> list[int]:
     return found
 
 
-def typed_place(asked: Asked) -> tuple[int, int, str]:
+def typed_place(asked: CorrectionTarget) -> tuple[int, int, str]:
     """Where the words in the field stand in the response, and their category."""
     key = key_of(asked.id)
     quote = str(st.session_state.get(f"{key}.quote") or "")

@@ -15,7 +15,7 @@ from components.measure.calibration import past_of
 from components.review import WORDS
 from components.review.correction import draw_answers, draw_judgement, newest_seen, take_back
 from components.review.correction_draft import (
-    Asked,
+    CorrectionTarget,
     draw_settled,
     id_of,
     key_of,
@@ -31,7 +31,7 @@ from components.run.run_view import classifier_card, load_run
 from components.run.verdict import draw_verdict
 from components.widgets.annotation_editors import Marked
 from components.widgets.controls import button, link, problem_kept, show_problem
-from components.widgets.html import Mark, marked_text, rationale_words, show
+from components.widgets.html import HtmlMark, marked_text, rationale_words, show
 from components.widgets.wording import (
     LABEL_SIGNS,
     LABEL_WORDS,
@@ -40,7 +40,14 @@ from components.widgets.wording import (
     protocol_words,
     when,
 )
-from core.review.adjudication import Version, merged, most_said, open_again, settle, version_of
+from core.review.adjudication import (
+    AnswerVersion,
+    merged,
+    most_said,
+    open_again,
+    settle,
+    version_of,
+)
 from core.runtime.errors import ReviewError
 from core.schema.progress import Progress
 from core.schema.records import Case, Project, Run, Span, new_id
@@ -192,7 +199,9 @@ def _draw_open(item: Item, case: Case, project: Project) -> None:
         draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
         _draw_ways(run)
     if mine is not None:
-        _draw_answer(Asked(run, case, progress, is_blind, is_alone=True), own, mine, project)
+        _draw_answer(
+            CorrectionTarget(run, case, progress, is_blind, is_alone=True), own, mine, project
+        )
     tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
     # Which passages were quoted, and which statement is wrong, would say it too.
     shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
@@ -218,7 +227,9 @@ def _draw_ways(run: Run) -> None:
     st.caption(escaped(" · ".join(words)))
 
 
-def _draw_answer(asked: Asked, own: list[Correction], mine: Assignment, project: Project) -> None:
+def _draw_answer(
+    asked: CorrectionTarget, own: list[Correction], mine: Assignment, project: Project
+) -> None:
     with state.open_store() as store:
         suggestions = tuple(store.golds.suggestions(asked.case.id))
         golds = store.golds.of_case(asked.case.id)
@@ -288,23 +299,25 @@ A_ROW = 4
 FIRST_KEY, LAST_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
 
 
-def versions_of(store: Store, case: Case, progress: Progress) -> list[Version]:
+def versions_of(store: Store, case: Case, progress: Progress) -> list[AnswerVersion]:
     """People's newest answers, then the machine's, outside agents', and the right answer so far."""
     found = [version_of(c) for c in store.corrections.newest_of_case(case.id)]
     if progress.verdict is not None:
         why = rationale_words(progress.verdict.rationale)
-        found.append(Version("the machine", progress.verdict.label, progress.spans, why))
+        found.append(AnswerVersion("the machine", progress.verdict.label, progress.spans, why))
     for suggestion in store.golds.suggestions(case.id):
-        found.append(Version(suggestion.agent, suggestion.label, suggestion.spans))
+        found.append(AnswerVersion(suggestion.agent, suggestion.label, suggestion.spans))
     if (last := store.golds.that_counts(case.id)) is not None:
         who = f"right answer so far ({last.origin}, {last.author})"
         found.append(
-            Version(who, last.label, last.spans, last.reason, last.corrected_answer, is_right=True)
+            AnswerVersion(
+                who, last.label, last.spans, last.reason, last.corrected_answer, is_right=True
+            )
         )
     return found
 
 
-def _draw_versions(asked: Asked, versions: Sequence[Version]) -> None:
+def _draw_versions(asked: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
     for first in range(0, len(versions), A_ROW):
         row = versions[first : first + A_ROW]
         columns = st.columns(A_ROW if first else len(row))
@@ -313,11 +326,11 @@ def _draw_versions(asked: Asked, versions: Sequence[Version]) -> None:
                 _draw_version(asked, version, place)
 
 
-def _draw_version(asked: Asked, version: Version, place: int) -> None:
+def _draw_version(asked: CorrectionTarget, version: AnswerVersion, place: int) -> None:
     label = version.label
     said = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "marks words only"
     st.markdown(f"**{escaped(version.who)}**: {said}")
-    marks = [Mark(s.start, s.end, title=category_words(s.category)) for s in version.spans]
+    marks = [HtmlMark(s.start, s.end, title=category_words(s.category)) for s in version.spans]
     show(marked_text(asked.case.response, marks))
     if version.reason:
         st.caption(escaped(version.reason))
@@ -328,7 +341,7 @@ def _draw_version(asked: Asked, version: Version, place: int) -> None:
     button("Use this", f"settle.take.{place}", _take, asked, version, shortcut=shortcut)
 
 
-def _take(asked: Asked, version: Version) -> None:
+def _take(asked: CorrectionTarget, version: AnswerVersion) -> None:
     """Put a version into the form, others' spans as offered; the lead's own reason stays."""
     key = key_of(asked.id)
     reason, answer = (
@@ -385,7 +398,9 @@ def draw_settlement(case_id: str) -> None:
     _draw_history(entries)
 
 
-def _asked(case: Case, progress: Progress, versions: Sequence[Version], project: Project) -> Asked:
+def _asked(
+    case: Case, progress: Progress, versions: Sequence[AnswerVersion], project: Project
+) -> CorrectionTarget:
     whole = merged(versions)
 
     def record(store: Store, said: Correction, case: Case) -> None:
@@ -400,7 +415,7 @@ def _asked(case: Case, progress: Progress, versions: Sequence[Version], project:
         settle(store, gold, case)
         st.session_state["settle.go"] = st.session_state["settle.last"] = case.id
 
-    return Asked(
+    return CorrectionTarget(
         None,
         case,
         progress,
@@ -412,7 +427,7 @@ def _asked(case: Case, progress: Progress, versions: Sequence[Version], project:
     )
 
 
-def _begin(asked: Asked, versions: Sequence[Version]) -> None:
+def _begin(asked: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
     """Open the form with what people agree on; a draft of before comes first."""
     key = key_of(asked.id)
     restore(asked)

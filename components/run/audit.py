@@ -15,7 +15,7 @@ import streamlit as st
 from components.run.tool_views import input_words, is_shown, shown_once, tool_view
 from components.widgets.html import (
     Html,
-    Mark,
+    HtmlMark,
     Part,
     div,
     element,
@@ -104,7 +104,7 @@ class StatementRow:
     memory: Remembered | None
     uses: tuple[ToolUse, ...]
     changes: tuple[Reconsidered, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[HtmlMark, ...]
     passages: tuple[Passage, ...]
 
     @property
@@ -177,7 +177,9 @@ def summary_words(rows: Sequence[StatementRow]) -> str:
     return f"{told}, of {counted(len(rows), 'statement')}{rest}"
 
 
-def _marks(statement: Statement, uses: Sequence[ToolUse], progress: Progress) -> tuple[Mark, ...]:
+def _marks(
+    statement: Statement, uses: Sequence[ToolUse], progress: Progress
+) -> tuple[HtmlMark, ...]:
     """The wrong words: spans that were kept, before the verdict those that tools point at."""
     places = [(span.start, span.end, span.instead) for span in progress.spans]
     if progress.verdict is None:
@@ -188,7 +190,7 @@ def _marks(statement: Statement, uses: Sequence[ToolUse], progress: Progress) ->
         ]
     own, length = statement.start, statement.end - statement.start
     return tuple(
-        Mark(
+        HtmlMark(
             max(0, start - own),
             min(end - own, length),
             title=f"should say “{instead}”" if instead else "",

@@ -36,7 +36,7 @@ from components.widgets.wording import (
 )
 from core.baseline.wording import listed_plainly, shortened
 from core.debate.protocols import PROTOCOLS, has_turns, protocol_of, then_of
-from core.debate.signals import Past, Signal, signals_of
+from core.debate.signals import PastRecord, Signal, signals_of
 from core.debate.state import DebateProtocol
 from core.llm.limits import dollars_words
 from core.schema.progress import Progress, total_cost
@@ -356,7 +356,9 @@ def _output(progress: Progress) -> list[tuple[str, str]]:
     return entries or [("Nothing yet", "The run has not come to its output.")]
 
 
-def draw_debate(progress: Progress, key: str, pasts: Mapping[str, Past] | None = None) -> None:
+def draw_debate(
+    progress: Progress, key: str, pasts: Mapping[str, PastRecord] | None = None
+) -> None:
     """All turns by rounds, each with its signals; a quote that was found opens where it stands."""
     if not progress.turns:
         st.caption(escaped(silence_words(progress)))

@@ -12,7 +12,7 @@ from components.app import state
 from components.run.audit import parts_of
 from components.widgets.html import (
     Html,
-    Mark,
+    HtmlMark,
     div,
     element,
     heated,
@@ -197,7 +197,7 @@ def _drawn(
 
 def _draw_around(source: Source, start: int, end: int) -> None:
     first = max(0, start - AROUND)
-    mark = Mark(start - first, end - first, kind="evidence")
+    mark = HtmlMark(start - first, end - first, kind="evidence")
     show(marked_text(source.text[first : end + AROUND], [mark]))
 
 
@@ -255,12 +255,12 @@ def _legend(progress: Progress) -> str:
     return escaped(words)
 
 
-def span_marks(spans: tuple[Span, ...]) -> list[Mark]:
+def span_marks(spans: tuple[Span, ...]) -> list[HtmlMark]:
     """The spans with their numbers, and what is wrong with each."""
     marks = []
     for number, span in enumerate(spans, start=1):
         leads = instead_words(in_evidence=span.in_evidence)
         instead = f"; {leads} “{span.instead}”" if span.instead else ""
         title = f"{category_words(span.category)} ({percent(span.p)}){instead}"
-        marks.append(Mark(span.start, span.end, str(number), title))
+        marks.append(HtmlMark(span.start, span.end, str(number), title))
     return marks

@@ -49,7 +49,7 @@ from components.widgets.wording import (
     seconds,
     when,
 )
-from core.debate.signals import Past, Signal, held_by, signals_of
+from core.debate.signals import PastRecord, Signal, held_by, signals_of
 from core.pipeline.jobs import Live, is_debated
 from core.runtime.errors import ConfigError, ReviewError
 from core.schema.events import LONGEST_REMARK, Event, ProgressMade, Stage
@@ -80,7 +80,7 @@ STAGE_WORDS: dict[Stage, str] = {
 }
 WAIT_SECONDS = 0.2
 RECENT = 30.0  # seconds, after which agents may have another record
-Pasts = Mapping[str, Past]
+Pasts = Mapping[str, PastRecord]
 Key = tuple[str, str]  # a home, a project
 
 
@@ -169,12 +169,12 @@ def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts
 
     with open_store(home) as store:
         rows = rows_of(store, project_id, known)
-    found: dict[str, Past] = {}
+    found: dict[str, PastRecord] = {}
     for record in records(table_of(rows)):
         share = record.accuracy
         if record.agent.part == DEBATER and share.n >= FEWEST:
             name = held_by(record.agent.name, record.agent.seat)
-            found.setdefault(name, Past(share.right, share.n, share.high))
+            found.setdefault(name, PastRecord(share.right, share.n, share.high))
     return found
 
 

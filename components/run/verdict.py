@@ -25,7 +25,7 @@ from components.widgets.wording import (
     percent,
     signed,
 )
-from core.learning.learned_consensus import KIND, Opinion, opinion
+from core.learning.learned_consensus import KIND, ConsensusOpinion, opinion
 from core.learning.reasoning import words_of
 from core.runtime.errors import ConfigError
 from core.schema.progress import Progress
@@ -62,7 +62,7 @@ def draw_consensus_line(project_id: str, progress: Progress) -> None:
         _draw_parts(found)
 
 
-def _draw_parts(found: Opinion) -> None:
+def _draw_parts(found: ConsensusOpinion) -> None:
     names = words_of([agent for agent, _, _ in found.parts] + list(found.unknown))
     table(
         [
@@ -175,7 +175,7 @@ MATERIAL_WORDS = {
 
 
 @dataclass(frozen=True)
-class Past:
+class PastVerdicts:
     """What past verdicts say, and `how` it was counted; `is_known`: they were enough."""
 
     words: str = ""
@@ -184,15 +184,19 @@ class Past:
     for_people: str = ""
 
 
-NO_PAST = Past()
+NO_PAST = PastVerdicts()
 
 
-def draw_verdict(progress: Progress, card: dict[str, Any] | None, past: Past = NO_PAST) -> None:
+def draw_verdict(
+    progress: Progress, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST
+) -> None:
     """The verdict's card; `card` is the classifier's, for what its probabilities were worth."""
     show(verdict_html(progress, card, past))
 
 
-def verdict_html(progress: Progress, card: dict[str, Any] | None, past: Past = NO_PAST) -> Html:
+def verdict_html(
+    progress: Progress, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST
+) -> Html:
     """The verdict's card as markup; empty while there is no verdict."""
     verdict = progress.verdict
     if verdict is None:
@@ -249,7 +253,7 @@ def difference_words(progress: Progress) -> str:
 
 
 def worth_words(
-    verdict: Verdict, card: dict[str, Any] | None, progress: Progress, past: Past
+    verdict: Verdict, card: dict[str, Any] | None, progress: Progress, past: PastVerdicts
 ) -> str:
     """What the probability is worth: by the project's own past where it tells, else as measured."""
     if past.is_known:

@@ -27,7 +27,7 @@ from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.documents.segmentation import terms
 from core.exchange.annotation_tools import config_of
 from core.exchange.archive import give, take
-from core.exchange.incoming import As, Order, Outcome, foreseen, take_in
+from core.exchange.incoming import As, ImportOrder, Outcome, foreseen, take_in
 from core.exchange.outgoing import rows_of, sorted_out, zipped
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, WRITTEN, joined_sources, recognised
@@ -128,7 +128,7 @@ WHICH = {"all": "all cases", "reviewed": "those with an answer"}
 
 
 @dataclass(frozen=True)
-class Asker:
+class Exporter:
     """Who takes a project's answers away, and from which home."""
 
     home: Path
@@ -148,7 +148,7 @@ def draw_export() -> None:
     """A button for each format; files are made when they are asked for."""
     st.subheader("Out", anchor=False)
     with state.open_store() as store:
-        asker = Asker(state.home(), state.project(store).id, state.person(store))
+        asker = Exporter(state.home(), state.project(store).id, state.person(store))
         categories = asker.project(store).categories
     which = st.segmented_control(
         "Which cases", list(WHICH), default="all", format_func=WHICH.__getitem__,
@@ -168,7 +168,7 @@ def draw_export() -> None:
         st.code(config_of(categories), language="xml")
 
 
-def _file_of(asker: Asker, name: str, which: str) -> bytes:
+def _file_of(asker: Exporter, name: str, which: str) -> bytes:
     with open_store_in(asker.home) as store:
         project = asker.project(store)
         if name == "trajectories":
@@ -337,7 +337,7 @@ def _begin_rows(read: Read, project: Project, name: str, what: As, agent: str) -
     with problem_kept(PROBLEM):
         with state.open_store() as store:
             person = state.require(store, project.id, "lead", "import cases")
-        order = Order(project, person, time.time(), name, what, agent)
+        order = ImportOrder(project, person, time.time(), name, what, agent)
         _start(work)
 
 

@@ -17,7 +17,7 @@ from core.agents.rosters import COOL, ROSTER_WORDS, TURN_TOKENS, WARM, WRITING_T
 from core.llm.call import shown_address
 from core.llm.limits import price_of
 from core.llm.prompting import LANGUAGES, PromptBook
-from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterConfig, Seat
 
 MILLION = 1_000_000
 READER_WORDS: dict[str, str] = WORDS["roster_fields.reader_words"]
@@ -48,7 +48,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str | Html]]) -> Html:
     return element("div", inside, style=AROUND)
 
 
-def roster_table(sheet: RosterSheet, book: PromptBook) -> Html:
+def roster_table(sheet: RosterConfig, book: PromptBook) -> Html:
     """Every seat of the sheet as a row; `book` holds the prompts in force."""
     rows: list[list[str | Html]] = []
     debaters = 0
@@ -113,7 +113,7 @@ PRICES = (0.0, HIGHEST_PRICE)
 BOUNDS = {**WHOLE, "temperature": TEMPERATURE, "price_in": PRICES, "price_out": PRICES}
 
 
-def begin(sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
+def begin(sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     """Open the form, from a callback; `fixed` and `seen` name the kept version that is changed."""
     if DRAFT in st.session_state:
         return  # a double click; what is being written stays
@@ -164,7 +164,7 @@ def text(name: str) -> str:
     return str(st.session_state.get(f"{KEY}{name}") or "").strip()
 
 
-def typed_sheet() -> RosterSheet:
+def typed_sheet() -> RosterConfig:
     """The roster as it stands in the form; `check_sheet` says whether it can be kept."""
     rows = _typed_rows()
     seats = {row["role"]: _seat(row) for row in rows}
@@ -174,7 +174,7 @@ def typed_sheet() -> RosterSheet:
         if not role.startswith((DEBATER, PANELIST))
     }
     debaters = [row for row in rows if row["role"].startswith(DEBATER)]
-    return RosterSheet(
+    return RosterConfig(
         text("name"),
         text("words"),
         debaters=tuple(

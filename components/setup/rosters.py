@@ -49,7 +49,7 @@ from core.runtime.concurrency import Stop
 from core.runtime.errors import ConflictError, InputError, ReviewError, Stopped
 from core.schema.progress import total_cost
 from core.schema.records import new_id
-from core.schema.rosters import BUILT_IN, RosterSheet
+from core.schema.rosters import BUILT_IN, RosterConfig
 from core.store import Store
 from core.store.projects import SavedRoster
 
@@ -68,7 +68,7 @@ UNEXPECTED = "The test broke off: an unexpected error, of which the server's log
 class Trial:
     """A test under way or done; its thread adds to `found`, the page only reads."""
 
-    sheet: RosterSheet
+    sheet: RosterConfig
     at: float
     stop: Stop = field(default_factory=Stop)
     found: list[Probe] = field(default_factory=list)
@@ -81,7 +81,7 @@ def _trial_of(name: str) -> Trial | None:
     return trials.get(name)
 
 
-def _draw_trial_button(sheet: RosterSheet) -> None:
+def _draw_trial_button(sheet: RosterConfig) -> None:
     trial = _trial_of(sheet.name)
     if trial is not None and not trial.is_done:
         button("Stop the test", "rosters.untest", trial.stop.set, icon="stop")
@@ -130,7 +130,7 @@ def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
         trial.is_done = True
 
 
-def _draw_trial(sheet: RosterSheet) -> None:
+def _draw_trial(sheet: RosterConfig) -> None:
     show_problem(TRIAL_PROBLEM)
     trial = _trial_of(sheet.name)
     if trial is not None and trial.sheet == sheet:
@@ -178,7 +178,7 @@ def _draw_found(trial: Trial) -> None:
 CHOICE = "rosters.choice"
 
 
-def _derived(sheet: RosterSheet, word: str) -> RosterSheet:
+def _derived(sheet: RosterConfig, word: str) -> RosterConfig:
     """The sheet with a word behind its name, which stays no longer than names may be."""
     end = f" ({word})"
     return replace(sheet, name=f"{sheet.name[: files.LONGEST['name'] - len(end)].rstrip()}{end}")
@@ -224,7 +224,7 @@ def _require_lead(store: Store) -> None:
     store.projects.require_for_all(state.person(store), "lead", "change model sets")
 
 
-def _keep(store: Store, sheet: RosterSheet, *, fixed: str = "", seen: int = 0) -> None:
+def _keep(store: Store, sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     """Append a version of a roster, within `Store.writing()`, unless the name is another's."""
     _require_lead(store)
     ours = {name.casefold() for name in (*SHIPPED, roster_words(BUILT_IN, short=True))}
@@ -387,7 +387,7 @@ def draw_rosters() -> None:
     _draw_import()
 
 
-def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
+def _origin(sheet: RosterConfig, history: list[SavedRoster], digest: str) -> str:
     first = "Comes with Counterpoint and never changes; a copy is yours to change."
     if history:
         saved = history[0]
@@ -403,7 +403,7 @@ def _origin(sheet: RosterSheet, history: list[SavedRoster], digest: str) -> str:
     )
 
 
-def _draw_changes(sheet: RosterSheet, history: list[SavedRoster]) -> None:
+def _draw_changes(sheet: RosterConfig, history: list[SavedRoster]) -> None:
     """Copy, change, remove; what is being written must be saved or discarded first."""
     is_writing, name = DRAFT in st.session_state, sheet.name
     button("Make a copy", "rosters.copy", _copy, name, icon="content_copy", disabled=is_writing)
@@ -412,7 +412,7 @@ def _draw_changes(sheet: RosterSheet, history: list[SavedRoster]) -> None:
         button("Remove", "rosters.remove", ask, ASKED, history[0].number, icon="delete")
 
 
-def _draw_export(sheet: RosterSheet, digest: str) -> None:
+def _draw_export(sheet: RosterConfig, digest: str) -> None:
     try:
         data = files.roster_file(sheet, digest)
     except InputError as error:  # kept by an earlier version with other rules

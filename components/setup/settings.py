@@ -23,7 +23,7 @@ from core.runtime.concurrency import Stop
 from core.runtime.config import SETTINGS
 from core.runtime.errors import NotAllowed
 from core.schema.records import Plan
-from core.schema.rosters import RosterSheet
+from core.schema.rosters import RosterConfig
 from core.store import Store
 from core.tools.web_search import PROVIDERS, WHO_IS_TOLD, WebChoice, save_web_choice, web_choice
 
@@ -34,7 +34,7 @@ def draw_plan_keys(plan: Plan, page: str) -> None:
         draw_keys_of([plan.sheet], page)
 
 
-def draw_keys_of(sheets: Sequence[RosterSheet], page: str) -> None:
+def draw_keys_of(sheets: Sequence[RosterConfig], page: str) -> None:
     """The same for several rosters, each key once; `page` sets the fields' names apart."""
     keys = state.keys()
     seats = [seat for sheet in sheets for _, seat in sheet.seats() if not seat.is_built_in]

@@ -174,7 +174,7 @@ MOST_TITLES = 20
 
 
 @dataclass(frozen=True)
-class Mark:
+class HtmlMark:
     """`[start, end)` in the text; `strength` in [0, 1] colours it, None marks plainly."""
 
     start: int
@@ -194,19 +194,19 @@ class Part:
     id: str
 
 
-def numbered(spans: Sequence[Span]) -> list[Mark]:
+def numbered(spans: Sequence[Span]) -> list[HtmlMark]:
     """The spans as marks with their numbers."""
-    return [Mark(s.start, s.end, str(number)) for number, s in enumerate(spans, start=1)]
+    return [HtmlMark(s.start, s.end, str(number)) for number, s in enumerate(spans, start=1)]
 
 
-def marked_text(text: str, marks: Sequence[Mark], parts: Sequence[Part] = ()) -> Html:
+def marked_text(text: str, marks: Sequence[HtmlMark], parts: Sequence[Part] = ()) -> Html:
     """The whole text with its marks; where marks overlap each stretch shows all its numbers.
 
     The numbers are drawn by CSS, so that copying the text copies the text alone. Of parts that
     overlap the first one counts.
     """
     apart = _apart(parts, len(text))
-    stretches: list[Mark | Part] = [*marks, *apart]
+    stretches: list[HtmlMark | Part] = [*marks, *apart]
     ends = {end for stretch in stretches for end in (stretch.start, stretch.end)}
     cuts = sorted(cut for cut in {0, len(text), *ends} if 0 <= cut <= len(text))
     opening, closing = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
@@ -247,7 +247,7 @@ def _apart(parts: Sequence[Part], length: int) -> list[Part]:
 class _Cover:
     """The marks over one stretch, as the stretches are gone through from left to right."""
 
-    marks: Sequence[Mark]
+    marks: Sequence[HtmlMark]
     is_heat: bool
     places: set[int] = field(default_factory=set)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -294,7 +294,7 @@ MEAN = "Mean of the vote"
 EACH_WORD = "Every word by itself"
 LEAST_SHOWN = 0.1  # colder words are not coloured: they would be most of the text
 LONGEST_REASON = 160
-Layers = dict[str, list[Mark]]
+Layers = dict[str, list[HtmlMark]]
 
 
 def layers_of(progress: Progress) -> Layers:
@@ -305,16 +305,16 @@ def layers_of(progress: Progress) -> Layers:
     return layers
 
 
-def heated(layers: Layers, chosen: Iterable[str], progress: Progress) -> list[Mark]:
+def heated(layers: Layers, chosen: Iterable[str], progress: Progress) -> list[HtmlMark]:
     """The marks of the chosen layers, with who said it; what counts in the end is outlined."""
     own = ((name, mark) for name in chosen for mark in layers.get(name, []))
     marks = [replace(mark, title=f"{name}: {mark.title}") for name, mark in own]
-    return marks + [Mark(s.start, s.end, "", "", "hard", 0.0) for s in progress.spans]
+    return marks + [HtmlMark(s.start, s.end, "", "", "hard", 0.0) for s in progress.spans]
 
 
-def _told(progress: Progress) -> Iterable[tuple[str, Mark]]:
-    def warm(own: Span | SoftLabel | WordScore, words: str = "") -> Mark:
-        return Mark(own.start, own.end, "", words or percent(own.p), "", own.p)
+def _told(progress: Progress) -> Iterable[tuple[str, HtmlMark]]:
+    def warm(own: Span | SoftLabel | WordScore, words: str = "") -> HtmlMark:
+        return HtmlMark(own.start, own.end, "", words or percent(own.p), "", own.p)
 
     def because(reason: str) -> str:
         return f" – {clipped(reason, LONGEST_REASON)}" if reason else ""
@@ -328,7 +328,7 @@ def _told(progress: Progress) -> Iterable[tuple[str, Mark]]:
     for vote in progress.votes:
         if vote.p is not None:
             span, why = vote.span, f"{percent(vote.p)}{because(vote.reason)}"
-            yield vote.adjudicator, Mark(span.start, span.end, "", why, "", vote.p)
+            yield vote.adjudicator, HtmlMark(span.start, span.end, "", why, "", vote.p)
     adjudicator = next((u.agent for u in progress.roles if u.role == "span adjudicator"), "")
     for ruling in progress.rulings if adjudicator else ():
         kept = f"{'kept' if ruling.kept else 'dropped'}{because(ruling.reason)}"

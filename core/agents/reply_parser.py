@@ -251,7 +251,7 @@ OPENING = re.compile(
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedVerdict:
     """A verdict with what goes with it; `confidence` in [0, 1], None where none is stated."""
 
     stance: Stance
@@ -259,7 +259,7 @@ class Stated:
     doubt: str
 
 
-def stated_in(text: str) -> Stated:
+def stated_in(text: str) -> StatedVerdict:
     """What the turn states.
 
     Raises ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
@@ -273,7 +273,7 @@ def stated_in(text: str) -> Stated:
             f"Expected a turn that begins with CORRECT, WRONG or OPEN, found “{found}”.", reply=text
         )
     stance = next(stance for stance in STANCES if match[stance])
-    return Stated(stance, confidence_in(plain), doubt_in(plain))
+    return StatedVerdict(stance, confidence_in(plain), doubt_in(plain))
 
 
 def _is_prose(match: re.Match[str]) -> bool:

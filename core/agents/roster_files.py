@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from core.llm.call import Asked, Call, Message, Picture
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.failures import Patience
 from core.llm.keys import Keys
 from core.llm.limits import Caps
-from core.llm.metering import Account, LedgerDesk, who_of
+from core.llm.metering import Account, MeteredClient, who_of
 from core.runtime.concurrency import Stop, merged
 from core.runtime.errors import InputError, ModelRefused, ReplyError, ReviewError, Stopped
 from core.schema.records import ModelCall
@@ -30,7 +30,7 @@ from core.schema.rosters import (
     PANEL_READERS,
     READERS,
     DebaterSeat,
-    RosterSheet,
+    RosterConfig,
     Seat,
 )
 from core.store import open_store
@@ -65,7 +65,7 @@ def looks_like_a_key(text: str) -> bool:
     return bool(KEY.search(text)) or any(map(is_random, LONG_WORD.findall(text)))
 
 
-def check_sheet(sheet: RosterSheet) -> None:
+def check_sheet(sheet: RosterConfig) -> None:
     """Refuse a sheet that cannot be kept or run as it is.
 
     Raises InputError: it names the field, what was expected and what was found; never a key.
@@ -213,7 +213,7 @@ class Probe:
 
 
 def probe(
-    sheet: RosterSheet,
+    sheet: RosterConfig,
     keys: Keys,
     stop: Stop,
     *,
@@ -232,7 +232,7 @@ def probe(
     def results(seat: Seat, roles: Sequence[str]) -> Iterator[Probe]:
         began = clock()
         # a desk of its own, so that its calls are known from the others'
-        desk = LedgerDesk(LiteLlm(keys, PATIENCE), home, account, caps, clock)
+        desk = MeteredClient(ModelClient(keys, PATIENCE), home, account, caps, clock)
         asked = [_asked(roles[0], seat, most, account) for most in (FEW_TOKENS, seat.max_tokens)]
         try:
             works, words = True, _tested(desk, asked, stop)
@@ -250,7 +250,7 @@ def probe(
         yield from merged(streams, workers=AT_ONCE)
 
 
-def _groups(sheet: RosterSheet) -> list[tuple[Seat, list[str]]]:
+def _groups(sheet: RosterConfig) -> list[tuple[Seat, list[str]]]:
     """Seats with their roles; those that share model, address, key and temperature are one.
 
     Seeing and embedding are tests of their own.
@@ -264,7 +264,7 @@ def _groups(sheet: RosterSheet) -> list[tuple[Seat, list[str]]]:
     return list(found.values())
 
 
-def _tested(desk: LedgerDesk, asked: Sequence[Asked], stop: Stop) -> str:
+def _tested(desk: MeteredClient, asked: Sequence[Asked], stop: Stop) -> str:
     brief, whole = asked
     if brief.role == EMBEDS:
         found = desk.embed(brief.call.seat, [brief.call.messages[0].text], stop)
@@ -311,7 +311,7 @@ MARK = "counterpoint_roster"
 MOST_BYTES = 100_000
 SUFFIX = ".roster.json"
 BUILT_IN_SEAT = "built-in"
-ROLES = tuple(item.name for item in fields(RosterSheet) if item.default_factory is Seat)
+ROLES = tuple(item.name for item in fields(RosterConfig) if item.default_factory is Seat)
 LATER = ("tool_picker", "reflector")  # roles that files from before do not name
 TOP = (MARK, "name", "words", "prompts", "debaters", *ROLES, "span_panel", "panel_sees_evidence")
 NEEDED = tuple(name for name in TOP[:-2] if name not in LATER)
@@ -330,7 +330,7 @@ ANOTHER_VERSION = (
 class ReadRoster:
     """A roster from a file; `notice` is empty or says what differs here."""
 
-    sheet: RosterSheet
+    sheet: RosterConfig
     notice: str = ""
 
 
@@ -348,7 +348,7 @@ FIELD = re.compile(r"at `\$\.(\w+)`")
 Kind = TypeVar("Kind")
 
 
-def roster_file(sheet: RosterSheet, prompts: str = "") -> bytes:
+def roster_file(sheet: RosterConfig, prompts: str = "") -> bytes:
     """The sheet as a file's bytes; `prompts` is the digest of the prompts in force.
 
     Raises InputError: the sheet breaks a rule; what could not be read back is not written.
@@ -382,7 +382,7 @@ def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
         given[name] = tuple(read(f"{where}{n}", item) for n, item in enumerate(items, 1))
     for name, value in body.items():
         given[name] = _seat(name, value) if name in ROLES else _read(name, value, str)
-    sheet = RosterSheet(**given)
+    sheet = RosterConfig(**given)
     check_sheet(sheet)
     differs = bool(prompts and sheet.prompts and sheet.prompts != prompts)
     notice = ANOTHER_VERSION.format(theirs=sheet.prompts, ours=prompts) if differs else ""

@@ -31,7 +31,7 @@ from core.schema.rosters import (
     PANEL_READERS,
     READERS,
     DebaterSeat,
-    RosterSheet,
+    RosterConfig,
     Seat,
 )
 from core.store import Store, open_store
@@ -74,10 +74,10 @@ def _pair(first: Seat, second: Seat) -> tuple[DebaterSeat, ...]:
     return (DebaterSeat("Ada", cool), DebaterSeat("Ben", warm))
 
 
-def _speaking(name: str, words: str, seat: Seat) -> RosterSheet:
+def _speaking(name: str, words: str, seat: Seat) -> RosterConfig:
     """Every speaking role to one model."""
     writing = replace(seat, max_tokens=WRITING_TOKENS)
-    return RosterSheet(
+    return RosterConfig(
         name,
         words,
         tool_picker=seat,
@@ -91,15 +91,15 @@ def _speaking(name: str, words: str, seat: Seat) -> RosterSheet:
     )
 
 
-def one_model(model: str, api_base: str = "", key_name: str = "") -> RosterSheet:
+def one_model(model: str, api_base: str = "", key_name: str = "") -> RosterConfig:
     """Every speaking role to one model; retrieval and segmentation stay built in."""
     words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
     name = model if len(model) <= LONGEST_NAME else f"{model[: LONGEST_NAME - 1]}…"
     return _speaking(name, words, Seat(model, api_base, key_name))
 
 
-def _shipped() -> Iterator[RosterSheet]:
-    yield RosterSheet(
+def _shipped() -> Iterator[RosterConfig]:
+    yield RosterConfig(
         BUILT_IN,
         "Built-in engine: entailment, values, overlap, OCR. No key, network or language model.",
     )
@@ -145,14 +145,14 @@ def _shipped() -> Iterator[RosterSheet]:
         "marks. No key, network or language model."
     )
     readers = tuple(Seat(reader=name) for name in PANEL_READERS)
-    yield RosterSheet("builtin-panel", words, span_panel=readers)
+    yield RosterConfig("builtin-panel", words, span_panel=readers)
     words = (
         "Gemini 2.0 Flash, Qwen 2.5 Max, GPT-4o and DeepSeek V3 mark wrong words in turn, and the "
         "other three vote on each mark, as the MSA paper has it: without evidence. The rest is "
         "built in. DeepSeek's address answers with its current model."
     )
     four = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
-    yield RosterSheet("msa", words, span_panel=four, panel_sees_evidence=False)
+    yield RosterConfig("msa", words, span_panel=four, panel_sees_evidence=False)
     if weights():
         words = (
             "SmolLM2-135M on this computer, started when it is needed: a real language model, but "
@@ -162,7 +162,7 @@ def _shipped() -> Iterator[RosterSheet]:
         yield replace(_speaking(PROVIDER, words, small), image_reader=Seat())
 
 
-SHIPPED: Mapping[str, RosterSheet] = {sheet.name: sheet for sheet in _shipped()}
+SHIPPED: Mapping[str, RosterConfig] = {sheet.name: sheet for sheet in _shipped()}
 
 
 AS_SHIPPED = SpanThreshold()
@@ -180,13 +180,13 @@ PLAYERS: Mapping[str, tuple[str, str]] = {
 ROSTER_WORDS: Mapping[str, str] = {name: sheet.words for name, sheet in SHIPPED.items()}
 
 
-def sheets_of(store: Store) -> tuple[RosterSheet, ...]:
+def sheets_of(store: Store) -> tuple[RosterConfig, ...]:
     """Shipped sheets first, then those that people keep."""
     kept = (row.sheet for row in store.rosters.all())
     return (*SHIPPED.values(), *(sheet for sheet in kept if sheet and sheet.name not in SHIPPED))
 
 
-def sheet_named(name: str, store: Store) -> RosterSheet:
+def sheet_named(name: str, store: Store) -> RosterConfig:
     """The sheet of that name: a shipped one, else the newest that was kept under it.
 
     Raises InputError: there is none; the message lists those there are.
@@ -198,7 +198,7 @@ def sheet_named(name: str, store: Store) -> RosterSheet:
     return sheet
 
 
-def require_filled_in(sheet: RosterSheet) -> None:
+def require_filled_in(sheet: RosterConfig) -> None:
     """Refuse a sheet in which a model's name is still to be filled in.
 
     Raises InputError: it is; the message says where.
@@ -245,7 +245,7 @@ def roster_named(
     )
 
 
-def seated(sheet: RosterSheet, work: AgentContext) -> Roster:
+def seated(sheet: RosterConfig, work: AgentContext) -> Roster:
     """An agent in every seat of the sheet; the built-in ones stand in for unusable replies.
 
     The retriever's seat is not an agent's: whoever starts the run makes its embedder. Raises
@@ -273,7 +273,7 @@ def seated(sheet: RosterSheet, work: AgentContext) -> Roster:
     return replace(roster, debaters=debaters, spare=spare, calls_made=work.desk.drain, **played)
 
 
-def _panel_rule(sheet: RosterSheet, work: AgentContext) -> PanelRule:
+def _panel_rule(sheet: RosterConfig, work: AgentContext) -> PanelRule:
     """The paper's rule; for the panel of all built-in readers, in any order, weights that ship.
 
     What people's marks taught comes first.
@@ -298,7 +298,7 @@ def panel_reader(
     return panelist(name, assessor or shared_assessor(), threshold)
 
 
-def _debaters(sheet: RosterSheet, work: AgentContext) -> dict[str, Debater]:
+def _debaters(sheet: RosterConfig, work: AgentContext) -> dict[str, Debater]:
     """Built-in readers take turns where the sheet does not say which it is."""
     from core.agents.llm_debater import LlmDebater
     from core.baseline.debaters import KINDS, BuiltInDebater

@@ -294,7 +294,7 @@ def _flat(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class RenderedTranscript:
     """A talk for the field `key` of a prompt; `kind` is what its fence says."""
 
     talk: Talk
@@ -303,28 +303,32 @@ class Told:
     has_marks: bool = True
 
 
-def transcript(asking: PromptCall, view: JudgeView) -> Told:
+def transcript(asking: PromptCall, view: JudgeView) -> RenderedTranscript:
     """What the judge reads of the debate: a summary of what is left out, the turns, remarks."""
-    return Told(_spoken(asking, view), "transcript", "transcript")
+    return RenderedTranscript(_spoken(asking, view), "transcript", "transcript")
 
 
-def heard(asking: PromptCall, view: DebateView) -> Told:
+def heard(asking: PromptCall, view: DebateView) -> RenderedTranscript:
     """What a debater hears of the debate, laid out as the judge reads it."""
-    return Told(_spoken(asking, view), "heard", "heard")
+    return RenderedTranscript(_spoken(asking, view), "heard", "heard")
 
 
-def last_message(asking: PromptCall, view: DebateView) -> Told:
+def last_message(asking: PromptCall, view: DebateView) -> RenderedTranscript:
     """What is answered, as it stands, with what people have said into the debate."""
     harmless, person = asking.work.fence.harmless, PERSON[asking.prompt.language]
     remarks = [f"{person.format(one_line(who))}{words}" for who, words in view.remarks]
     lines = tuple(Line("", harmless(words)) for words in (view.last_message, *remarks))
-    return Told(Talk(lines, asking.prompt.language), "last_message", "last message", False)
+    return RenderedTranscript(
+        Talk(lines, asking.prompt.language), "last_message", "last message", False
+    )
 
 
-def last_turns(asking: PromptCall, view: JudgeView) -> Told:
+def last_turns(asking: PromptCall, view: JudgeView) -> RenderedTranscript:
     """How the debate ended: its last two turns as they stand."""
     lines = tuple(Line(f"{turn.debater}: ", turn.text) for turn in view.turns[-2:])
-    return Told(Talk(lines, asking.prompt.language), "last_turns", "last turns", False)
+    return RenderedTranscript(
+        Talk(lines, asking.prompt.language), "last_turns", "last turns", False
+    )
 
 
 def _spoken(asking: PromptCall, view: JudgeView | DebateView) -> Talk:
@@ -355,7 +359,7 @@ def _how(asking: PromptCall, turn: Turn) -> str:
 
 def fitted_debate(
     asking: PromptCall,
-    told: Told | None,
+    told: RenderedTranscript | None,
     fields: Mapping[str, str],
     passages: Sequence[str] = (),
     key: str = "",
@@ -390,7 +394,7 @@ def fitted_debate(
 
 def _filled(
     asking: PromptCall,
-    told: Told,
+    told: RenderedTranscript,
     shown: Shown,
     fields: Mapping[str, str],
     passages: Sequence[str],
@@ -401,7 +405,7 @@ def _filled(
     return asking.fitted(passages, known, key) if key else (asking, asking.whole(known), 0)
 
 
-def _fenced(asking: PromptCall, told: Told, text: str) -> str:
+def _fenced(asking: PromptCall, told: RenderedTranscript, text: str) -> str:
     """The text in its fence; ours stand behind quotations, which `around` would take away."""
     fence = asking.work.fence
     return fence.enclosed(told.kind, text) if told.has_marks else fence.around(told.kind, text)

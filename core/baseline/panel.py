@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from core.baseline.assessment import Assessment, Assessor, category_of, place_in_response
-from core.baseline.span_reader import Stretch, stretches, word_scorer
+from core.baseline.span_reader import ScoredStretch, stretches, word_scorer
 from core.baseline.wording import RULES
 from core.documents.segmentation import WORD, query_terms, terms
 from core.runtime.concurrency import Stop
@@ -172,7 +172,7 @@ def _contested_points(view: JudgeView, judgement: Judgement) -> list[Point]:
     return chosen
 
 
-def _span_of_stretch(stretch: Stretch, response: str) -> Span:
+def _span_of_stretch(stretch: ScoredStretch, response: str) -> Span:
     text = response[stretch.start : stretch.end]
     before = response[: stretch.start].rstrip()
     category = category_of(text, not before or before[-1] in SENTENCE_ENDS)

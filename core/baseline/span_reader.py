@@ -39,7 +39,7 @@ WORDS_AT_ONCE = 1200
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ScoredStretch:
     """Words in a row of at least the threshold: `[start, end)` in the response, and their mean."""
 
     start: int
@@ -47,7 +47,7 @@ class Stretch:
     p: float
 
 
-class WordScorer(Protocol):
+class ReaderWordScorer(Protocol):
     """Scores every word of a response."""
 
     id: str
@@ -125,7 +125,7 @@ class DoubtScorer:
         return tuple(scores)
 
 
-def word_scorer(reader: Reader) -> WordScorer:
+def word_scorer(reader: Reader) -> ReaderWordScorer:
     """What scores words beside that reader: the span reader that ships, unless it marks itself."""
     return DoubtScorer(reader) if reader.marks_words else load_span_reader()
 
@@ -153,7 +153,9 @@ def read_sentences(
     return tuple(found)
 
 
-def stretches(scores: Sequence[WordScore], response: str, threshold: float) -> tuple[Stretch, ...]:
+def stretches(
+    scores: Sequence[WordScore], response: str, threshold: float
+) -> tuple[ScoredStretch, ...]:
     """Neighbouring words from the threshold on as one, unless a line ends between them."""
     found: list[list[WordScore]] = []
     last_end = -1
@@ -167,7 +169,7 @@ def stretches(scores: Sequence[WordScore], response: str, threshold: float) -> t
             found.append([score])
             last_end = score.end
     return tuple(
-        Stretch(run[0].start, run[-1].end, round(math.fsum(s.p for s in run) / len(run), 3))
+        ScoredStretch(run[0].start, run[-1].end, round(math.fsum(s.p for s in run) / len(run), 3))
         for run in found
     )
 

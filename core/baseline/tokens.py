@@ -210,7 +210,7 @@ def encode_pair(evidence: str, claim: str, tokenizer: Any) -> EncodedPair:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class TokenVocabulary:
     """Tokenizer and word vectors, loaded once per process; safe to use from several threads."""
 
     tokenizer: Any
@@ -228,7 +228,7 @@ class Vocabulary:
 
 
 @loaded_once
-def load_vocabulary(folder: Path) -> Vocabulary:
+def load_vocabulary(folder: Path) -> TokenVocabulary:
     """The vocabulary that `make setup` made, loaded once per process.
 
     Raises ConfigError if it is missing.
@@ -242,4 +242,4 @@ def load_vocabulary(folder: Path) -> Vocabulary:
             f"Expected the reader's tokenizer in {folder}, found none; run `make setup`."
         ) from error
     packed = open_packed(weights_file())
-    return Vocabulary(tokenizer, packed.blocks("emb.word").reshape(packed.vocabulary, -1))
+    return TokenVocabulary(tokenizer, packed.blocks("emb.word").reshape(packed.vocabulary, -1))

@@ -34,7 +34,7 @@ from core.schema.rosters import (
     JudgeManner,
     Manner,
     Option,
-    RosterSheet,
+    RosterConfig,
     Seat,
     judge_prompt,
     turn_tokens,
@@ -73,7 +73,7 @@ def protocol_named(name: str) -> DebateProtocol:
     return PROTOCOLS[name]
 
 
-def offered_to(sheet: RosterSheet | None) -> tuple[str, ...]:
+def offered_to(sheet: RosterConfig | None) -> tuple[str, ...]:
     """The names of what a roster can be checked by, the audit last; None is the built-in engine."""
     has_readers = sheet is None or any(own.seat.is_built_in for own in sheet.debaters)
     return (*(FOR_READERS if has_readers else NAMES), AUDIT)
@@ -158,7 +158,7 @@ def require_options(plan: Plan) -> None:
             )
 
 
-def seated_for(plan: Plan, sheet: RosterSheet) -> RosterSheet:
+def seated_for(plan: Plan, sheet: RosterConfig) -> RosterConfig:
     """The sheet as the plan's protocol seats it: a built-in agent does not judge models' debates.
 
     A roster that seats a model as judge keeps it. Source: ColMAD 4.3 (the first debater's model
@@ -179,7 +179,7 @@ SPEAKERS = 2
 TURN_TOKENS, PASSAGE_TOKENS = LEAST_TOKENS + 16, 70
 
 
-def require_room(plan: Plan, sheet: RosterSheet, case: Case, book: PromptBook) -> None:
+def require_room(plan: Plan, sheet: RosterConfig, case: Case, book: PromptBook) -> None:
     """Refuse (InputError) a check in which a model could not be asked its shortest question."""
     fence = Fence.of_run("")
     for role, seat, prompt in _questions(plan, seated_for(plan, sheet), case):
@@ -207,7 +207,7 @@ def _shortest(name: str, case: Case, book: PromptBook, fence: Fence) -> int:
     return tokens + (SPEAKERS * TURN_TOKENS if DEBATE.intersection(fields) else 0)
 
 
-def _questions(plan: Plan, sheet: RosterSheet, case: Case) -> Iterator[tuple[str, Seat, str]]:
+def _questions(plan: Plan, sheet: RosterConfig, case: Case) -> Iterator[tuple[str, Seat, str]]:
     """(role, seat, prompt) of all that is asked where the debate goes its length.
 
     Of an adaptive check these are also those of the debate that it may go on to; a picker's tools

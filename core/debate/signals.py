@@ -55,7 +55,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastRecord:
     """How often an agent was right where people have answered; `high` ends its interval."""
 
     right: int
@@ -81,7 +81,9 @@ class _Said:
         return [turn for turn in self.before if turn.debater == self.turn.debater]
 
 
-def signals_of(progress: Progress, pasts: Mapping[str, Past] | None = None) -> tuple[Signal, ...]:
+def signals_of(
+    progress: Progress, pasts: Mapping[str, PastRecord] | None = None
+) -> tuple[Signal, ...]:
     """All signals in the order of the turns; `pasts` are by agents' names."""
     turns = tuple(sorted(progress.turns, key=lambda turn: turn.number))
     case, language = progress.case, _language(progress)
@@ -141,7 +143,7 @@ def held_by(agent: str, seat: str) -> str:
     return f"{agent} ({seat})" if seat else agent
 
 
-def _overconfident(said: _Said, pasts: Mapping[str, Past]) -> Iterator[str]:
+def _overconfident(said: _Said, pasts: Mapping[str, PastRecord]) -> Iterator[str]:
     """Surer, in words or as stated, than its record allows; without one, than its quotes so far."""
     turn = said.turn
     is_certain = CERTAIN.search(QUOTED.sub(" ", turn.text))

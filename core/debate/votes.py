@@ -33,7 +33,7 @@ def undecided(agent: str, cause: Cause, words: str, p: float | None = None) -> J
 
 
 @dataclass(frozen=True)
-class Tally:
+class VoteTally:
     """How many say which; `open` are answers that could be read, `lost` are none."""
 
     hallucinated: int
@@ -78,16 +78,16 @@ class Tally:
         return f"Of {counted(self.asked, noun)} {said}{rest}."
 
 
-def tally(labels: Iterable[Label | None], whole: int = 0) -> Tally:
+def tally(labels: Iterable[Label | None], whole: int = 0) -> VoteTally:
     """The votes of these; None is a lost one, and so are those that are missing of `whole`."""
     given = list(labels)
     read = [label for label in given if label is not None]
     hallucinated, supported = read.count("hallucinated"), read.count("supported")
     lost = max(whole, len(given)) - len(read)
-    return Tally(hallucinated, supported, len(read) - hallucinated - supported, lost)
+    return VoteTally(hallucinated, supported, len(read) - hallucinated - supported, lost)
 
 
-def without_majority(agent: str, votes: Tally, noun: str) -> Judgement:
+def without_majority(agent: str, votes: VoteTally, noun: str) -> Judgement:
     """Unclear, of votes for labels of which none has more than half."""
     words = f"{votes.words(noun)} Neither label has the majority"
     return undecided(agent, "not_settled", words, votes.p)

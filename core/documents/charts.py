@@ -13,7 +13,14 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
-from core.documents.draft import Content, Piece, TextBox, joined_pieces, rows_of, usual_height
+from core.documents.draft import (
+    BlockContent,
+    TextBox,
+    TextPiece,
+    joined_pieces,
+    rows_of,
+    usual_height,
+)
 from core.documents.tables import AFTER_LABEL, AFTER_NAME, is_number
 
 AXIS = "Axis: "
@@ -27,7 +34,7 @@ PLAIN = re.compile(r"[^\d.,\-−–kKmMbB]")
 SIZES = {"k": 1e3, "m": 1e6, "b": 1e9}
 
 
-Pieces = tuple[Piece, ...]
+Pieces = tuple[TextPiece, ...]
 
 
 @dataclass(frozen=True)
@@ -43,11 +50,11 @@ class Chart:
         """The upper edge of the topmost item used."""
         return min((item.top for item in self.used), default=0.0)
 
-    def rows(self, title: Pieces) -> Iterator[Content]:
+    def rows(self, title: Pieces) -> Iterator[BlockContent]:
         """Each bar as a row of a table: “Visitors by region (thousands), North: 412”."""
         for bar in self.bars:
-            before = (*title, Piece(AFTER_LABEL)) if title else ()
-            yield Content("table row", (*before, *bar))
+            before = (*title, TextPiece(AFTER_LABEL)) if title else ()
+            yield BlockContent("table row", (*before, *bar))
 
 
 def chart_in(items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
@@ -59,7 +66,7 @@ def chart_in(items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
     axes_seen = [*_vertical_axes(upright), *_horizontal_axes(upright)]
     ticks = {item for axis in axes_seen for item in axis}
     bars, used = _bars([item for item in upright if item not in ticks])
-    axes = tuple((Piece(AXIS), *joined_pieces(axis, ", ")) for axis in axes_seen)
+    axes = tuple((TextPiece(AXIS), *joined_pieces(axis, ", ")) for axis in axes_seen)
     chart = Chart(tuple(bars), axes, frozenset(ticks | used))
     left = [item for item in items if item not in chart.used]
     return _level_bars(chart, left) if chart.axes and not chart.bars else (chart, left)
@@ -79,7 +86,7 @@ def _level_bars(chart: Chart, items: Sequence[TextBox]) -> tuple[Chart, list[Tex
     if len(rows) < FEWEST_TICKS or len(sizes) > 1 or not are_aligned:
         return chart, list(items)
     bars = tuple(
-        (Piece(row[0].text, row[0]), Piece(AFTER_NAME), *joined_pieces(row[1:], ", "))
+        (TextPiece(row[0].text, row[0]), TextPiece(AFTER_NAME), *joined_pieces(row[1:], ", "))
         for row in rows
     )
     used = {item for row in rows for item in row}
@@ -228,7 +235,7 @@ def _bars(items: Sequence[TextBox]) -> tuple[list[Pieces], set[TextBox]]:
         if values:
             title = [name, *below[name]]
             name_pieces, value_pieces = joined_pieces(title, " "), joined_pieces(values, ", ")
-            lines.append((*name_pieces, Piece(AFTER_NAME), *value_pieces))
+            lines.append((*name_pieces, TextPiece(AFTER_NAME), *value_pieces))
             used.update(title, values)
     return lines, used
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
 
-from core.documents.draft import Content, Draft, ReadRequest, content
+from core.documents.draft import BlockContent, Draft, ReadRequest, content
 from core.documents.tables import table_contents
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError
@@ -99,7 +99,7 @@ def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: Draft) ->
         if posixpath.dirname(part) == folder and NOTES.fullmatch(posixpath.basename(part)):
             for item in fromstring(_whole(archive, part)):  # noqa: S314 - DTDs are refused
                 notes = [block for block in walk.blocks(item) if LETTER.search(block.text)]
-                draft.add_blocks(Content("footnote", note.pieces) for note in notes)
+                draft.add_blocks(BlockContent("footnote", note.pieces) for note in notes)
     if walk.pictures:
         count = (
             "A picture or chart" if walk.pictures == 1 else f"{walk.pictures} pictures or charts"
@@ -221,7 +221,7 @@ class _Walk:
     pictures: int = 0
     caption: str = field(default="", init=False)  # right before the next table
 
-    def blocks(self, element: Element) -> Iterator[Content]:
+    def blocks(self, element: Element) -> Iterator[BlockContent]:
         name = local(element)
         if name == "p":
             yield from self._paragraph(element)
@@ -231,7 +231,7 @@ class _Walk:
             for item in element:
                 yield from self.blocks(item)
 
-    def _paragraph(self, paragraph: Element) -> Iterator[Content]:
+    def _paragraph(self, paragraph: Element) -> Iterator[BlockContent]:
         boxes: list[Element] = []
         text = "".join(self._pieces(paragraph, boxes)).strip("\n")
         if text.strip():
@@ -241,7 +241,7 @@ class _Walk:
         for box in boxes:
             yield from self.blocks(box)
 
-    def _block(self, paragraph: Element, text: str) -> Content:
+    def _block(self, paragraph: Element, text: str) -> BlockContent:
         about = child(paragraph, "pPr")
         style = self.styles.get(value(child(about, "pStyle"), "val") or "", "")
         outline = value(child(about, "outlineLvl"), "val")
@@ -272,7 +272,7 @@ class _Walk:
                 self.pictures += name in ("blip", "chart", "imagedata")
                 yield from self._pieces(item, boxes)
 
-    def _table(self, table: Element) -> Iterator[Content]:
+    def _table(self, table: Element) -> Iterator[BlockContent]:
         caption, self.caption = self.caption, ""
         grid: list[list[str]] = []
         nested: list[Element] = []

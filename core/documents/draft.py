@@ -155,7 +155,7 @@ class PictureText:
         return turned.get(self.turned, box)
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """Some characters of a block; `box` is None for what only joins the others."""
 
     text: str
@@ -163,11 +163,11 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Content:
+class BlockContent:
     """A block before it has offsets; `kind` is None for text that nobody is handed."""
 
     kind: BlockKind | None
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     level: int = 0
 
     @property
@@ -176,14 +176,16 @@ class Content:
         return "".join(piece.text for piece in self.pieces)
 
 
-def content(kind: BlockKind | None, text: str, level: int = 0) -> Content:
+def content(kind: BlockKind | None, text: str, level: int = 0) -> BlockContent:
     """A block of one piece, without a place."""
-    return Content(kind, (Piece(text),), level)
+    return BlockContent(kind, (TextPiece(text),), level)
 
 
-def joined_pieces(items: Iterable[TextBox], by: str) -> tuple[Piece, ...]:
+def joined_pieces(items: Iterable[TextBox], by: str) -> tuple[TextPiece, ...]:
     """The items' texts with `by` between them."""
-    return tuple(piece for item in items for piece in (Piece(by), Piece(item.text, item)))[1:]
+    return tuple(piece for item in items for piece in (TextPiece(by), TextPiece(item.text, item)))[
+        1:
+    ]
 
 
 def storable(text: str) -> str:
@@ -228,7 +230,10 @@ class Draft:
             self.add("\n" if kind in IN_ROWS and self._last in IN_ROWS else "\n\n")
 
     def add_blocks(
-        self, blocks: Iterable[Content], page: int = 1, box: Callable[[TextBox], Box] | None = None
+        self,
+        blocks: Iterable[BlockContent],
+        page: int = 1,
+        box: Callable[[TextBox], Box] | None = None,
     ) -> None:
         """Append the blocks in order, what was seen with its `box` on that page.
 
@@ -243,7 +248,7 @@ class Draft:
                 self.close_block(block, start)
 
     def add_piece(
-        self, piece: Piece, page: int = 1, box: Callable[[TextBox], Box] | None = None
+        self, piece: TextPiece, page: int = 1, box: Callable[[TextBox], Box] | None = None
     ) -> None:
         """Append a piece of a block together with its place."""
         start = self.length
@@ -252,7 +257,7 @@ class Draft:
             seen = BoxedText(start, self.length, page, box(piece.box), piece.box.score)
             self._boxes.append(seen)
 
-    def close_block(self, block: Content, start: int) -> None:
+    def close_block(self, block: BlockContent, start: int) -> None:
         """Keep that a block began at `start` and ends here."""
         self._last = block.kind
         if block.kind is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from core.documents.draft import Content, Draft, ReadRequest, content
+from core.documents.draft import BlockContent, Draft, ReadRequest, content
 from core.documents.readers import decoded, decoded_page
 from core.documents.tables import clean, table_contents
 from core.schema.records import BlockKind, Source
@@ -120,7 +120,7 @@ def _drafted(draft: Draft, root: LexborNode | None, title: str, empty: str) -> S
 @dataclass
 class _Walk:
     menus: bool
-    blocks: list[Content] = field(default_factory=list)
+    blocks: list[BlockContent] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
     within: list[str] = field(default_factory=list)  # the blocks that are open, outermost first
     about: tuple[str, ...] = ()  # those that were open when the line began, innermost first
@@ -153,7 +153,7 @@ class _Walk:
             self.blocks.append(content("paragraph", self.term))
         self.term = ""
 
-    def _block(self, text: str) -> Content:
+    def _block(self, text: str) -> BlockContent:
         for tag in self.about:
             if tag in HEADINGS:
                 return content("heading", clean(text), HEADINGS[tag])
@@ -230,7 +230,7 @@ def _is_menu(node: LexborNode) -> bool:
     return node.tag == "footer" and _parent_is(node, "body")
 
 
-def _table(table: LexborNode, walk: _Walk) -> list[Content] | None:
+def _table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
     """A table's rows as lines; None for a table that only lays out the page."""
     child = table.child
     while child is not None and not (

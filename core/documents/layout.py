@@ -13,10 +13,10 @@ import regex
 
 from core.documents.charts import chart_in, is_sideways, single_numbers
 from core.documents.draft import (
-    Content,
+    BlockContent,
     PictureText,
-    Piece,
     TextBox,
+    TextPiece,
     around,
     joined_pieces,
     rows_of,
@@ -58,35 +58,35 @@ TIGHT = 0.7
 COLUMN_GAP = 0.4
 
 
-def picture_blocks(picture: PictureText) -> Iterator[Content]:
+def picture_blocks(picture: PictureText) -> Iterator[BlockContent]:
     """All that was read in a picture as blocks, each of which can be understood by itself."""
     known = words_in(item.text for item in picture.items)
     for column in reading_columns(single_numbers(picture.items)):
         yield from _column_blocks(column, known)
 
 
-def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
+def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[BlockContent]:
     """What stands above a chart, the chart, the rest, and the axes at the end."""
     chart, left = chart_in(column)
     upright = [item for item in left if not is_sideways(item)]
     below = [item for item in upright if chart.used and item.y > chart.top]
     above = [item for item in upright if not chart.used or item.y <= chart.top]
     before = list(_blocks(above, known))
-    title: tuple[Piece, ...] = ()
+    title: tuple[TextPiece, ...] = ()
     if chart.used and before and before[-1].kind == "paragraph" and not is_ended(before[-1].text):
         title = before[-1].pieces
-        before[-1] = Content("caption", title)
+        before[-1] = BlockContent("caption", title)
     yield from before
     yield from chart.rows(title)
     is_unread = bool(chart.axes) and not chart.bars
     for block in _blocks(below, known):
         is_label = is_unread and block.kind == "paragraph" and not is_ended(block.text)
-        yield Content("chart label", block.pieces) if is_label else block
-    for parts in (*((Piece(i.text, i),) for i in left if is_sideways(i)), *chart.axes):
-        yield Content("chart label", parts)
+        yield BlockContent("chart label", block.pieces) if is_label else block
+    for parts in (*((TextPiece(i.text, i),) for i in left if is_sideways(i)), *chart.axes):
+        yield BlockContent("chart label", parts)
 
 
-def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[Content]:
+def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[BlockContent]:
     single: list[TextBox] = []
     grid: list[list[TextBox]] = []
     caption = ""
@@ -245,16 +245,16 @@ def _first_word(line: TextBox) -> float:
     return line.width * letters / max(1, len(line.text))
 
 
-def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> Content:
-    parts: list[Piece] = []
+def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> BlockContent:
+    parts: list[TextPiece] = []
     for line in lines:
         if parts:
             text, by = joined_lines(parts[-1].text, line.text, known)
-            parts[-1] = Piece(text, parts[-1].box)
-            parts += [Piece(by)] if by else []
-        parts.append(Piece(line.text, line))
+            parts[-1] = TextPiece(text, parts[-1].box)
+            parts += [TextPiece(by)] if by else []
+        parts.append(TextPiece(line.text, line))
     is_item = ITEM.match(lines[0].text) is not None
-    return Content("list item" if is_item else "paragraph", tuple(parts))
+    return BlockContent("list item" if is_item else "paragraph", tuple(parts))
 
 
 def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
@@ -343,11 +343,11 @@ def _is_running(items: Sequence[TextBox], longest: float) -> bool:
 CellBoxes = dict[tuple[int, int], list[TextBox]]
 
 
-def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[Content]:
+def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[BlockContent]:
     """Rows of things side by side as blocks: of a table, of pairs, or each thing by itself."""
     items = [item for row in rows for item in row]
     if len(rows) < 2 or median(len(item.text) for item in items) > PROSE_LETTERS:
-        return [Content("paragraph", (Piece(item.text, item),)) for item in items]
+        return [BlockContent("paragraph", (TextPiece(item.text, item),)) for item in items]
     columns = columns_of(rows)
     grid, boxes = grid_in_columns(rows, columns) if len(columns) > 1 else ([], {})
     headers = header_rows(grid)
@@ -356,14 +356,14 @@ def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[Conte
     return table_contents(grid, headers, caption, boxes)
 
 
-def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> Iterator[Content]:
+def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> Iterator[BlockContent]:
     """Pairs as rows; of the others each thing by itself."""
     for row in rows:
         if _is_pair(row):
-            name = Piece(row[0].text.removesuffix(":"), row[0])
-            yield Content("table row", (name, Piece(": "), *joined_pieces(row[1:], ", ")))
+            name = TextPiece(row[0].text.removesuffix(":"), row[0])
+            yield BlockContent("table row", (name, TextPiece(": "), *joined_pieces(row[1:], ", ")))
         else:
-            yield from (Content("paragraph", (Piece(item.text, item),)) for item in row)
+            yield from (BlockContent("paragraph", (TextPiece(item.text, item),)) for item in row)
 
 
 def _is_pair(row: Sequence[TextBox]) -> bool:

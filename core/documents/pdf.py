@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pypdfium2
 import pypdfium2.raw
 
-from core.documents.draft import Content, Draft, ReadRequest, shown
+from core.documents.draft import BlockContent, Draft, ReadRequest, shown
 from core.documents.pdf_layout import pages_as_blocks, plain_title
 from core.documents.pdf_text import (
     PdfPage,
@@ -248,9 +248,9 @@ class _PageWriter:
         self._draft, self._pages, self._known = draft, pages, known
         self._page = 0  # how many pages are closed
         self._start: int | None = None  # where the current page began
-        self._open: list[tuple[PdfPage, Content]] = []
+        self._open: list[tuple[PdfPage, BlockContent]] = []
 
-    def add(self, page: PdfPage, content: Content, *, goes_on: bool = False) -> None:
+    def add(self, page: PdfPage, content: BlockContent, *, goes_on: bool = False) -> None:
         if content.text.strip():
             self._open.append((page, content))
         if self._open and not goes_on:
@@ -288,13 +288,13 @@ class _PageWriter:
         self._close_pages(len(self._pages))
 
 
-def _goes_on(block: Content, following: Content) -> bool:
+def _goes_on(block: BlockContent, following: BlockContent) -> bool:
     if block.kind not in ("paragraph", "list item") or following.kind != "paragraph":
         return False
     return not is_ended(block.text) and (following.text[:1].islower() or len(block.text) > SHORT)
 
 
-def _move_notes(before: list[Content], after: Sequence[Content]) -> None:
+def _move_notes(before: list[BlockContent], after: Sequence[BlockContent]) -> None:
     last = next((n for n in reversed(range(len(before))) if before[n].kind != "footnote"), None)
     if last is not None and after and _goes_on(before[last], after[0]):
         before.append(before.pop(last))

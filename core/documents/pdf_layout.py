@@ -14,7 +14,7 @@ from statistics import median
 import regex
 
 from core.documents.charts import Chart, chart_in, single_numbers
-from core.documents.draft import Content, Piece, TextBox, around, content, rows_of
+from core.documents.draft import BlockContent, TextBox, TextPiece, around, content, rows_of
 from core.documents.layout import (
     CAPTION,
     ITEM,
@@ -23,7 +23,7 @@ from core.documents.layout import (
     picture_blocks,
     reading_columns,
 )
-from core.documents.pdf_tables import Table, aligned_table, join_pages, with_tables
+from core.documents.pdf_tables import PdfTable, aligned_table, join_pages, with_tables
 from core.documents.pdf_text import MARGIN, PdfPage, TextLine
 from core.documents.segmentation import is_ended, joined_lines
 from core.documents.tables import is_number
@@ -57,7 +57,7 @@ FEWEST_VALUES = 3
 
 
 @dataclass
-class Figure:
+class ChartFigure:
     """A drawn chart: its bars as rows, everything else in it as labels that say nothing alone."""
 
     chart: Chart
@@ -65,20 +65,20 @@ class Figure:
     area: TextBox
     caption: str = ""
 
-    def blocks(self) -> list[Content]:
+    def blocks(self) -> list[BlockContent]:
         """The bars, then the labels."""
         title = CAPTION.sub("", self.caption, count=1).strip(" :.|—–")
-        rows = list(self.chart.rows((Piece(title),) if title else ()))
-        words = [(Piece(item.text, item),) for item in self.labels]
-        return rows + [Content("chart label", p) for p in (*words, *self.chart.axes)]
+        rows = list(self.chart.rows((TextPiece(title),) if title else ()))
+        words = [(TextPiece(item.text, item),) for item in self.labels]
+        return rows + [BlockContent("chart label", p) for p in (*words, *self.chart.axes)]
 
 
-Item = TextLine | Table | Figure
+Item = TextLine | PdfTable | ChartFigure
 
 
 def pages_as_blocks(
     pages: Sequence[PdfPage], bookmarks: Mapping[str, int], known: frozenset[str]
-) -> list[list[Content]]:
+) -> list[list[BlockContent]]:
     """The blocks of each page; `bookmarks` give the level of titles in the document's outline."""
     dropped = furniture_of(pages)
     style = _Style.of(pages, bookmarks)
@@ -193,16 +193,16 @@ def _flow(page: PdfPage) -> list[Item]:
     flow = _with_figures(with_tables(page, _in_columns(page.lines)))
     for number, item in enumerate(flow):
         before, after = flow[max(0, number - 4) : number][::-1], flow[number + 1 : number + 4]
-        if isinstance(item, Table):
+        if isinstance(item, PdfTable):
             item.caption = _caption_of(item, before)
-        elif isinstance(item, Figure):
+        elif isinstance(item, ChartFigure):
             lines = [i.whole.text for i in (*before[:2], *after) if isinstance(i, TextLine)]
             item.caption = next((text for text in lines if CAPTION.match(text)), "")
             page.has_unread_chart |= not item.chart.bars
     return flow
 
 
-def _caption_of(table: Table, before: Sequence[Item]) -> str:
+def _caption_of(table: PdfTable, before: Sequence[Item]) -> str:
     said: list[str] = []
     edge = table.area.top
     for item in before:
@@ -258,12 +258,12 @@ def _figure(bits: Sequence[TextLine]) -> Sequence[Item]:
         return bits
     chart, left = chart_in(cells)
     if chart.axes or chart.bars:
-        return [Figure(chart, left, around(cells))]
+        return [ChartFigure(chart, left, around(cells))]
     rows = rows_of(cells)
     table = aligned_table(rows) if 2 * sum(len(row) > 1 for row in rows) > len(rows) else None
     if table or 2 * numbers < len(cells):
         return [table] if table else bits
-    return [Figure(chart, left, around(cells))]
+    return [ChartFigure(chart, left, around(cells))]
 
 
 @dataclass
@@ -324,7 +324,7 @@ def plain_title(text: str) -> str:
 
 def _page_blocks(
     page: PdfPage, flow: Sequence[Item], style: _Style, known: frozenset[str]
-) -> Iterator[Content]:
+) -> Iterator[BlockContent]:
     footnotes = _footnotes(page, flow, style)
     apart = set(map(id, footnotes))
     lines: list[TextBox] = []
@@ -342,7 +342,7 @@ def _page_blocks(
 
 def _text_blocks(
     lines: Sequence[TextBox], page: int, style: _Style, known: frozenset[str]
-) -> Iterator[Content]:
+) -> Iterator[BlockContent]:
     for group in paragraphs_of(lines):
         text = _joined(group, known)
         level = style.level(group, page)

@@ -14,7 +14,7 @@ from itertools import pairwise, product
 from statistics import median
 from typing import NamedTuple
 
-from core.documents.draft import Content, TextBox, around, rows_of, usual_height
+from core.documents.draft import BlockContent, TextBox, around, rows_of, usual_height
 from core.documents.layout import (
     CAPTION,
     ITEM,
@@ -25,7 +25,7 @@ from core.documents.layout import (
     grid_in_columns,
     paragraphs_of,
 )
-from core.documents.pdf_text import PdfPage, Rule, TextLine, text_line
+from core.documents.pdf_text import PdfPage, RuledLine, TextLine, text_line
 from core.documents.segmentation import is_ended, joined_lines
 from core.documents.tables import header_of, header_rows, is_number, table_contents
 
@@ -41,7 +41,7 @@ Header = tuple[tuple[str, ...], ...]
 
 
 @dataclass
-class Table:
+class PdfTable:
     """A table on a page: its cells with their places, and where it lies.
 
     `named` counts the rows that were found above it and name its columns; `above` is the header of
@@ -57,7 +57,7 @@ class Table:
     named: int = 0
     above: Header = ()
 
-    def blocks(self) -> list[Content]:
+    def blocks(self) -> list[BlockContent]:
         """The rows, each with its header; a header from the page before has no place here."""
         shift = len(self.above)
         boxes = {(row + shift, column): found for (row, column), found in self.boxes.items()}
@@ -81,7 +81,7 @@ class Table:
         """How high the table's lines are."""
         return usual_height([cell for cells in self.boxes.values() for cell in cells])
 
-    def goes_on_in(self, other: Table) -> bool:
+    def goes_on_in(self, other: PdfTable) -> bool:
         """True for a table with the same columns at the same places."""
         size = max(1.0, self.area.width)
         return len(self.columns) == len(other.columns) and all(
@@ -90,7 +90,7 @@ class Table:
         )
 
 
-Item = TextLine | Table
+Item = TextLine | PdfTable
 
 
 class _Row(NamedTuple):
@@ -104,7 +104,7 @@ def with_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[Item]:
     return _with_headers(_stacked(flow), page.rules)
 
 
-def aligned_table(rows: Sequence[Sequence[TextBox]]) -> Table | None:
+def aligned_table(rows: Sequence[Sequence[TextBox]]) -> PdfTable | None:
     """The rows as a table, if their cells stand in columns and say values, or are many."""
     rows = _with_whole_labels(rows)
     wide = [row for row in rows if len(row) > 1]
@@ -117,7 +117,7 @@ def aligned_table(rows: Sequence[Sequence[TextBox]]) -> Table | None:
     if aligned < 0.7 * len(wide) or not (says_values or (len(wide) > 3 and len(columns) > 2)):
         return None
     grid, boxes = grid_in_columns(rows, columns)
-    return Table(grid, boxes, around([c for row in rows for c in row]), tuple(columns))
+    return PdfTable(grid, boxes, around([c for row in rows for c in row]), tuple(columns))
 
 
 def _with_whole_labels(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
@@ -137,7 +137,9 @@ def join_pages(flows: Sequence[Sequence[object]]) -> None:
     """Give tables that go on from the page before its header and caption."""
     for before, after in pairwise(flows):
         last, first = before[-1:], after[:1]
-        if not (last and isinstance(last[0], Table) and first and isinstance(first[0], Table)):
+        if not (
+            last and isinstance(last[0], PdfTable) and first and isinstance(first[0], PdfTable)
+        ):
             continue
         if last[0].goes_on_in(first[0]):
             first[0].caption = first[0].caption or last[0].caption
@@ -221,21 +223,21 @@ def _stacked(flow: Sequence[Item]) -> list[Item]:
     done: list[Item] = []
     for item in flow:
         parts = []
-        if isinstance(item, Table):
-            parts = [p for p in done if isinstance(p, Table) and _belong_together(p, item)]
-        if not parts or not isinstance(item, Table):
+        if isinstance(item, PdfTable):
+            parts = [p for p in done if isinstance(p, PdfTable) and _belong_together(p, item)]
+        if not parts or not isinstance(item, PdfTable):
             done.append(item)
             continue
         upper, lower = sorted((parts[-1], item), key=lambda table: table.area.top)
         shift = len(upper.grid)
         boxes = {(row + shift, column): found for (row, column), found in lower.boxes.items()}
         area = around((upper.area, lower.area))
-        whole = Table([*upper.grid, *lower.grid], {**upper.boxes, **boxes}, area, upper.columns)
+        whole = PdfTable([*upper.grid, *lower.grid], {**upper.boxes, **boxes}, area, upper.columns)
         done[done.index(parts[-1])] = whole
     return done
 
 
-def _belong_together(one: Table, other: Table) -> bool:
+def _belong_together(one: PdfTable, other: PdfTable) -> bool:
     if one.is_ruled or other.is_ruled:
         return False
     upper, lower = sorted((one, other), key=lambda table: table.area.top)
@@ -243,8 +245,8 @@ def _belong_together(one: Table, other: Table) -> bool:
     return -0.5 < gap < 4 and upper.goes_on_in(lower)
 
 
-def _with_headers(flow: Sequence[Item], rules: Sequence[Rule]) -> list[Item]:
-    tables = [item for item in flow if isinstance(item, Table) and not item.is_ruled]
+def _with_headers(flow: Sequence[Item], rules: Sequence[RuledLine]) -> list[Item]:
+    tables = [item for item in flow if isinstance(item, PdfTable) and not item.is_ruled]
     if not tables:
         return list(flow)
     captions = _caption_words(flow)
@@ -276,7 +278,7 @@ def _caption_words(flow: Sequence[Item]) -> set[TextBox]:
 
 
 def _rows_above(
-    table: Table, words: Sequence[TextBox], rules: Sequence[Rule], captions: set[TextBox]
+    table: PdfTable, words: Sequence[TextBox], rules: Sequence[RuledLine], captions: set[TextBox]
 ) -> list[list[TextBox]]:
     area, height = table.area, table.line_height
     left, right = area.left - height, area.right + height
@@ -302,7 +304,7 @@ def _rows_above(
     return picked
 
 
-def _may_name(cells: Sequence[TextBox], table: Table) -> bool:
+def _may_name(cells: Sequence[TextBox], table: PdfTable) -> bool:
     text = " ".join(cell.text for cell in cells)
     if is_ended(text) and len(text) > PROSE_LETTERS:
         return False
@@ -312,7 +314,9 @@ def _may_name(cells: Sequence[TextBox], table: Table) -> bool:
     return len(text) <= LONGEST_NAME and (cell.left > edge or cell.right < edge + 2 * cell.height)
 
 
-def _put_above(table: Table, rows: Sequence[Sequence[TextBox]], rules: Sequence[Rule]) -> None:
+def _put_above(
+    table: PdfTable, rows: Sequence[Sequence[TextBox]], rules: Sequence[RuledLine]
+) -> None:
     boxes: CellBoxes = {}
     for number, row in enumerate(rows):
         for cell in text_line(row).cells:
@@ -328,7 +332,7 @@ def _put_above(table: Table, rows: Sequence[Sequence[TextBox]], rules: Sequence[
     table.area = around([table.area, *(word for row in rows for word in row)])
 
 
-def _over_rule(cell: TextBox, columns: Columns, rules: Sequence[Rule]) -> list[int]:
+def _over_rule(cell: TextBox, columns: Columns, rules: Sequence[RuledLine]) -> list[int]:
     whole = columns[-1][1] - columns[0][0]
     for rule in rules:
         is_below = -0.3 * cell.height < rule.top - cell.bottom < 0.8 * cell.height
@@ -357,7 +361,7 @@ def _holds(area: TextBox, word: TextBox) -> bool:
     return area.left <= word.x <= area.right and area.top <= word.y <= area.bottom
 
 
-def ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[Table]:
+def ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[PdfTable]:
     """The tables whose cells are parted by lines in both directions."""
     upright = [rule for rule in page.rules if not rule.is_level]
     level = [rule for rule in page.rules if rule.is_level]
@@ -368,7 +372,7 @@ def ruled_tables(page: PdfPage, lines: Sequence[TextLine]) -> list[Table]:
     return [table for table in found if table]
 
 
-def _meeting(upright: Sequence[Rule], level: Sequence[Rule]) -> list[list[Rule]]:
+def _meeting(upright: Sequence[RuledLine], level: Sequence[RuledLine]) -> list[list[RuledLine]]:
     rules = [*upright, *level]
     parent = list(range(len(rules)))
 
@@ -382,13 +386,13 @@ def _meeting(upright: Sequence[Rule], level: Sequence[Rule]) -> list[list[Rule]]
             beside = one.left <= other.right + JOIN and other.left - JOIN <= one.right
             if beside and one.top <= other.bottom + JOIN and other.top - JOIN <= one.bottom:
                 parent[root(a)] = root(b)
-    groups: dict[int, list[Rule]] = defaultdict(list)
+    groups: dict[int, list[RuledLine]] = defaultdict(list)
     for n, rule in enumerate(rules):
         groups[root(n)].append(rule)
     return [group for group in groups.values() if len(group) > 3]
 
 
-def _ruled_table(rules: Sequence[Rule], words: Sequence[TextBox]) -> Table | None:
+def _ruled_table(rules: Sequence[RuledLine], words: Sequence[TextBox]) -> PdfTable | None:
     upright = [rule for rule in rules if not rule.is_level]
     level = [rule for rule in rules if rule.is_level]
     sides = (min(r.left for r in level), max(r.right for r in level))
@@ -410,7 +414,7 @@ def _ruled_table(rules: Sequence[Rule], words: Sequence[TextBox]) -> Table | Non
     if is_tall and len(inside) < 12 * (len(ys) - 1) and not any(is_number(w.text) for w in inside):
         return None
     grid, boxes = cells.grid_of(rows)
-    return Table(grid, boxes, area, tuple(pairwise(xs)), is_ruled=True)
+    return PdfTable(grid, boxes, area, tuple(pairwise(xs)), is_ruled=True)
 
 
 def _distinct(places: Sequence[float]) -> list[float]:
@@ -423,7 +427,11 @@ def _distinct(places: Sequence[float]) -> list[float]:
 
 class _Cells:
     def __init__(
-        self, xs: list[float], ys: list[float], upright: Sequence[Rule], level: Sequence[Rule]
+        self,
+        xs: list[float],
+        ys: list[float],
+        upright: Sequence[RuledLine],
+        level: Sequence[RuledLine],
     ) -> None:
         self.xs, self.ys = xs, ys
         mid_y = [(a + b) / 2 for a, b in pairwise(ys)]

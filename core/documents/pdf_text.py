@@ -78,7 +78,7 @@ class TextLine(NamedTuple):
     whole: TextBox
 
 
-class Rule(NamedTuple):
+class RuledLine(NamedTuple):
     """A straight line drawn on a page, upright or level."""
 
     left: float
@@ -104,7 +104,7 @@ class PdfPage:
     width: float
     height: float
     lines: list[TextLine] = field(default_factory=list)
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[RuledLine] = field(default_factory=list)
     picture_share: float = 0.0
     objects: int = 0
     has_unread_chart: bool = False
@@ -304,10 +304,10 @@ class _View:
         whole = around(boxes, text)
         return TextLine((whole,), (whole,), whole)
 
-    def drawn(self) -> tuple[list[Rule], float, int]:
+    def drawn(self) -> tuple[list[RuledLine], float, int]:
         """(straight lines, the largest picture's share of the page, number of objects)."""
         count = pdfium.FPDFPage_CountObjects(self._page)
-        self._rules: list[Rule] = []
+        self._rules: list[RuledLine] = []
         self._largest = 0.0
         self._segments = self._drawings = 0
         if count <= MOST_OBJECTS:
@@ -338,7 +338,7 @@ class _View:
 
     def _add_rule(self, x1: float, y1: float, x2: float, y2: float) -> None:
         (x1, y1), (x2, y2) = self._shown(x1, y1), self._shown(x2, y2)
-        rule = Rule(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+        rule = RuledLine(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
         if max(rule.right - rule.left, rule.bottom - rule.top) >= SHORTEST_RULE:
             self._rules.append(rule)
 
@@ -370,14 +370,14 @@ class _View:
         return True
 
 
-def joined_rules(rules: Sequence[Rule]) -> list[Rule]:
+def joined_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
     """The rules, pieces of one straight line made one: first the level ones, then the upright."""
 
-    def order(rule: Rule) -> tuple[bool, int, float]:
+    def order(rule: RuledLine) -> tuple[bool, int, float]:
         place, start = (rule.top, rule.left) if rule.is_level else (rule.left, rule.top)
         return not rule.is_level, round(place / THIN), start
 
-    joined: list[Rule] = []
+    joined: list[RuledLine] = []
     for rule in sorted(rules, key=order):
         last = joined[-1] if joined else rule
         if rule.is_level:
@@ -386,7 +386,7 @@ def joined_rules(rules: Sequence[Rule]) -> list[Rule]:
             apart, gap = last.left - rule.left, rule.top - last.bottom
         if joined and last.is_level == rule.is_level and abs(apart) < THIN and gap < THIN:
             right, bottom = max(last.right, rule.right), max(last.bottom, rule.bottom)
-            joined[-1] = Rule(last.left, last.top, right, bottom)
+            joined[-1] = RuledLine(last.left, last.top, right, bottom)
         else:
             joined.append(rule)
     return joined

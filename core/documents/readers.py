@@ -12,7 +12,7 @@ from importlib import import_module
 
 import regex
 
-from core.documents.draft import Content, Draft, ReadRequest, content, shown
+from core.documents.draft import BlockContent, Draft, ReadRequest, content, shown
 from core.documents.segmentation import BLANK_LINE, FINAL, ITEM, ROW, joined_lines, text_units
 from core.runtime.errors import InputError, ReviewError
 from core.schema.records import Block, Source, SourceKind
@@ -93,7 +93,7 @@ def _is_heading(text: str, start: int, end: int, following: str) -> bool:
     return bool(is_apart and is_short and line[0].isupper() and FINAL.search(following))
 
 
-def plain_blocks(text: str, known: frozenset[str]) -> Iterator[Content]:
+def plain_blocks(text: str, known: frozenset[str]) -> Iterator[BlockContent]:
     """The blocks of a text whose lines were broken for lack of room, each on one line."""
     for block in text_blocks(text):
         whole = ""

@@ -15,7 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from core.documents.draft import Content, Draft, Piece, ReadRequest, TextBox, around, content
+from core.documents.draft import (
+    BlockContent,
+    Draft,
+    ReadRequest,
+    TextBox,
+    TextPiece,
+    around,
+    content,
+)
 from core.documents.readers import decoded
 from core.runtime.errors import InputError, shown
 from core.schema.records import BlockKind, Source
@@ -195,7 +203,7 @@ def _counts_up(values: Sequence[str]) -> bool:
 
 def table_contents(
     grid: Grid, headers: int | None = None, caption: str = "", boxes: Boxes | None = None
-) -> list[Content]:
+) -> list[BlockContent]:
     """Every row below the header as a block, or as several where it is long.
 
     `headers` says how many rows are the header where the format knows it; `caption` may name the
@@ -215,8 +223,8 @@ def table_contents(
     header = (table.cell(row, n) for row in table.header for n in range(len(rows[row])))
     unused = [cell for cell in header if cell.text and cell.text.removesuffix(":") not in used]
     return [
-        *(Content("caption", (title,)) for title in titles if title.text),
-        *(Content(None, (cell,)) for cell in unused),
+        *(BlockContent("caption", (title,)) for title in titles if title.text),
+        *(BlockContent(None, (cell,)) for cell in unused),
         *found,
     ]
 
@@ -250,24 +258,24 @@ class _Table:
         self.unit_column = next(
             (n for n, name in enumerate(self.names) if n and UNIT_COLUMN.fullmatch(_text(name))), 0
         )
-        self.group: list[Piece] = []
-        self.label: list[Piece] = []
+        self.group: list[TextPiece] = []
+        self.label: list[TextPiece] = []
 
     def set_unit(self, unit: str) -> None:
         """Take the unit of all values: the one over the labels, or else the one given."""
         stub = _text(self.names[0]) if self.names else ""
         self.unit = stub.strip("()") if is_unit(stub) else unit
         is_label = stub and not is_unit(stub) and len(stub) <= LONGEST_LABEL_NAME
-        self.label_name = [*self.names[0], Piece(" ")] if is_label else []
+        self.label_name = [*self.names[0], TextPiece(" ")] if is_label else []
 
-    def cell(self, row: int, column: int, text: str | None = None) -> Piece:
+    def cell(self, row: int, column: int, text: str | None = None) -> TextPiece:
         """The cell with its place; `text` is what is left of it."""
         said = self.rows[row][column] if text is None else text
         seen = self.boxes.get((row, column))
-        return Piece(said, around(seen, said) if seen else None)
+        return TextPiece(said, around(seen, said) if seen else None)
 
-    def _name(self, column: int) -> list[Piece]:
-        pieces: list[Piece] = []
+    def _name(self, column: int) -> list[TextPiece]:
+        pieces: list[TextPiece] = []
         last = ""
         for row in self.header:
             text = self.rows[row][column].removesuffix(":")
@@ -275,11 +283,11 @@ class _Table:
                 last = text
                 is_bare = bool(pieces) and is_unit(text) and text[0] not in "([（"
                 name = self.cell(row, column, text)
-                pieces += [Piece(" ")] if pieces else []
-                pieces += [Piece("("), name, Piece(")")] if is_bare else [name]
+                pieces += [TextPiece(" ")] if pieces else []
+                pieces += [TextPiece("("), name, TextPiece(")")] if is_bare else [name]
         return pieces
 
-    def rows_of(self, body: range) -> Iterator[Content]:
+    def rows_of(self, body: range) -> Iterator[BlockContent]:
         header = [self.rows[row] for row in self.header]
         rows = [row for row in body if any(self.rows[row]) and self.rows[row] not in header]
         grouped = bool(rows) and self._is_alone(rows[0])
@@ -287,11 +295,11 @@ class _Table:
         for row in rows:
             if row == rows[-1] or not self._is_group(row, grouped):
                 kind: BlockKind | None = None if self._is_alone(row) else "table row"
-                yield from (Content(kind, tuple(pieces)) for pieces in self._row(row))
+                yield from (BlockContent(kind, tuple(pieces)) for pieces in self._row(row))
                 after_values = True
             else:
                 name = self.cell(row, 0, self.rows[row][0].removesuffix(":"))
-                self.group = [*([] if after_values else self.group), name, Piece(AFTER_LABEL)]
+                self.group = [*([] if after_values else self.group), name, TextPiece(AFTER_LABEL)]
                 after_values = False
 
     def _is_alone(self, row: int) -> bool:
@@ -303,7 +311,7 @@ class _Table:
         is_across = len(cells) > 1 and len(set(cells)) == 1
         return is_across or (self._is_alone(row) and (grouped or cells[0].endswith(":")))
 
-    def _row(self, row: int) -> Iterator[list[Piece]]:
+    def _row(self, row: int) -> Iterator[list[TextPiece]]:
         cells = self.rows[row]
         filled = [n for n, cell in enumerate(cells) if cell]
         values = [n for n in filled if n and n != self.unit_column]
@@ -319,12 +327,12 @@ class _Table:
         label = [*(self.label_name if is_named else []), *self.label]
         label = [*self.group, *label] if label else self.group[:-1]
         if unit and all(self._takes_unit(row, n) for n in values) and label:
-            label += [Piece(f" ({unit})")]
+            label += [TextPiece(f" ({unit})")]
             pairs = [self._pair(row, n, "") for n in values]
         if not pairs:
             yield label
             return
-        after = [Piece(AFTER_LABEL if has_names else AFTER_NAME)] if label else []
+        after = [TextPiece(AFTER_LABEL if has_names else AFTER_NAME)] if label else []
         yield from _chunks([*label, *after], pairs)
 
     def _takes_unit(self, row: int, column: int) -> bool:
@@ -333,11 +341,11 @@ class _Table:
             return False
         return is_number(cell) or not cell.strip("-–—.")
 
-    def _pair(self, row: int, column: int, unit: str) -> list[Piece]:
+    def _pair(self, row: int, column: int, unit: str) -> list[TextPiece]:
         name = list(self.names[column])
         if unit and name and self._takes_unit(row, column) and is_number(self.rows[row][column]):
-            name.append(Piece(f" ({unit})"))
-        return [*name, *([Piece(AFTER_NAME)] if name else []), self.cell(row, column)]
+            name.append(TextPiece(f" ({unit})"))
+        return [*name, *([TextPiece(AFTER_NAME)] if name else []), self.cell(row, column)]
 
 
 def _has_unit(name: str) -> bool:
@@ -345,19 +353,21 @@ def _has_unit(name: str) -> bool:
     return "%" in name or any(map(is_unit, (*PARENTHESES.findall(name), name.split(" in ")[-1])))
 
 
-def _text(cells: Iterable[Piece]) -> str:
+def _text(cells: Iterable[TextPiece]) -> str:
     return "".join(cell.text for cell in cells)
 
 
-def _chunks(label: Sequence[Piece], pairs: Sequence[Sequence[Piece]]) -> Iterator[list[Piece]]:
-    line: list[Piece] = list(label)
+def _chunks(
+    label: Sequence[TextPiece], pairs: Sequence[Sequence[TextPiece]]
+) -> Iterator[list[TextPiece]]:
+    line: list[TextPiece] = list(label)
     length = start = len(_text(label))
     for pair in pairs:
         size = len(_text(pair))
         if length > start and length + size > LONGEST_ROW:
             yield line
             line, length = list(label), start
-        line += [*([Piece(BETWEEN)] if length > start else []), *pair]
+        line += [*([TextPiece(BETWEEN)] if length > start else []), *pair]
         length += size + len(BETWEEN)
     yield line
 

@@ -36,7 +36,7 @@ from core.learning.metrics import Numbers, numbered
 from core.learning.reasoning import Reasons, note_name, reasons_of, rows_of
 from core.llm.keys import keys_here
 from core.llm.limits import Caps
-from core.llm.metering import Account, LedgerDesk
+from core.llm.metering import Account, MeteredClient
 from core.llm.prompting import Fence, PromptBook
 from core.pipeline.streaming_input import calls_used
 from core.runtime.concurrency import Stop
@@ -71,7 +71,7 @@ class Rated:
 
 
 @dataclass(frozen=True)
-class Paired:
+class AlignmentLead:
     """Two protocols on the `n` cases on which both were right: the first's mean lead in rating."""
 
     one: str
@@ -81,7 +81,7 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Ratings:
+class AlignmentRatings:
     """By run: how far its explanation gives the person's reason, and one from another case.
 
     `unusable` are the runs of which no usable reply came. `ended` says what ended the rating before
@@ -94,10 +94,10 @@ class Ratings:
     ended: str = ""
 
 
-UNRATED = Ratings({}, {})
+UNRATED = AlignmentRatings({}, {})
 
 
-def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> Ratings:
+def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> AlignmentRatings:
     """The ratings of `most` runs at most, where there is a reason and an explanation.
 
     Raises BudgetReached: a cap leaves no room for the first rating. Raises ModelError: the service
@@ -120,13 +120,13 @@ def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> Rati
     except BudgetReached as error:
         if not own:
             raise
-        return Ratings(own, other, frozenset(unusable), str(error))
-    return Ratings(own, other, frozenset(unusable))
+        return AlignmentRatings(own, other, frozenset(unusable), str(error))
+    return AlignmentRatings(own, other, frozenset(unusable))
 
 
 def aligned(
-    reasons: Sequence[Reasons], ratings: Ratings = UNRATED
-) -> tuple[list[Rated], list[Paired]]:
+    reasons: Sequence[Reasons], ratings: AlignmentRatings = UNRATED
+) -> tuple[list[Rated], list[AlignmentLead]]:
     """Every protocol's figures, and pairs of protocols; without ratings quotes are counted."""
     protocols = sorted({reason.protocol for reason in reasons})
     own = {name: [r for r in reasons if r.protocol == name] for name in protocols}
@@ -143,7 +143,7 @@ def _reason_of_another(reason: Reasons, reasons: Sequence[Reasons]) -> str:
     return ""
 
 
-def _rated(protocol: str, runs: Sequence[Reasons], ratings: Ratings) -> Rated:
+def _rated(protocol: str, runs: Sequence[Reasons], ratings: AlignmentRatings) -> Rated:
     own, other = ratings.own, ratings.unlike
     marked = [run for run in runs if run.marks]
     marks = sum(run.marks for run in marked)
@@ -175,7 +175,7 @@ def _share(parts: Sequence[tuple[float, float, str]]) -> dict[str, float] | None
     return figures({"": share}, numbered([part[2] for part in parts]), SEED)[""]
 
 
-def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[Paired]:
+def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[AlignmentLead]:
     by_protocol: dict[str, dict[str, int]] = defaultdict(dict)
     for reason in reasons:
         if reason.run_id in own:
@@ -185,7 +185,7 @@ def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[Paired]:
         common = sorted(first.keys() & second.keys())
         lead = _share([(float(first[g] - second[g]), 1.0, g) for g in common])
         if lead is not None:
-            found.append(Paired(one, other, len(common), lead))
+            found.append(AlignmentLead(one, other, len(common), lead))
     return found
 
 
@@ -201,14 +201,14 @@ class Rating(msgspec.Struct, frozen=True):
 
 def work_of(
     home: Path, store: Store, project: Project, person: str, token_cap: int = 0
-) -> tuple[AgentContext, LedgerDesk]:
+) -> tuple[AgentContext, MeteredClient]:
     """What a rating model works with, and its desk, on the project's account."""
-    from core.llm.client import LiteLlm
+    from core.llm.client import ModelClient
 
     keys = keys_here(os.environ, PROJECT_ROOT)
     account = Account(new_id(), person, project.id)
     caps = Caps.of(store.projects.settings(), token_cap)
-    table = LedgerDesk(LiteLlm(keys), home, account, caps, time.time)
+    table = MeteredClient(ModelClient(keys), home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project.id))
     return AgentContext(table, book, Fence.of_run(account.run_id), home), table
 
@@ -283,7 +283,7 @@ def _asked(
     project: Project,
     reasons: Sequence[Reasons],
     given: argparse.Namespace,
-) -> tuple[Ratings, dict[str, Any]]:
+) -> tuple[AlignmentRatings, dict[str, Any]]:
     """The model's ratings, and what its calls came to, which is said where they break off too."""
     sheet = chosen_roster(home, "", given.model, given.api_base).sheet
     work, table = work_of(home, store, project, given.by, given.token_cap)

@@ -32,7 +32,14 @@ from core.baseline.entailment import (
 )
 from core.evaluation.datasets import load, rule_of
 from core.evaluation.engine_runs import WEIGHTS, Tell, engine_digest, engine_of, require_weighed
-from core.evaluation.evaluate import Measured, Order, answers, evaluate, result_of, sampled
+from core.evaluation.evaluate import (
+    EvaluationOrder,
+    Measurement,
+    answers,
+    evaluate,
+    result_of,
+    sampled,
+)
 from core.evaluation.evaluate import labelled_rows as rows_of
 from core.evaluation.files import GoldRow, GoldSpan, part_of
 from core.evaluation.outcomes import FAILED, Outcomes, Prediction
@@ -264,7 +271,7 @@ UNREAD, SAID_NOTHING = "the tool reads nothing here", "the tool says nothing"
 
 
 def evaluate_tool(
-    order: Order, name: str, tell: Tell, clock: Callable[[], float] = time.time
+    order: EvaluationOrder, name: str, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
     """The object of `python -m core evaluate --tool … --json`. Raises InputError."""
     tool, bench = tool_named(name), Bench(Stop())
@@ -276,7 +283,7 @@ def evaluate_tool(
     rows = sampled(rows_of(order), order.limit, order.seed)
     tell(f"{order.dataset} {rule.task}: the tool {name} alone is measured, no engine is run")
     found = Outcomes(rows, [predicted(tool, row, bench) for row in rows])
-    measured = Measured(found, answers(rows), sum(one.is_failure for one in found.said))
+    measured = Measurement(found, answers(rows), sum(one.is_failure for one in found.said))
     by = {"roster": f"tool-{name}", "protocol": None, "engine": engine_digest()[:12]}
     return result_of(order, measured, asked={"tool": name}, by=by, now=clock())
 
@@ -404,7 +411,7 @@ def _measured(
     given: argparse.Namespace, home: Path, request: Request, keys_of: KeysOf, say: Say
 ) -> dict[str, Any]:
     which = (given.task, given.split, given.limit, given.seed, given.trivial_limit)
-    order = Order(given.dataset, Path(given.path), *which)
+    order = EvaluationOrder(given.dataset, Path(given.path), *which)
     is_learned = given.weights == "learned"
     if is_learned and (given.tool is not None or given.system is not None):
         raise InputError(

@@ -31,7 +31,7 @@ COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped"
 
 
 @dataclass(frozen=True)
-class Rule:
+class TaskRule:
     """One task of one set. `task` is "" where the set has only one.
 
     `labels` tells what the set's own words mean. `group` names the text that ties rows together.
@@ -52,18 +52,18 @@ class Rule:
     is_recorded: bool
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[TaskRule]:
     """One for each task of each line; several tasks of a line are parted by semicolons."""
     for line in rule_lines():
         cells = dict(line)
         name, recorded = cells.pop("set"), cells.pop("recorded")
         for task in cells.pop("task").split(";"):
             loader = LOADERS.get(f"{name}/{task}") or LOADERS[name]
-            yield Rule(name, task, loader, is_recorded=bool(recorded), **cells)
+            yield TaskRule(name, task, loader, is_recorded=bool(recorded), **cells)
 
 
 # A set's first task is the one taken where none is named.
-RULES: tuple[Rule, ...] = tuple(_rules())
+RULES: tuple[TaskRule, ...] = tuple(_rules())
 NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in RULES}))
 
 
@@ -99,7 +99,7 @@ def tasks_of(name: str) -> tuple[str, ...]:
     return tasks
 
 
-def rule_of(name: str, task: str | None = None) -> Rule:
+def rule_of(name: str, task: str | None = None) -> TaskRule:
     """The rule of a set and a task. Raises InputError."""
     tasks = tasks_of(name)
     wanted = tasks[0] if task is None else task
@@ -110,7 +110,7 @@ def rule_of(name: str, task: str | None = None) -> Rule:
     raise InputError(f"Expected a task of {name} ({known}); found “{task}”.")
 
 
-def as_table(rules: Iterable[Rule]) -> str:
+def as_table(rules: Iterable[TaskRule]) -> str:
     """The rules as one Markdown table, sorted by set; the first task is the one by default."""
     lines = [_line(COLUMNS), _line("---" for _ in COLUMNS)]
     for rule in sorted(rules, key=lambda rule: rule.name):

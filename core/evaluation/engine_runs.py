@@ -37,8 +37,8 @@ from core.baseline.span_reader import between, stretches
 from core.baseline.wording import listed_plainly
 from core.debate.protocols import is_weighed, may_be_learned
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import FAILED, REFUSED, Kept, Outcomes, Prediction, digest_of
-from core.learning.bench import BY, Bench, Material, opened_bench
+from core.evaluation.outcomes import FAILED, REFUSED, KeptOutcomes, Outcomes, Prediction, digest_of
+from core.learning.bench import BY, BenchHome, BenchMaterial, opened_bench
 from core.learning.metrics import Numbers
 from core.llm.keys import Keys
 from core.pipeline.jobs import warm_up
@@ -304,9 +304,9 @@ class EngineRuns:
     """An engine at work; `failed` counts rows that it could not finish and that are tried again."""
 
     engine: Engine
-    bench: Bench
+    bench: BenchHome
     store: Store
-    kept: Kept
+    kept: KeptOutcomes
     tell: Tell
     failed: int = 0
     in_a_row: int = 0
@@ -344,7 +344,7 @@ class EngineRuns:
 
     def checked(self, digest: str, row: GoldRow) -> Progress:
         """The whole run over a row, which is not kept. Raises InputError."""
-        material = Material(row.response, row.question, row.documents, row.images)
+        material = BenchMaterial(row.response, row.question, row.documents, row.images)
         return self.bench.check(material, self.seated(digest), self.engine.plan, Stop())
 
     def _said(self, digest: str, row: GoldRow) -> Prediction:
@@ -400,7 +400,7 @@ def opened_runs(engine: Engine, name: str, tell: Tell) -> Iterator[EngineRuns]:
     identity = (name, engine.id, to_json(engine.plan))
     warm_up(engine.home)  # loading is no part of a row's time
     with open_store(engine.home) as store, opened_bench(store.projects.settings()) as bench:
-        kept = Kept(engine.home, name, identity)
+        kept = KeptOutcomes(engine.home, name, identity)
         try:
             yield EngineRuns(engine, bench, store, kept, tell)
         finally:

@@ -5,8 +5,8 @@ documents of another row, which shows what wording alone gives away. Both run on
 Rows of one group are drawn together for the intervals; `core/evaluation/metrics.py` says what each
 figure counts. A task whose rows are recorded verdicts of other detectors is measured on these.
 
-A `Way` is a protocol as it is named to be measured, perhaps with options: `colmad:rounds=1` is
-ColMAD with one round, `copmad:swap` CopMAD judged both ways round, `sc_maks:without=adversary`
+A `MeasuredWay` is a protocol as it is named to be measured, perhaps with options: `colmad:rounds=1`
+is ColMAD with one round, `copmad:swap` CopMAD judged both ways round, `sc_maks:without=adversary`
 SC-MAKS without its attacks. What is not said is the protocol's own.
 """
 
@@ -38,7 +38,7 @@ DIGITS = len(str(MOST_ROUNDS))
 
 
 @dataclass(frozen=True)
-class Way:
+class MeasuredWay:
     """One way that is measured; `name` is what it was asked for by."""
 
     name: str
@@ -46,13 +46,13 @@ class Way:
     options: DebateOptions = AS_IS
 
 
-def ways_of(text: str) -> tuple[Way, ...]:
+def ways_of(text: str) -> tuple[MeasuredWay, ...]:
     """The ways that a list names, each once, in its order. Raises InputError."""
     named = dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(_way(name) for name in named)
 
 
-def _way(name: str) -> Way:
+def _way(name: str) -> MeasuredWay:
     protocol, *chosen = name.split(":")
     if protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
@@ -61,7 +61,7 @@ def _way(name: str) -> Way:
     for one in chosen:
         key, _, value = one.partition("=")
         options = replace(options, **_option(key, value))
-    return Way(name, protocol, options)
+    return MeasuredWay(name, protocol, options)
 
 
 def _option(key: str, value: str) -> dict[str, Any]:
@@ -141,7 +141,7 @@ Figures = dict[str, Figure]
 
 
 @dataclass(frozen=True)
-class Order:
+class EvaluationOrder:
     """What is to be measured; `trivial_limit` bounds the rows run again without their evidence."""
 
     dataset: str
@@ -154,7 +154,7 @@ class Order:
 
 
 def evaluate(
-    order: Order, engine: Engine, tell: Tell, clock: Callable[[], float] = time.time
+    order: EvaluationOrder, engine: Engine, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
     """The object of `python -m core evaluate --json`.
 
@@ -168,7 +168,7 @@ def evaluate(
     rows = sampled(there, order.limit, order.seed)
     if rule.is_recorded:
         tell(f"{order.dataset} {rule.task}: recorded verdicts are measured, no engine is run")
-        measured = Measured(recorded(rows), answers(rows))
+        measured = Measurement(recorded(rows), answers(rows))
     else:
         measured = _checked(rows, there, order, engine, tell)
     by: dict[str, Any] = {"roster": RECORDED, "protocol": None, "options": {}, "weights": None}
@@ -182,7 +182,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """What was found on the rows and what trivial answers come to, with the rows that broke off.
 
     `weights` says by which debaters' answers counted, None where nobody weighed any.
@@ -195,7 +195,7 @@ class Measured:
     weights: str | None = None
 
 
-def _counted_rows(measured: Measured) -> dict[str, Any]:
+def _counted_rows(measured: Measurement) -> dict[str, Any]:
     found = measured.found
     rows, seconds = len(found.rows), sum(one.seconds for one in found.said)
     answered = int(found.answered.sum())
@@ -215,8 +215,8 @@ def _counted_rows(measured: Measured) -> dict[str, Any]:
 
 
 def result_of(
-    order: Order,
-    measured: Measured,
+    order: EvaluationOrder,
+    measured: Measurement,
     *,
     by: Mapping[str, Any],
     now: float,
@@ -242,7 +242,7 @@ def result_of(
     }
 
 
-def labelled_rows(order: Order) -> list[GoldRow]:
+def labelled_rows(order: EvaluationOrder) -> list[GoldRow]:
     """The set's rows that people labelled. Raises InputError."""
     rows = list(load(order.dataset, order.folder, task=order.task, split=order.split))
     where = f"{order.dataset} in {order.folder}"
@@ -267,8 +267,12 @@ def figures_of(found: Outcomes, seed: int) -> Figures:
 
 
 def _checked(
-    rows: Sequence[GoldRow], there: Sequence[GoldRow], order: Order, engine: Engine, tell: Tell
-) -> Measured:
+    rows: Sequence[GoldRow],
+    there: Sequence[GoldRow],
+    order: EvaluationOrder,
+    engine: Engine,
+    tell: Tell,
+) -> Measurement:
     """The engine on the rows, and on a sample of them with their evidence taken or exchanged."""
     trivial = answers(rows)
     few = sampled(rows, order.trivial_limit, order.seed)
@@ -287,7 +291,7 @@ def _checked(
             if changed:
                 said = runs.predictions(changed, name.replace("_", " "))
                 trivial[name] = Outcomes(changed, said)
-        return Measured(found, trivial, failed, runs.failed - failed, weights)
+        return Measurement(found, trivial, failed, runs.failed - failed, weights)
 
 
 def answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:

@@ -173,7 +173,7 @@ def digest_of(row: GoldRow) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class Kept:
+class KeptOutcomes:
     """The predictions of one engine on one set; a file of JSON lines."""
 
     def __init__(self, home: Path, name: str, identity: Sequence[str]) -> None:

@@ -31,7 +31,14 @@ from core.evaluation.engine_runs import (
     opened_runs,
     require_weighed,
 )
-from core.evaluation.evaluate import Order, Way, figures_of, labelled_rows, sampled, ways_of
+from core.evaluation.evaluate import (
+    EvaluationOrder,
+    MeasuredWay,
+    figures_of,
+    labelled_rows,
+    sampled,
+    ways_of,
+)
 from core.evaluation.files import GoldRow
 from core.evaluation.metrics import Figure, figures, measures
 from core.evaluation.outcomes import Outcomes, always
@@ -190,35 +197,35 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-SINGLE = Way("single", "single")
+SINGLE = MeasuredWay("single", "single")
 OF_AGENTS = ("caar", "caar_chance", "caar_all", *BESIDE)
 BAD_INPUT = 2
 LABELS = ("supported", "hallucinated", "unclear")
 
 
 @dataclass(frozen=True)
-class Compared:
+class ProtocolComparison:
     """Which rows, which ways to argue, and who plays: a roster, or one model in every seat.
 
     Every way is laid beside the `baseline`. `is_learned`: answers count by the weights in use.
     """
 
-    order: Order
-    ways: tuple[Way, ...]
+    order: EvaluationOrder
+    ways: tuple[MeasuredWay, ...]
     roster: str = BUILT_IN
     model: str = ""
     api_base: str = ""
     token_cap: int = 0
-    baseline: Way = SINGLE
+    baseline: MeasuredWay = SINGLE
     is_learned: bool = False
 
-    def request(self, way: Way) -> Request:
+    def request(self, way: MeasuredWay) -> Request:
         """What `check` would be given."""
         own = {name: getattr(self, name) for name in ("roster", "model", "api_base", "token_cap")}
         return Request("", protocol=way.protocol, options=way.options, **own)
 
 
-def compare(wanted: Compared, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
+def compare(wanted: ProtocolComparison, home: Path, keys: Keys, tell: Tell) -> dict[str, Any]:
     """All protocols on the same rows; the baseline is the first, also where it is not among them.
 
     Raises InputError: a set, roster or protocol is not known, or there are no labelled rows. Raises
@@ -267,7 +274,7 @@ _Checked = tuple[Outcomes, str | None]  # what a way says of the rows, by which 
 
 
 def _checked(
-    engine: Engine, rows: Sequence[GoldRow], order: Order, tell: Tell, name: str
+    engine: Engine, rows: Sequence[GoldRow], order: EvaluationOrder, tell: Tell, name: str
 ) -> _Checked:
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
@@ -348,7 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _wanted(given: argparse.Namespace) -> Compared:
+def _wanted(given: argparse.Namespace) -> ProtocolComparison:
     """What the arguments ask for."""
     is_built_in = not given.model and given.roster == BUILT_IN
     names = ",".join(FOR_READERS if is_built_in else PROTOCOLS)
@@ -361,11 +368,11 @@ def _wanted(given: argparse.Namespace) -> Compared:
         if (number := getattr(given, option)) is not None and number < least:
             name = option.replace("_", "-")
             raise InputError(f"Expected --{name} from {least} on, found {number}.")
-    order = Order(
+    order = EvaluationOrder(
         given.dataset, Path(given.path), given.task, given.split, given.limit, given.seed
     )  # fmt: skip
     who = (given.roster, given.model, given.api_base, given.token_cap)
-    return Compared(order, ways, *who, baseline, given.weights == "learned")
+    return ProtocolComparison(order, ways, *who, baseline, given.weights == "learned")
 
 
 def _say(words: str) -> None:

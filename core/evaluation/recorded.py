@@ -3,8 +3,8 @@
 `own_answer` is one detector's verdict, `majority` that of most; both learn nothing. `classifier`
 reads one detector's reasoning and the answer that it was about (CEDA 3.4), `consensus` all
 verdicts, all reasonings and the answer (SC-MAKS 3.5). Both stack cross-fitted scores
-(core/learning/weights.py) and call hallucinated what is likelier wrong than the cases they learned
-from. Variants are parts of a system on the same folds.
+(`core/learning/answer_weights.py`) and call hallucinated what is likelier wrong than the cases they
+learned from. Variants are parts of a system on the same folds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from core.evaluation.evaluate import Measured, Order, answers, figures_of, result_of, sampled
+from core.evaluation.evaluate import (
+    EvaluationOrder,
+    Measurement,
+    answers,
+    figures_of,
+    result_of,
+    sampled,
+)
 from core.evaluation.files import PARTS, part_of
 from core.evaluation.outcomes import Outcomes, Prediction
 from core.evaluation.sets.marked_texts import Detector, RecordedCase, load_cases
 from core.learning.consensus import Votes, Weighting
 from core.learning.consensus import fit as fit_weights
 from core.learning.head_fit import (
+    CaseTexts,
     CountedWords,
-    Reading,
     Scorer,
     counted,
     cross_fitted,
@@ -159,7 +166,7 @@ def _sure(label: str, p: float) -> Prediction:
 def classifier(fitting: Fitting, detector: Detector) -> System:
     """Reads one detector's reasoning, and the answer that it was about."""
     views = (((c.said[detector].reasoning,), (c.row.response,)) for c in fitting.cases)
-    words = counted([Reading(v, c.kind) for v, c in zip(views, fitting.cases, strict=True)])
+    words = counted([CaseTexts(v, c.kind) for v, c in zip(views, fitting.cases, strict=True)])
     wrong = fitting.is_wrong
     scorers = {
         "reasoning": _reader(words.of_views([0]), wrong),
@@ -221,10 +228,12 @@ def _reader(words: CountedWords, is_wrong: Flags) -> Scorer:
     return lambda fit, test: fit_words(words, fit, is_wrong[fit]).scores(words, test)
 
 
-def _all_words(case: RecordedCase, names: Sequence[str], detectors: Sequence[Detector]) -> Reading:
+def _all_words(
+    case: RecordedCase, names: Sequence[str], detectors: Sequence[Detector]
+) -> CaseTexts:
     """A view for each detector's reasonings under all its prompts, and one for the answer."""
     views = [tuple(case.said[d].reasoning for d in detectors if d.name == name) for name in names]
-    return Reading((*views, (case.row.response,)), case.kind)
+    return CaseTexts((*views, (case.row.response,)), case.kind)
 
 
 def _votes(fitting: Fitting, detectors: Sequence[Detector]) -> Votes:
@@ -287,7 +296,7 @@ class Wanted:
 
 
 def evaluate_recorded(
-    order: Order, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
+    order: EvaluationOrder, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
     """The object of `python -m core evaluate --system … --json`. Raises InputError."""
     _require(order, wanted)
@@ -299,7 +308,7 @@ def evaluate_recorded(
     said = _said(fitting, wanted, cases, tell)
     rows = [case.row for case in cases]
     trivial = {name: always for name, always in answers(rows).items() if name != MARKS}
-    measured = Measured(Outcomes(rows, said[WHOLE]), trivial)
+    measured = Measurement(Outcomes(rows, said[WHOLE]), trivial)
     figures = {
         name: figures_of(Outcomes(rows, own), order.seed) for name, own in said.items() if name
     }
@@ -315,7 +324,7 @@ def evaluate_recorded(
     return result_of(order, measured, asked=asked, beside=beside, by=by, now=clock())
 
 
-def _require(order: Order, wanted: Wanted) -> None:
+def _require(order: EvaluationOrder, wanted: Wanted) -> None:
     if order.dataset not in RECORDED_SETS or order.task != "recorded":
         known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_SETS)
         raise InputError(f"Expected {known} with --system; found --dataset {order.dataset}.")
@@ -327,7 +336,7 @@ def _require(order: Order, wanted: Wanted) -> None:
         raise InputError(f"--system {wanted.system} learns nothing: leave --fit out.")
 
 
-def _cases(order: Order, folder: Path) -> list[RecordedCase]:
+def _cases(order: EvaluationOrder, folder: Path) -> list[RecordedCase]:
     if not folder.is_dir():
         raise InputError(
             f"Expected a folder that holds the data sets' folders at {folder}, found none."
@@ -341,12 +350,14 @@ def _cases(order: Order, folder: Path) -> list[RecordedCase]:
     return [case for case in kept if case.row.id in chosen]
 
 
-def _fitting(order: Order, wanted: Wanted, cases: Sequence[RecordedCase]) -> Fitting | None:
+def _fitting(
+    order: EvaluationOrder, wanted: Wanted, cases: Sequence[RecordedCase]
+) -> Fitting | None:
     if wanted.system not in LEARNED:
         return None
     if wanted.fit is None:
         return five_folds(cases, order.seed)
-    whole = Order(order.dataset, wanted.fit, order.task, None, None, order.seed)
+    whole = EvaluationOrder(order.dataset, wanted.fit, order.task, None, None, order.seed)
     return fitted_elsewhere(_cases(whole, wanted.fit), cases, order.seed)
 
 

@@ -40,7 +40,7 @@ from core.store.traces import export_trace, restore_trace
 
 
 @dataclass(frozen=True)
-class Content:
+class ArchiveContent:
     """What an archive holds, checked for its shape; documents and traces by their ids."""
 
     project: Project
@@ -62,7 +62,7 @@ class Content:
 
 
 def restore(
-    store: Store, home: Path, content: Content, by: str, now: float
+    store: Store, home: Path, content: ArchiveContent, by: str, now: float
 ) -> tuple[Project, bool]:
     """(the content's project, whether it was stored); one that is here already is left as it is.
 
@@ -94,7 +94,7 @@ def restore(
     return project, True
 
 
-def _require_sense(content: Content) -> None:
+def _require_sense(content: ArchiveContent) -> None:
     """Every record is of a case and a run of the archive itself."""
     project = content.project.id
     if content.project.error_rate is not None:
@@ -144,7 +144,7 @@ def _with_free_name(store: Store, project: Project) -> Project:
 
 
 def _people_and_files(
-    store: Store, home: Path, project: Project, content: Content, by: str, now: float
+    store: Store, home: Path, project: Project, content: ArchiveContent, by: str, now: float
 ) -> None:
     store.projects.save(project)
     for member in content.members:
@@ -163,7 +163,7 @@ def _people_and_files(
             )
 
 
-def _cases(store: Store, project: Project, content: Content) -> None:
+def _cases(store: Store, project: Project, content: ArchiveContent) -> None:
     responses = {case.id: case for case in content.cases}
     for case in content.cases:
         words = terms(f"{case.question} {case.response}", case.language)
@@ -328,7 +328,7 @@ def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Tak
     return Taken(project, counts if is_new else dict.fromkeys(counts, 0), is_new)
 
 
-def _read(stream: BinaryIO) -> tuple[Content, dict[str, list[Any]]]:
+def _read(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]]]:
     try:
         with zipfile.ZipFile(stream) as packed:
             _require_bounds(packed)
@@ -352,7 +352,7 @@ def _read(stream: BinaryIO) -> tuple[Content, dict[str, list[Any]]]:
                 f"Expected the file {source[:12]}… under its sha256, found other bytes."
             )
     traces = {n[7:-5]: d for n, d in files.items() if n.startswith("traces/")}
-    return Content(project, documents=documents, traces=traces, **lists), lists
+    return ArchiveContent(project, documents=documents, traces=traces, **lists), lists
 
 
 def _require_bounds(packed: zipfile.ZipFile) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from core.baseline.wording import counted
 from core.exchange.annotation_tools import config_of
 from core.exchange.archive import MOST_ARCHIVE, counted_words, give, take
-from core.exchange.incoming import Order, take_in
+from core.exchange.incoming import ImportOrder, take_in
 from core.exchange.outgoing import rows_of, sorted_out
 from core.exchange.packed import MOST_MEGABYTES
 from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN, joined_sources
@@ -126,7 +126,9 @@ def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
         read = how.read(name, data)
         if given.sources is not None:
             read = joined_sources(read, _bytes(given.sources), given.format)
-        order = Order(project, person, time.time(), name, given.labels, given.agent.strip()[:80])
+        order = ImportOrder(
+            project, person, time.time(), name, given.labels, given.agent.strip()[:80]
+        )
         outcome = take_in(store, home, read, order)
     for one in outcome.problems[:MOST_SHOWN]:
         say(f"{outcome.unit} {one.place}: {' '.join(one.reason.split())}")

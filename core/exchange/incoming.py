@@ -33,7 +33,7 @@ from core.exchange.rows import (
     imported_row,
     standing,
 )
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.adjudication import differ
 from core.review.queue_ranking import imported_item
 from core.runtime.errors import InputError, ReviewError
@@ -88,7 +88,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Order:
+class ImportOrder:
     """Into which project, by whom, when, from which file, and what its labels are taken as."""
 
     project: Project
@@ -204,7 +204,7 @@ def _key(one: Gold | Correction | Suggestion) -> Key:
     return own, one.label, _marks(one.spans), one.reason, one.corrected_answer
 
 
-def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: Order) -> bool:
+def store_recorded(store: Store, recorded: RecordedRun, case: Case, order: ImportOrder) -> bool:
     """Store the run where the case does not have it yet; whether it is new.
 
     It happened at a time that nobody wrote down: it stands under the time at which it came in.
@@ -235,7 +235,7 @@ def take_in(
     store: Store,
     home: Path,
     read: Read,
-    order: Order,
+    order: ImportOrder,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
     """Store a file's rows; `on_progress` is told how many are done, of how many.
@@ -260,7 +260,7 @@ def take_in(
     return outcome
 
 
-def _require_lead(store: Store, order: Order) -> None:
+def _require_lead(store: Store, order: ImportOrder) -> None:
     store.projects.require(order.project.id, order.by, "lead", "import cases")
 
 
@@ -290,7 +290,7 @@ def _with_ids(rows: Sequence[ExchangeRow], project: Project) -> list[ExchangeRow
 
 
 def _with_files(
-    store: Store, home: Path, row: ExchangeRow, order: Order, outcome: Outcome
+    store: Store, home: Path, row: ExchangeRow, order: ImportOrder, outcome: Outcome
 ) -> ExchangeRow | None:
     """The row with the ids of its files, which are in the library then; None for a bad row."""
     try:
@@ -315,7 +315,12 @@ def _with_files(
 
 
 def _file(
-    store: Store, home: Path, document: Document, row: ExchangeRow, order: Order, outcome: Outcome
+    store: Store,
+    home: Path,
+    document: Document,
+    row: ExchangeRow,
+    order: ImportOrder,
+    outcome: Outcome,
 ) -> str:
     """The library's id of a document, which is added where it is new; "" where it is not here."""
     project = order.project
@@ -366,7 +371,7 @@ def _known_case(store: Store, row: ExchangeRow, project: Project) -> Case | None
     )
 
 
-def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> None:
+def _take(store: Store, row: ExchangeRow, order: ImportOrder, outcome: Outcome) -> None:
     """Store one row whole, or list why it is not."""
     try:
         with store.part():
@@ -385,7 +390,7 @@ def _take(store: Store, row: ExchangeRow, order: Order, outcome: Outcome) -> Non
 
 
 def _stored(
-    store: Store, row: ExchangeRow, order: Order, outcome: Outcome
+    store: Store, row: ExchangeRow, order: ImportOrder, outcome: Outcome
 ) -> tuple[ExchangeRow, bool]:
     """What the row said that was new, and whether its case is."""
     known = _known_case(store, row, order.project)
@@ -415,16 +420,16 @@ def _stored(
     return says, known is None
 
 
-def _new_case(store: Store, row: ExchangeRow, order: Order) -> Case:
+def _new_case(store: Store, row: ExchangeRow, order: ImportOrder) -> Case:
     documents, images = (
         tuple(dict.fromkeys(one.id for one in files)) for files in (row.documents, row.images)
     )
     said = (row.role, row.instruction, row.id, row.language, row.others)
-    draft = Draft(row.response, row.question, documents, images, *said)
+    draft = CaseDraft(row.response, row.question, documents, images, *said)
     return store_case(store, order.project, draft, order.by, order.now)
 
 
-def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: Order) -> ExchangeRow:
+def _says(store: Store, row: ExchangeRow, before: ExchangeRow, order: ImportOrder) -> ExchangeRow:
     """The row with only those records that the case does not have yet."""
     named = imported_row(row)
     verdict = row.verdict

@@ -22,7 +22,7 @@ from core.exchange.rows import Document, ExchangeRow, MachineVerdict
 from core.exchange.trajectory import (
     KINDS,
     REASON_WORDS,
-    Fault,
+    ExclusionReason,
     Reason,
     Trajectory,
     balanced,
@@ -113,7 +113,7 @@ class Sorted:
     """The audits of a project: those to learn from, and the others with what speaks against."""
 
     kept: Sequence[Trajectory]
-    failed: Sequence[tuple[Trajectory, Sequence[Fault]]]
+    failed: Sequence[tuple[Trajectory, Sequence[ExclusionReason]]]
 
     @property
     def kept_file(self) -> bytes:
@@ -147,7 +147,7 @@ def sorted_out(store: Store, project: Project, which: str = "all", *, balance: b
     """The project's audits, oldest first; `reviewed` leaves out cases that nobody answered."""
     book = PromptBook(store.prompt_edits.of_project(project.id))
     kept: list[Trajectory] = []
-    failed: list[tuple[Trajectory, Sequence[Fault]]] = []
+    failed: list[tuple[Trajectory, Sequence[ExclusionReason]]] = []
     with store.reading():
         for run_id, case_id in newest_audits(store, project.id):
             case = store.cases.get(case_id)
@@ -165,7 +165,7 @@ def sorted_out(store: Store, project: Project, which: str = "all", *, balance: b
                 kept.append(told)
     if balance:
         kept, left = balanced(kept)
-        fault = Fault("left_for_balance", "The other label has no more in its language.")
+        fault = ExclusionReason("left_for_balance", "The other label has no more in its language.")
         failed += [(one, [fault]) for one in left]
     return Sorted(kept, failed)
 

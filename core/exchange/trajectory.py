@@ -72,7 +72,7 @@ MOST_WORKED_OUT = 1_500  # characters of what a tool worked out that an observat
 
 
 @dataclass(frozen=True)
-class Message:
+class ChatMessage:
     """One message of a chat; the loss is taken over `trained` ones only (HaluAgent 2.4.2)."""
 
     role: Literal["system", "user", "assistant"]
@@ -87,11 +87,11 @@ class Trajectory:
     run_id: str
     language: str
     label: Label
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
 
 
 @dataclass(frozen=True)
-class Turn:
+class TrajectoryTurn:
     """What the agent thinks, what it calls with which input, and what it is told then."""
 
     thought: str
@@ -110,7 +110,7 @@ def trajectory_of(run_id: str, events: Sequence[Event], book: PromptBook) -> Tra
         book.prompt("trajectory", progress.case.language), told.instruction(progress.case)
     )
     messages = [
-        Message(("system" if one.role == "system" else "user"), one.text) for one in instruction
+        ChatMessage(("system" if one.role == "system" else "user"), one.text) for one in instruction
     ]
     for turn in told.turns():
         messages += told.messages(turn)
@@ -156,16 +156,16 @@ class _Told:
             "response": self.fence.around("response", case.response),
         }
 
-    def messages(self, turn: Turn) -> tuple[Message, Message]:
+    def messages(self, turn: TrajectoryTurn) -> tuple[ChatMessage, ChatMessage]:
         """A turn as the agent's message and what it is told then."""
         words, safe = self.words, self.fence.harmless
         given = json.dumps(_harmless(given_of(turn.given), safe), ensure_ascii=False)
         thought = " ".join(safe(turn.thought).split())
         said = f"{words.thought}: {thought}\n{words.action}: {turn.tool}({given})"
         told = f"{words.observation}: {self.fence.around('observation', turn.told)}"
-        return Message("assistant", said, trained=True), Message("user", told)
+        return ChatMessage("assistant", said, trained=True), ChatMessage("user", told)
 
-    def turns(self) -> Iterator[Turn]:
+    def turns(self) -> Iterator[TrajectoryTurn]:
         """Every step: the statements, each use of a tool, and the answer after looking back."""
         words = self.words
         statements = sorted(self.progress.statements.values(), key=lambda one: one.index)
@@ -178,7 +178,9 @@ class _Told:
             pending += self._opening(place, bool(own))
             for use in own:
                 thought = use.thought or words.by_rule.format(agent=use.agent, tool=use.tool)
-                yield Turn(" ".join([*pending, thought]), use.tool, use.given, self._observed(use))
+                yield TrajectoryTurn(
+                    " ".join([*pending, thought]), use.tool, use.given, self._observed(use)
+                )
                 pending = []
             if place is not None and place.index in self.first:
                 pending.append(self._concluded(self.first[place.index]))
@@ -187,14 +189,14 @@ class _Told:
     def _system_use(self, tool: str) -> ToolUse | None:
         return next((use for use in self.progress.tool_uses if use.tool == tool), None)
 
-    def _divided(self, statements: Sequence[Statement]) -> Turn:
+    def _divided(self, statements: Sequence[Statement]) -> TrajectoryTurn:
         """The first step; the statements are those of the run, whoever divided the response."""
         use = self._system_use(SPLIT)
         case = self.progress.case
         text, language = (case.response, case.language) if case else ("", "und")
         given = use.given if use else json.dumps({"text": text, "language": language})
         found = "\n".join(f"{one.index + 1}. {one.rewrite or one.text}" for one in statements)
-        return Turn((use and use.thought) or self.words.divide, SPLIT, given, found)
+        return TrajectoryTurn((use and use.thought) or self.words.divide, SPLIT, given, found)
 
     def _opening(self, place: Statement | None, has_uses: bool) -> list[str]:
         if place is None:
@@ -236,13 +238,13 @@ class _Told:
     def _changed(self, change: Reconsidered) -> str:
         return self.words.changed.format(**vars(change) | {"number": change.statement + 1})
 
-    def _answered(self, thoughts: Sequence[str]) -> Turn:
+    def _answered(self, thoughts: Sequence[str]) -> TrajectoryTurn:
         judgement = self.progress.judgement
         label: Label = judgement.label if judgement else "unclear"
         use = self._system_use(ANSWER)
         thought = " ".join([*thoughts, self.words.final.format(label=label)])
         given = use.given if use else json.dumps({"checked": self._checked()})
-        return Turn(thought, ANSWER, given, self._result(label))
+        return TrajectoryTurn(thought, ANSWER, given, self._result(label))
 
     def _checked(self) -> list[dict[str, str]]:
         """The statements that say something to check, as `get_answer` takes them; else all."""
@@ -291,38 +293,38 @@ REASON_WORDS: Mapping[Reason, str] = {
 
 
 @dataclass(frozen=True)
-class Fault:
+class ExclusionReason:
     """Why a trajectory is not learned from; `why` is a sentence about this one."""
 
     reason: Reason
     why: str
 
 
-def faults_of(progress: Progress, answer: Answer | None) -> list[Fault]:
+def faults_of(progress: Progress, answer: Answer | None) -> list[ExclusionReason]:
     """Everything that speaks against a finished audit, given the answer that counts, if any."""
     label: Label = progress.judgement.label if progress.judgement else "unclear"
     faults = [fault for use in progress.tool_uses for fault in _faults_of_use(use)]
     if answer is None or answer.label == "unclear":
         said = "nobody answered" if answer is None else "people left it unclear"
-        return [Fault("not_decided", f"Of this case {said}."), *faults]
+        return [ExclusionReason("not_decided", f"Of this case {said}."), *faults]
     if label != answer.label:
         why = f"The audit says {label}, people decided {answer.label}."
-        return [Fault("wrong_label", why), *faults]
+        return [ExclusionReason("wrong_label", why), *faults]
     return [*_wrong_statements(progress, answer), *faults]
 
 
-def _faults_of_use(use: ToolUse) -> list[Fault]:
+def _faults_of_use(use: ToolUse) -> list[ExclusionReason]:
     if use.outcome in ("off", "failed"):
         was = "was off" if use.outcome == "off" else "failed"
-        return [Fault("tool_failed", f"{use.tool} {was}: {use.words}")]
+        return [ExclusionReason("tool_failed", f"{use.tool} {was}: {use.words}")]
     try:
         read_input(tool_named(use.tool), use.given)
     except InputError as error:
-        return [Fault("wrong_call", str(error))]
+        return [ExclusionReason("wrong_call", str(error))]
     return []
 
 
-def _wrong_statements(progress: Progress, answer: Answer) -> list[Fault]:
+def _wrong_statements(progress: Progress, answer: Answer) -> list[ExclusionReason]:
     """Statements whose label people's marks deny; nothing where they marked no words at all.
 
     A statement that could not be found out is none, unless people marked words in it; nor is one
@@ -336,7 +338,7 @@ def _wrong_statements(progress: Progress, answer: Answer) -> list[Fault]:
         is_missed = right == "hallucinated" != entry.label and not is_whole
         if is_missed or (right == "supported" and entry.label == "hallucinated"):
             why = f"Statement {number + 1} was found {entry.label}, people decided {right}."
-            faults.append(Fault("wrong_statement", why))
+            faults.append(ExclusionReason("wrong_statement", why))
     return faults
 
 

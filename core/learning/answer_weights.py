@@ -31,7 +31,7 @@ from core.learning.metrics import (
     numbered,
     subset,
 )
-from core.learning.reasoning import Agent, Row
+from core.learning.reasoning import ReasoningRow, SpeakingAgent
 from core.runtime.errors import ConfigError, InputError
 from core.schema.records import Stance
 from core.verdict.classifier import sigmoid
@@ -96,7 +96,7 @@ class Answers:
         return subset(self, which, *names)
 
 
-def answers_of(rows: Sequence[Row]) -> Answers:
+def answers_of(rows: Sequence[ReasoningRow]) -> Answers:
     """The debates of these runs; a run in which nobody answered is left out."""
     heard = [row for row in rows if row.heard.answers]
     many = max((len(row.heard.answers) for row in heard), default=0)
@@ -119,7 +119,7 @@ def answers_of(rows: Sequence[Row]) -> Answers:
     return Answers(agents, said, who, features, labels, graded, names)
 
 
-def answerer(agent: Agent) -> Answerer:
+def answerer(agent: SpeakingAgent) -> Answerer:
     """The agent as a run's weigher knows it."""
     return Answerer(agent.name, agent.model, agent.rules, agent.seat)
 
@@ -214,7 +214,7 @@ FEWEST_DIFFERENT = 6  # groups that differ, for a signed-rank test to say anythi
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedWeights:
     """Weights with what makes a probability of their share; of a policy, its training too."""
 
     weights: LearnedWeights
@@ -227,7 +227,7 @@ class Fitted:
         return self.platt.p(shares(weights_for(self.weights, answers), answers)[:, None])
 
 
-def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -> Fitted:
+def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -> FittedWeights:
     """Weights of these debates; a policy goes on from that of `start`. Raises ConfigError."""
     if len(np.unique(answers.labels)) < 2:
         raise InputError("Expected debates of both labels to learn weights from, found one label.")
@@ -250,10 +250,10 @@ def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -
     return with_platt(LearnedWeights(method, answers.agents, fixed, past, whole), answers)
 
 
-def with_platt(weights: LearnedWeights, answers: Answers) -> Fitted:
+def with_platt(weights: LearnedWeights, answers: Answers) -> FittedWeights:
     """The weights with a probability that is fitted to these debates."""
     share = shares(weights_for(weights, answers), answers)
-    return Fitted(weights, fit_stack(share[:, None], answers.labels == 1.0))
+    return FittedWeights(weights, fit_stack(share[:, None], answers.labels == 1.0))
 
 
 def _record(own: PastAnswers, whole: PastAnswers) -> float:

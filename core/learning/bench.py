@@ -21,7 +21,7 @@ from core.documents.library import remove_file, store_file
 from core.llm.encoder import Embedder
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
-from core.pipeline.streaming_input import Draft, read_whole, store_case
+from core.pipeline.streaming_input import CaseDraft, read_whole, store_case
 from core.review.people import first_project
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
@@ -37,7 +37,7 @@ IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
 
 
 @dataclass(frozen=True)
-class Material:
+class BenchMaterial:
     """A response with what it is checked against."""
 
     response: str
@@ -49,7 +49,7 @@ class Material:
 
 
 @dataclass
-class Bench:
+class BenchHome:
     """The home, its store and project, and the sources of the last case by id."""
 
     home: Path
@@ -58,13 +58,13 @@ class Bench:
     settings: Settings
     sources: set[str] = field(default_factory=set)
 
-    def check(self, material: Material, staff: Staff, plan: Plan, stop: Stop) -> Progress:
+    def check(self, material: BenchMaterial, staff: Staff, plan: Plan, stop: Stop) -> Progress:
         """What a run comes to. Raises InputError where the response cannot be stored."""
         case = self._case(material)
         events = staff.review(case, plan, stop, past=(), earlier=None)
         return folded(chain.from_iterable(events))
 
-    def _case(self, material: Material) -> Case:
+    def _case(self, material: BenchMaterial) -> Case:
         texts = [
             self._stored(f"source-{n}.txt", t.encode()) for n, t in enumerate(material.texts, 1)
         ]
@@ -73,7 +73,7 @@ class Bench:
             stored = self._stored(path.name, read_whole(path, self.settings.file_megabytes))
             (images if path in material.images or is_picture(path) else texts).append(stored)
         documents, pictures = (tuple(dict.fromkeys(filter(None, s))) for s in (texts, images))
-        draft = Draft(material.response, material.question, documents, pictures)
+        draft = CaseDraft(material.response, material.question, documents, pictures)
         case = store_case(self.store, self.project, draft, BY, 0.0)
         wanted = {*case.documents, *case.images}
         for source_id in self.sources - wanted:
@@ -92,7 +92,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def opened_bench(settings: Settings) -> Iterator[Bench]:
+def opened_bench(settings: Settings) -> Iterator[BenchHome]:
     """A bench in a folder in memory where the system has one: nothing of it outlives the work."""
     where = IN_MEMORY if IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
     for left in where.glob(f"{PREFIX}*-*"):  # by processes that were killed
@@ -102,7 +102,7 @@ def opened_bench(settings: Settings) -> Iterator[Bench]:
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=where) as folder:
         home = Path(folder)
         with open_store(home) as store:
-            yield Bench(home, store, first_project(store, BY, 0.0), settings)
+            yield BenchHome(home, store, first_project(store, BY, 0.0), settings)
 
 
 def _is_alive(process: int) -> bool:
@@ -149,7 +149,7 @@ def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedC
         retriever = load_multilingual_encoder()
         staff = Staff(roster, Resources(bench.home, settings, retriever, silent, lambda: 0.0))
         for row in rows:
-            material = Material(row.claim, row.question, row.texts)
+            material = BenchMaterial(row.claim, row.question, row.texts)
             progress = bench.check(material, staff, Plan(), Stop())
             if progress.judgement is not None:
                 yield JudgedClaim(row, progress.judgement, progress)

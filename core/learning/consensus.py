@@ -311,7 +311,7 @@ def _nested(table: Numbers) -> tuple[tuple[tuple[float, ...], ...], ...]:
 
 
 @dataclass(frozen=True)
-class Compared:
+class WeightingComparison:
     """Figures by system and name, what is proposed and why; `single` was mostly the best agent."""
 
     figures: dict[str, dict[str, Figure]]
@@ -323,7 +323,7 @@ class Compared:
     single: str
 
 
-def compare(votes: Votes, seed: int) -> Compared:
+def compare(votes: Votes, seed: int) -> WeightingComparison:
     """All weightings beside a majority, the best single agent and none, on the same folds.
 
     A majority and a single agent give no probability, so no log loss and no calibration error.
@@ -354,7 +354,7 @@ def compare(votes: Votes, seed: int) -> Compared:
         found[system]["ece"] = found[system]["ece"]._replace(low=low, high=high)
     proposed, is_tie = _proposed(votes.labels, p, places, seed)
     groups, hallucinated = int(places.max()) + 1, int(votes.labels.sum())
-    return Compared(found, len(votes), groups, hallucinated, proposed, is_tie, single)
+    return WeightingComparison(found, len(votes), groups, hallucinated, proposed, is_tie, single)
 
 
 def measures(labels: Numbers, p: Numbers, is_probability: bool) -> dict[str, Measure]:

@@ -28,7 +28,7 @@ from core.learning.metrics import (
     on_one_core,
     resampled,
 )
-from core.learning.training_set import LABELS, Row, Taught
+from core.learning.training_set import LABELS, Taught, TrainingRow
 from core.llm.encoder import Embedder, Matrix
 from core.runtime.errors import NotEnoughLabels
 from core.schema.records import Label
@@ -113,17 +113,17 @@ def _write(path: Path, known: dict[str, Matrix], wanted: set[str]) -> None:
         part.replace(path)
 
 
-def inputs_of(rows: Sequence[Row], vectors: Matrix) -> Numbers:
+def inputs_of(rows: Sequence[TrainingRow], vectors: Matrix) -> Numbers:
     """(n, width + 1): each text's vector, and the judge's log-odds (0 where it gave no p)."""
     return np.column_stack([vectors.astype(np.float64), [logit_of(row.p) for row in rows]])
 
 
-def truth_of(rows: Sequence[Row]) -> Flags:
+def truth_of(rows: Sequence[TrainingRow]) -> Flags:
     """(n,) True where people say hallucinated."""
     return np.array([row.label == "hallucinated" for row in rows], dtype=bool)
 
 
-def cases_by_label(rows: Sequence[Row]) -> dict[str, int]:
+def cases_by_label(rows: Sequence[TrainingRow]) -> dict[str, int]:
     """How many different cases each label has."""
     return {label: len({row.group for row in rows if row.label == label}) for label in LABELS}
 
@@ -205,7 +205,7 @@ def require_cases(counts: dict[str, int], fewest: int) -> None:
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """Quality after learning from `cases`: mean and the middle 95 of 100 resamples of the cases."""
 
     cases: int
@@ -219,7 +219,7 @@ class Point:
 class Curve:
     """The points, and what twice as many cases would add; `law` is (a, b, c) of a - b·n^-c."""
 
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     cases: int
     law: tuple[float, float, float] | None
     gain: float | None
@@ -238,7 +238,10 @@ def at_size(law: tuple[float, float, float], cases: float) -> float:
 
 
 def learning_curve(
-    rows: Sequence[Row], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
+    rows: Sequence[TrainingRow],
+    encoder: Embedder,
+    home: Path,
+    told: Told = lambda _done, _all: None,
 ) -> Curve:
     """The curve over the newest rows. Raises NotEnoughLabels."""
     used = list(rows[-MOST_ROWS:])
@@ -286,7 +289,7 @@ def _curve(sizes: list[int], said: Numbers, truth: Flags, names: Names, cases: i
     ends = np.nanquantile(again, MIDDLE, axis=0)
     aurocs = [np.mean(np.array([auroc(truth, p) for p in own], np.float64)) for own in said]
     points = tuple(
-        Point(size, *(float(value) for value in values))
+        CurvePoint(size, *(float(value) for value in values))
         for size, *values in zip(sizes, balanced, *ends, aurocs, strict=True)
     )
     law = _law(sizes, balanced)

@@ -30,7 +30,15 @@ from core.learning.metrics import (
     mean_of,
     numbered,
 )
-from core.learning.reasoning import CLASSIFIER, DEBATER, JUDGE, READER, Agent, Heard, Row
+from core.learning.reasoning import (
+    CLASSIFIER,
+    DEBATER,
+    JUDGE,
+    READER,
+    Heard,
+    ReasoningRow,
+    SpeakingAgent,
+)
 from core.learning.reliability import Posterior, posterior
 
 SEED = 11
@@ -52,7 +60,7 @@ MOST_SUBSETS = 80
 NEAR = 1e-6  # correlations so near to 0 or 1 are that: the beta's parameters would overflow
 
 
-def newest_of(rows: Sequence[Row]) -> list[Row]:
+def newest_of(rows: Sequence[ReasoningRow]) -> list[ReasoningRow]:
     """The newest run of each case; `rows` come newest first."""
     return list({row.decision.group: row for row in reversed(rows)}.values())
 
@@ -77,7 +85,7 @@ class Information:
     always: float
 
 
-def information(rows: Sequence[Row]) -> list[Information]:
+def information(rows: Sequence[ReasoningRow]) -> list[Information]:
     """Over all runs, then of each protocol if two or more have enough; the newest of a case."""
     debated = [row for row in rows if len(row.heard.opening) > 1]
     protocols = sorted({row.heard.protocol for row in debated})
@@ -87,7 +95,7 @@ def information(rows: Sequence[Row]) -> list[Information]:
     return [] if whole is None else [whole, *(own if len(own) > 1 else [])]
 
 
-def _information(protocol: str, rows: Sequence[Row]) -> Information | None:
+def _information(protocol: str, rows: Sequence[ReasoningRow]) -> Information | None:
     newest = newest_of(rows)
     wrong = np.array([row.is_wrong for row in newest], dtype=bool)
     labels = min(int(wrong.sum()), int((~wrong).sum()))
@@ -120,7 +128,7 @@ def stances_of(heard: Heard) -> tuple[float, float, float, float]:
     ended = {agent: last.get(agent, said) for agent, said in heard.opening.items()}
     own = heard.opener
 
-    def pair(said: Mapping[Agent, float]) -> tuple[float, float]:
+    def pair(said: Mapping[SpeakingAgent, float]) -> tuple[float, float]:
         signed = {agent: 2.0 * (value - UNCLEAR) for agent, value in said.items()}
         others = [value for agent, value in signed.items() if agent != own]
         return signed[own] if own else 0.0, float(np.mean(others)) if others else 0.0
@@ -129,7 +137,7 @@ def stances_of(heard: Heard) -> tuple[float, float, float, float]:
 
 
 @dataclass(frozen=True)
-class Step:
+class WorthStep:
     """How often a step was right, and the verdict's lead over the `paired` cases of both."""
 
     step: str
@@ -155,7 +163,7 @@ class Cost:
 class Worth:
     """The steps, and the cost and seconds of a run: whole, and to the end of the first turn."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[WorthStep, ...]
     costs: tuple[Cost, ...]
     runs: int
     seconds: float
@@ -163,7 +171,7 @@ class Worth:
     always: float
 
 
-def worth(rows: Sequence[Row]) -> Worth | None:
+def worth(rows: Sequence[ReasoningRow]) -> Worth | None:
     """Over the newest run of each case; `rows` come newest first. None without any."""
     newest = [row for row in newest_of(rows) if row.heard.opener is not None]
     if not newest:
@@ -195,7 +203,7 @@ def _most(said: Iterable[float]) -> float:
     return float(UNCLEAR + np.sign(sum(sides)) / 2.0) if sides else np.nan
 
 
-def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[Step, ...]:
+def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[WorthStep, ...]:
     right = {name: (own != UNCLEAR) & ((own > UNCLEAR) == wrong) for name, own in said.items()}
     spoke = {name: ~np.isnan(own) for name, own in said.items()}
     both = {name: spoke[name] & spoke["verdict"] for name in said}
@@ -210,11 +218,11 @@ def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[Step, ...]:
         accuracy = posterior(int((right[name] & spoke[name]).sum()), int(spoke[name].sum()))
         unclear, paired = int((own == UNCLEAR).sum()), int(both[name].sum())
         lead, low, high = leads[name] if paired else (None, None, None)
-        found.append(Step(name, accuracy, unclear, lead, low, high, paired))
+        found.append(WorthStep(name, accuracy, unclear, lead, low, high, paired))
     return tuple(found)
 
 
-def _cost(part: str, rows: Sequence[Row]) -> Cost:
+def _cost(part: str, rows: Sequence[ReasoningRow]) -> Cost:
     used = []
     for role, own in (item for row in rows for item in row.heard.used.items()):
         whose = "debaters" if role.startswith("debater ") else role
@@ -261,10 +269,10 @@ def evidence_in(base: float, full: float) -> float:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredAgents:
     """Agents over `n` decided cases; `curve` is (k, error of majorities of k, mean cases)."""
 
-    agents: tuple[Agent, ...]
+    agents: tuple[SpeakingAgent, ...]
     n: int
     accuracy: Figure
     correlation: Figure
@@ -304,7 +312,7 @@ def hoeffding(n: int, accuracy: float, correlation: float) -> float:
     return float(np.exp(-2.0 * effective_agents(n, correlation) * lead**2))
 
 
-def measured(rows: Sequence[Row]) -> Measured | None:
+def measured(rows: Sequence[ReasoningRow]) -> MeasuredAgents | None:
     """Over the newest run of each case; `rows` come newest first. None with too little."""
     newest = newest_of(rows)
     counts = Counter(agent for row in newest for agent in _first_words(row))
@@ -325,16 +333,16 @@ def measured(rows: Sequence[Row]) -> Measured | None:
     if np.isnan(found["correlation"].value):
         return None
     always = float(min(wrong.mean(), 1.0 - wrong.mean()))
-    return Measured(agents, len(errors), **found, curve=tuple(_curve(errors)), always=always)
+    return MeasuredAgents(agents, len(errors), **found, curve=tuple(_curve(errors)), always=always)
 
 
-def _first_words(row: Row) -> dict[Agent, float]:
+def _first_words(row: ReasoningRow) -> dict[SpeakingAgent, float]:
     """What was said before anybody could be swayed, by agent: first turns, the judge's readers."""
     readers = {agent: said for agent, said in row.heard.last.items() if agent.part == READER}
     return {**row.heard.opening, **readers}
 
 
-def _error(row: Row, agent: Agent) -> float:
+def _error(row: ReasoningRow, agent: SpeakingAgent) -> float:
     """1 where the agent was wrong, 0 where right, NaN where it did not decide."""
     said = _first_words(row).get(agent, UNCLEAR)
     return np.nan if said == UNCLEAR else float((said > UNCLEAR) != row.is_wrong)

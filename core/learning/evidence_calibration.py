@@ -21,7 +21,7 @@ from core.agents.rosters import roster_named
 from core.baseline.assessment import Assessor
 from core.baseline.evidence_model import FEATURES, MATERIALS, EvidenceModel, as_rows, material_of
 from core.baseline.export import load_multilingual_encoder
-from core.learning.bench import Bench, Material, opened_bench
+from core.learning.bench import BenchHome, BenchMaterial, opened_bench
 from core.learning.metrics import (
     Flags,
     Numbers,
@@ -131,7 +131,7 @@ def measured_rows(
         for row in rows:
             if row.digest not in known:
                 observer.seen = ()
-                material = Material(row.response, row.question, row.documents)
+                material = BenchMaterial(row.response, row.question, row.documents)
                 bench.check(material, staff, Plan(max_turns=1, protocol="single"), Stop())
                 known[row.digest] = observer.seen
                 kept.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
@@ -139,7 +139,7 @@ def measured_rows(
             yield MeasuredRow(row, known[row.digest])
 
 
-def observed_staff(bench: Bench, judge: Judge) -> Staff:
+def observed_staff(bench: BenchHome, judge: Judge) -> Staff:
     """The built-in pipeline up to the judge, who only looks; nothing is debated or marked."""
     encoder, silent = load_encoder(ENCODER_DIR), Silent()
     roster = replace(

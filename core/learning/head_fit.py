@@ -26,7 +26,7 @@ from core.learning.metrics import (
     subset,
 )
 from core.learning.options import Options
-from core.learning.training_set import Lesson, Row
+from core.learning.training_set import Lesson, TrainingRow
 from core.llm.encoder import Embedder, Matrix
 from core.verdict.classifier import (
     Calibrator,
@@ -45,7 +45,7 @@ LEAST_SLOPE, MOST_SLOPE = 0.05, 20.0  # a slope of 0 would call everything hallu
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedCurve:
     """A curve, and the log loss of every kind that was tried, out of fold."""
 
     calibrator: Calibrator
@@ -60,7 +60,7 @@ class Fitted:
 
 def calibrated(
     log_odds: Numbers, truth: Flags, groups: Sequence[str], *, may_sharpen: bool
-) -> Fitted:
+) -> FittedCurve:
     """The curve with the least log loss, cross-validated by case; a simpler one where none wins."""
     rarer = int(min(truth.sum(), (~truth).sum()))
     kinds: list[CalibratorKind] = [kind for kind, fewest in FEWEST.items() if rarer >= fewest]
@@ -71,7 +71,7 @@ def calibrated(
         if losses[kind] < losses[best] - WORTH:
             best = kind
     told = {str(kind): round(loss, 4) for kind, loss in losses.items() if np.isfinite(loss)}
-    return Fitted(_fitted(best, log_odds, truth, may_sharpen), told, len(truth))
+    return FittedCurve(_fitted(best, log_odds, truth, may_sharpen), told, len(truth))
 
 
 def _out_of_fold(
@@ -207,7 +207,7 @@ class Numbered:
         )
 
 
-def encoded(rows: Sequence[Lesson | Row], encoder: Embedder) -> Numbered:
+def encoded(rows: Sequence[Lesson | TrainingRow], encoder: Embedder) -> Numbered:
     """What a head reads of each row: its text's embedding, made alone, and the judge's p."""
     none = np.zeros((0, encoder.width), np.float32)
     return Numbered(
@@ -256,7 +256,7 @@ def weighed(head: Head, learned: Numbered, split: Numbered) -> Weighed:
     """The head with words of the texts `learned`, where they tell more on the calibration split."""
     if not has_enough(split):
         return Weighed(head, {}, len(split))
-    found = counted([Reading(((text,),)) for text in learned.texts])
+    found = counted([CaseTexts(((text,),)) for text in learned.texts])
     words = fit_words(found, np.arange(len(learned)), learned.truth).part(found)
     told = head.log_odds(split.vectors, split.judged, split.texts)
     both = np.column_stack([told, words.scores(split.texts)])
@@ -281,7 +281,7 @@ def _unseen_loss(scores: Numbers, split: Numbered) -> float:
 
 def fit_calibration(
     head: Head, corrections: Numbered, seeds: Numbered, split: Numbered, options: Options
-) -> tuple[Fitted, bool]:
+) -> tuple[FittedCurve, bool]:
     """The head's calibration, and whether it was cross-fitted on the training cases.
 
     It is fitted to the calibration split as soon as that has FEWEST_ON_SPLIT rows of each label.
@@ -306,7 +306,7 @@ def fit_calibration(
 
 
 @dataclass(frozen=True)
-class Reading:
+class CaseTexts:
     """A case: for each view its texts (an n-gram counts once in each), and its kind."""
 
     views: tuple[tuple[str, ...], ...]
@@ -354,7 +354,7 @@ class WordModel:
         return WordPart(names, idf, weights, self.intercept)
 
 
-def counted(readings: Sequence[Reading]) -> CountedWords:
+def counted(readings: Sequence[CaseTexts]) -> CountedWords:
     """Count once what many models are fitted on."""
     views = range(len(readings[0].views)) if readings else range(0)
     found = [_counts([reading.views[view] for reading in readings]) for view in views]

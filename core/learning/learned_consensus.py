@@ -16,7 +16,7 @@ import numpy as np
 from core.learning.answer_weights import (
     MISSING,
     Answers,
-    Fitted,
+    FittedWeights,
     Gain,
     answers_of,
     compare_answers,
@@ -32,7 +32,7 @@ from core.learning.answer_weights import (
 from core.learning.answer_weights import fit as fit_answers
 from core.learning.consensus import Votes, Weighting, Weights, compare, fit, held_out, weights_from
 from core.learning.metrics import Numbers, auroc, numbered
-from core.learning.reasoning import Agent, Row, form_of, said_in
+from core.learning.reasoning import ReasoningRow, SpeakingAgent, form_of, said_in
 from core.runtime.errors import ConfigError, InputError
 from core.schema.progress import Progress
 from core.schema.records import CONSENSUS
@@ -61,20 +61,20 @@ FEWEST_PER_LABEL_NEW = 5
 
 
 @dataclass(frozen=True)
-class Opinion:
+class ConsensusOpinion:
     """What a run's agents come to; `parts` are (agent, said, log-odds added), weightiest first."""
 
     p: float
     weighting: Weighting
     at: float
     n: int
-    parts: tuple[tuple[Agent, float, float], ...]
-    unknown: tuple[Agent, ...]
+    parts: tuple[tuple[SpeakingAgent, float, float], ...]
+    unknown: tuple[SpeakingAgent, ...]
 
 
-def votes_of(rows: Sequence[Row]) -> tuple[Votes, tuple[Agent, ...]]:
+def votes_of(rows: Sequence[ReasoningRow]) -> tuple[Votes, tuple[SpeakingAgent, ...]]:
     """The runs as votes, each a row, and the agents that are its columns."""
-    cases: dict[Agent, set[str]] = {}
+    cases: dict[SpeakingAgent, set[str]] = {}
     for row in rows:
         for agent in row.heard.last:
             cases.setdefault(agent, set()).add(row.decision.group)
@@ -92,7 +92,7 @@ def votes_of(rows: Sequence[Row]) -> tuple[Votes, tuple[Agent, ...]]:
     return votes, agents
 
 
-def missing(rows: Sequence[Row]) -> str:
+def missing(rows: Sequence[ReasoningRow]) -> str:
     """What is missing before weights can be learned, in words; "" where nothing is."""
     counts = Counter({row.decision.group: row.is_wrong for row in rows}.values())
     sides = " and ".join(
@@ -109,7 +109,7 @@ def missing(rows: Sequence[Row]) -> str:
 def learn(
     store: Store,
     project_id: str,
-    rows: Sequence[Row],
+    rows: Sequence[ReasoningRow],
     author: str,
     now: float,
     *,
@@ -143,7 +143,9 @@ def learn(
     return _keep(store, Learned(KIND, project_id, now, author, body), what)
 
 
-def adapt(store: Store, project_id: str, rows: Sequence[Row], author: str, now: float) -> int:
+def adapt(
+    store: Store, project_id: str, rows: Sequence[ReasoningRow], author: str, now: float
+) -> int:
     """Have the newest policy go on with what was answered since, and keep it; its number."""
     what = "adapt weights of agents"
     store.projects.require(project_id, author, "lead", what)
@@ -174,10 +176,10 @@ def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, 
         store.learned.use(Choice(KIND, project_id, number, now, by, reason.strip()))
 
 
-def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
+def weights_in(learned: Learned) -> tuple[Weights, tuple[SpeakingAgent, ...]]:
     """The weights and the agents that they are of."""
     weights = weights_from(learned.body.get("weights"))
-    agents = read_body(learned, lambda body: tuple(Agent(**own) for own in body["agents"]))
+    agents = read_body(learned, lambda body: tuple(SpeakingAgent(**own) for own in body["agents"]))
     schema = learned.body.get("features_schema")
     is_known = schema == FEATURES_SCHEMA and set(weights.names) <= set(DEBATE_NAMES)
     if not is_known or tuple(agent.key for agent in agents) != weights.agents:
@@ -185,7 +187,7 @@ def weights_in(learned: Learned) -> tuple[Weights, tuple[Agent, ...]]:
     return weights, agents
 
 
-def opinion(learned: Learned, progress: Progress) -> Opinion | None:
+def opinion(learned: Learned, progress: Progress) -> ConsensusOpinion | None:
     """What the run's agents come to; None where fewer than two, or than half, are known."""
     weights, agents = weights_in(learned)
     last, _, _ = said_in(progress)
@@ -199,10 +201,12 @@ def opinion(learned: Learned, progress: Progress) -> Opinion | None:
     parts = sorted(((a, last[a], added[a]) for a in known), key=lambda part: -abs(part[2]))
     groups = read_body(learned, lambda body: int(body["compared"]["groups"]))
     unknown = tuple(sorted(agent for agent in last if agent not in agents))
-    return Opinion(float(p[0]), weights.weighting, learned.at, groups, tuple(parts), unknown)
+    return ConsensusOpinion(
+        float(p[0]), weights.weighting, learned.at, groups, tuple(parts), unknown
+    )
 
 
-def counts_for(weights: Weights, agents: Sequence[Agent]) -> list[dict[str, Any]]:
+def counts_for(weights: Weights, agents: Sequence[SpeakingAgent]) -> list[dict[str, Any]]:
     """How much each agent counts: what saying hallucinated or supported adds, mean over kinds."""
     table = np.array(weights.table)
     mean = (table[:-1] if len(table) > 1 else table).mean(axis=0)
@@ -226,7 +230,7 @@ def lacking(answers: Answers, fewest: int = FEWEST, of_label: int = FEWEST_PER_L
     )
 
 
-def weights_of_answers(rows: Sequence[Row], *, with_policy: bool) -> dict[str, Any]:
+def weights_of_answers(rows: Sequence[ReasoningRow], *, with_policy: bool) -> dict[str, Any]:
     """What is kept of the weightings of answers; `lacking` says why there are none."""
     answers = answers_of(rows)
     words = lacking(answers)
@@ -247,7 +251,7 @@ def weights_of_answers(rows: Sequence[Row], *, with_policy: bool) -> dict[str, A
     return found
 
 
-def adapted(kept: Learned, rows: Sequence[Row]) -> dict[str, Any]:
+def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
     """The same of a kept policy that went on with what was answered since (SC-MAKS 3.5).
 
     It is used where it does better than the kept one on the new answers, beyond chance; the new
@@ -299,7 +303,7 @@ def mean_weights(weights: LearnedWeights, answers: Answers) -> list[list[Any]]:
     return sorted(found, key=lambda row: -float(row[2]))
 
 
-def _told(fitted: Fitted, answers: Answers) -> dict[str, Any]:
+def _told(fitted: FittedWeights, answers: Answers) -> dict[str, Any]:
     if fitted.trained is None or fitted.reward_model is None:
         raise ConfigError("Expected a trained policy, found none.")
     expected: Numbers = rewards(fitted.reward_model, read_of(answers))

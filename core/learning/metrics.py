@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.learning.options import Options
-from core.learning.training_set import Row, TrainingSet, digest_of, training_set
+from core.learning.training_set import TrainingRow, TrainingSet, digest_of, training_set
 from core.runtime.errors import InputError
 from core.schema.records import Label
 from core.store import Store
@@ -322,7 +322,9 @@ def compare(store: Store, home: Path, one: str, other: str) -> dict[str, Any]:
     return {"versions": [one, other]} | side_by_side(training_set(store).held, before, after)
 
 
-def side_by_side(held: Sequence[Row], before: Classifier, after: Classifier) -> dict[str, Any]:
+def side_by_side(
+    held: Sequence[TrainingRow], before: Classifier, after: Classifier
+) -> dict[str, Any]:
     """Figures of both, the difference with its interval, and every row with both answers."""
     old, new = ([c.probability(row.text, row.p) for row in held] for c in (before, after))
     labels, groups = [row.label for row in held], [row.group for row in held]

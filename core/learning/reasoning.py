@@ -43,7 +43,7 @@ DEBATER, READER, JUDGE, CLASSIFIER = "debater", "reader", "judge", "classifier"
 
 
 @dataclass(frozen=True, order=True)
-class Agent:
+class SpeakingAgent:
     """Who spoke; `model` empty if built in, `seat` only where two seats are the same agent else."""
 
     name: str
@@ -72,20 +72,20 @@ class Heard:
     has_image: bool
     has_documents: bool
     tool: str
-    last: dict[Agent, float]
-    opening: dict[Agent, float]
-    opener: Agent | None
+    last: dict[SpeakingAgent, float]
+    opening: dict[SpeakingAgent, float]
+    opener: SpeakingAgent | None
     version: str
     features: Features
     seconds: float
     opening_seconds: float
     used: dict[str, Used] = field(default_factory=dict)
-    answers: dict[Agent, Features] = field(default_factory=dict)
+    answers: dict[SpeakingAgent, Features] = field(default_factory=dict)
     protocol: str = ""
 
 
 @dataclass(frozen=True)
-class Row:
+class ReasoningRow:
     """A run with what people decided; `graded` is how they rated the response, 0 to 1, or None."""
 
     heard: Heard
@@ -103,12 +103,14 @@ Known = MutableMapping[str, Heard]
 Decided = tuple[Decision, tuple[str, ...], float | None]
 
 
-def rows_of(store: Store, project_id: str, known: Known, *, most: int = MOST_RUNS) -> list[Row]:
+def rows_of(
+    store: Store, project_id: str, known: Known, *, most: int = MOST_RUNS
+) -> list[ReasoningRow]:
     """The newest finished runs over decided cases, newest first; `known` keeps those heard."""
     made = {version.id: version.created_at for version in store.versions.all()}
     taught = store.versions.taught_at()
     decided: dict[str, Decided | None] = {}
-    found: list[Row] = []
+    found: list[ReasoningRow] = []
     for run in answered_runs(store, project_id):
         if run.case_id not in decided:
             decided[run.case_id] = _decided(store, run)
@@ -123,7 +125,7 @@ def rows_of(store: Store, project_id: str, known: Known, *, most: int = MOST_RUN
             # a classifier that has learned from a case, or one that says the same, is no witness
             others = {a: said for a, said in heard.last.items() if a.part != CLASSIFIER}
             heard = replace(heard, last=others)
-        found.append(Row(heard, *own))
+        found.append(ReasoningRow(heard, *own))
         if len(found) == most:
             break
     return found
@@ -172,7 +174,9 @@ def form_of(case: Case, statements: int) -> str:
     return "question and answer" if case.question.strip() else "claim"
 
 
-def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float], Agent | None]:
+def said_in(
+    progress: Progress,
+) -> tuple[dict[SpeakingAgent, float], dict[SpeakingAgent, float], SpeakingAgent | None]:
     """Last words, first words, and who spoke first; an assigned side is nobody's word."""
     played = _players(progress)
     agents = seated_agents(progress)
@@ -186,22 +190,22 @@ def said_in(progress: Progress) -> tuple[dict[Agent, float], dict[Agent, float],
         reads = _reading_judge(progress, judge)
         for reader in {view.reader for view in progress.judgement.readers}:
             said = whole[f"{reader}, all evidence"]
-            last[Agent(reader, READER, reads.model, reads.rules)] = VALUES[said]
+            last[SpeakingAgent(reader, READER, reads.model, reads.rules)] = VALUES[said]
         last[judge] = VALUES[progress.judgement.label]
     verdict = progress.verdict
     if verdict is not None and verdict.classifier:
         p = verdict.p_hallucinated
-        own = Agent("Classifier", CLASSIFIER, verdict.classifier)
+        own = SpeakingAgent("Classifier", CLASSIFIER, verdict.classifier)
         last[own] = VALUES[verdict.label] if p is None else p
     return last, opening, opener
 
 
-def _reading_judge(progress: Progress, judge: Agent) -> Agent:
+def _reading_judge(progress: Progress, judge: SpeakingAgent) -> SpeakingAgent:
     """Whose readers those of a judgement are: an audit borrows the built-in judge's."""
     own = next((used for used in progress.roles if used.role == "judge"), None)
     is_audit = progress.plan is not None and progress.plan.protocol == AUDIT
     is_borrowed = is_audit and own is not None and own.built_in
-    return Agent(own.agent, JUDGE, "", own.rule_hash) if own and is_borrowed else judge
+    return SpeakingAgent(own.agent, JUDGE, "", own.rule_hash) if own and is_borrowed else judge
 
 
 def _own_turns(progress: Progress) -> list[Turn]:
@@ -209,7 +213,7 @@ def _own_turns(progress: Progress) -> list[Turn]:
     return sorted(own, key=lambda turn: turn.number)
 
 
-def seated_agents(progress: Progress) -> dict[str, Agent]:
+def seated_agents(progress: Progress) -> dict[str, SpeakingAgent]:
     """Who each debater of the run is that spoke for itself, by the name in the debate."""
     played = _players(progress)
     names = {turn.debater: turn.agent for turn in _own_turns(progress)}
@@ -221,31 +225,31 @@ def seated_agents(progress: Progress) -> dict[str, Agent]:
     twice = {agent for agent in agents.values() if count[agent] > 1}
     for seat, agent in agents.items():
         if agent in twice:
-            agents[seat] = Agent(agent.name, agent.part, agent.model, agent.rules, seat)
+            agents[seat] = SpeakingAgent(agent.name, agent.part, agent.model, agent.rules, seat)
     return agents
 
 
-def _players(progress: Progress) -> Callable[[str, str, str], Agent]:
+def _players(progress: Progress) -> Callable[[str, str, str], SpeakingAgent]:
     """(role, agent's name, part) to the agent, with the model and rules of that run."""
     used = {role.role: role for role in progress.roles}
     plan = progress.plan
     sheet = seated_for(plan, plan.sheet) if plan and plan.sheet else None
     models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
 
-    def agent(role: str, name: str, part: str) -> Agent:
+    def agent(role: str, name: str, part: str) -> SpeakingAgent:
         own = used.get(role)
         if own is None or own.agent != name:  # a built-in agent stood in for it
-            return Agent(name, part)
+            return SpeakingAgent(name, part)
         model = "" if own.built_in else models.get(role, "")
-        return Agent(name, part, model, own.rule_hash)
+        return SpeakingAgent(name, part, model, own.rule_hash)
 
     return agent
 
 
-def words_of(agents: Iterable[Agent]) -> dict[Agent, str]:
+def words_of(agents: Iterable[SpeakingAgent]) -> dict[SpeakingAgent, str]:
     """A name for each on screen, no longer than it takes to tell them apart."""
     left = sorted(set(agents))
-    shown: dict[Agent, str] = {}
+    shown: dict[SpeakingAgent, str] = {}
     for step in range(5):
         told = [_words(agent, step) for agent in left]
         shown |= {a: w for a, w in zip(left, told, strict=True) if told.count(w) == 1}
@@ -253,7 +257,7 @@ def words_of(agents: Iterable[Agent]) -> dict[Agent, str]:
     return shown | {agent: agent.key.replace("\x1f", " ") for agent in left}
 
 
-def _words(agent: Agent, step: int) -> str:
+def _words(agent: SpeakingAgent, step: int) -> str:
     """The agent in words: with a higher step more of what it is."""
     if step == 0:
         return f"{agent.name} {agent.model}".strip() if agent.part == CLASSIFIER else agent.name
@@ -291,16 +295,16 @@ class Reasons:
     found: int
 
 
-def reasons_of(store: Store, rows: Sequence[Row]) -> list[Reasons]:
+def reasons_of(store: Store, rows: Sequence[ReasoningRow]) -> list[Reasons]:
     """Of the newest run of each case by each protocol, where its verdict is the person's."""
-    newest: dict[tuple[str, str], Row] = {}
+    newest: dict[tuple[str, str], ReasoningRow] = {}
     for row in rows:
         newest.setdefault((row.decision.group, row.heard.protocol), row)
     found = (_reasons(store, row) for row in newest.values())
     return [own for own in found if own is not None]
 
 
-def _reasons(store: Store, row: Row) -> Reasons | None:
+def _reasons(store: Store, row: ReasoningRow) -> Reasons | None:
     reason, marks = _said(store, row.decision)
     if not (reason or marks):
         return None

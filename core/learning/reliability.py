@@ -17,8 +17,8 @@ import numpy as np
 from core.exchange.outgoing import stored_row
 from core.exchange.trajectory import Answer, statement_answers
 from core.learning.metrics import RESAMPLES, UNCLEAR, Flags, Numbers, interval
-from core.learning.reasoning import DEBATER, READER, Agent, Row
-from core.learning.track_record import Share
+from core.learning.reasoning import DEBATER, READER, ReasoningRow, SpeakingAgent
+from core.learning.track_record import WilsonShare
 from core.schema.events import AUDIT, ToolOutcome, ToolUse
 from core.schema.progress import Progress, folded
 from core.schema.records import Case, Label, Statement
@@ -59,11 +59,11 @@ class ToolRate:
     calls: int
     outcomes: Mapping[ToolOutcome, int]
     seconds: float
-    used: Share
-    where_meant: Share
-    label_right: Share
-    always: Share
-    statement_right: Share
+    used: WilsonShare
+    where_meant: WilsonShare
+    label_right: WilsonShare
+    always: WilsonShare
+    statement_right: WilsonShare
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,12 @@ def tool_rates(
             _count(known[run_id], answer, counts)
     rates = [
         ToolRate(
-            name, sum(own.outcomes.values()), own.outcomes, own.seconds, Share(own.audits, audits),
-            *(Share(sum(s), len(s)) for s in (own.meant, own.labels, own.wrong, own.statements)),
+            name, sum(own.outcomes.values()), own.outcomes, own.seconds,
+            WilsonShare(own.audits, audits),
+            *(
+                WilsonShare(sum(seen), len(seen))
+                for seen in (own.meant, own.labels, own.wrong, own.statements)
+            ),
         )
         for name, own in counts.items()
     ]  # fmt: skip
@@ -157,7 +161,7 @@ def _count(audit: Audited, answer: Answer | None, counts: dict[str, _Counts]) ->
 
 
 SEED = 11
-KINDS: dict[str, Callable[[Row], Iterable[str]]] = {
+KINDS: dict[str, Callable[[ReasoningRow], Iterable[str]]] = {
     "language": lambda row: (row.heard.language,),
     "form": lambda row: (row.heard.form,),
     "image": lambda row: ("with an image" if row.heard.has_image else "without images",),
@@ -168,17 +172,17 @@ KINDS: dict[str, Callable[[Row], Iterable[str]]] = {
 
 
 @dataclass(frozen=True)
-class Table:
+class AnswerTable:
     """What each agent said last of each case: `said` (n, agents) as in `Votes`, `wrong` (n,)."""
 
-    agents: tuple[Agent, ...]
+    agents: tuple[SpeakingAgent, ...]
     said: Numbers
     wrong: Numbers
-    rows: tuple[Row, ...]
+    rows: tuple[ReasoningRow, ...]
 
 
 @dataclass(frozen=True)
-class Record:
+class AgentRecord:
     """An agent's record: of `n` cases it left `unclear` that many open and decided the others.
 
     Accuracy, sensitivity (of hallucinated cases, how many it called so) and specificity (of
@@ -186,7 +190,7 @@ class Record:
     have been right on these.
     """
 
-    agent: Agent
+    agent: SpeakingAgent
     n: int
     unclear: int
     accuracy: Posterior
@@ -205,12 +209,12 @@ class KindRecord:
     always: float
 
 
-def table_of(rows: Sequence[Row]) -> Table:
+def table_of(rows: Sequence[ReasoningRow]) -> AnswerTable:
     """The newest word of each agent on each case; `rows` come newest first."""
     agents = tuple(sorted({agent for row in rows for agent in row.heard.last}))
     column = {agent: number for number, agent in enumerate(agents)}
     place: dict[str, int] = {}
-    newest: list[Row] = []
+    newest: list[ReasoningRow] = []
     for row in rows:
         if row.decision.group not in place:
             place[row.decision.group] = len(newest)
@@ -222,17 +226,17 @@ def table_of(rows: Sequence[Row]) -> Table:
             if np.isnan(own[column[agent]]):
                 own[column[agent]] = told
     wrong = np.array([float(row.is_wrong) for row in newest])
-    return Table(agents, said, wrong, tuple(newest))
+    return AnswerTable(agents, said, wrong, tuple(newest))
 
 
-def voices_once(table: Table) -> Table:
+def voices_once(table: AnswerTable) -> AnswerTable:
     """The table without built-in agents that stand in it a second time under another part.
 
     The built-in judge hears the readers that debate. Where one said the same in both parts on every
     case on which it has both, it is one voice: the part with more cases stays, the debater's where
     both have as many. Where the two differ they stay two: a debater knows a share of the evidence.
     """
-    left_out: set[Agent] = set()
+    left_out: set[SpeakingAgent] = set()
     built_in = [agent for agent in table.agents if not agent.model]
     for reader, debater in itertools.product(built_in, built_in):
         if (reader.part, debater.part, reader.name) != (READER, DEBATER, debater.name):
@@ -247,7 +251,7 @@ def voices_once(table: Table) -> Table:
     return replace(table, agents=agents, said=table.said[:, kept])
 
 
-def records(table: Table) -> list[Record]:
+def records(table: AnswerTable) -> list[AgentRecord]:
     """Every agent's record, the one with the most cases first."""
     found, wrong = [], table.wrong == 1.0
     for agent, said in zip(table.agents, table.said.T, strict=True):
@@ -260,11 +264,11 @@ def records(table: Table) -> list[Record]:
         )
         always = float(wrong[decided].mean()) if decided.any() else None
         n, unclear = int(spoke.sum()), int((spoke & ~decided).sum())
-        found.append(Record(agent, n, unclear, accuracy, sensitivity, specificity, always))
+        found.append(AgentRecord(agent, n, unclear, accuracy, sensitivity, specificity, always))
     return sorted(found, key=lambda record: (-record.n, record.agent))
 
 
-def by_kinds(table: Table, record: Record, dimension: str) -> list[KindRecord]:
+def by_kinds(table: AnswerTable, record: AgentRecord, dimension: str) -> list[KindRecord]:
     """The agent's accuracy by kind, drawn to its own mean; of categories its sensitivity."""
     said = table.said[:, table.agents.index(record.agent)]
     told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
@@ -333,7 +337,7 @@ def firmness(counts: list[tuple[int, int]], mean: float) -> float:
 
 
 @dataclass(frozen=True)
-class Pair:
+class AgentPair:
     """Two agents over the `n` cases on which both spoke; shares of these.
 
     `oracle` is where at least one is right, `gain` how much that is above the better one alone,
@@ -367,7 +371,7 @@ class Pair:
         return self.n < FEWEST
 
 
-def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[Pair]:
+def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[AgentPair]:
     """All pairs with a case in common; `said` (n, agents) as in `Votes`, unclear is not right."""
     spoke = ~np.isnan(said)
     right = spoke & (said != UNCLEAR) & ((said > UNCLEAR) == (labels[:, None] == 1.0))
@@ -378,7 +382,7 @@ def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[Pair]:
     ]
 
 
-def pair(one: str, other: str, first: Flags, second: Flags) -> Pair:
+def pair(one: str, other: str, first: Flags, second: Flags) -> AgentPair:
     """Two agents from where each was right, (n,) each."""
     cells = (first & second, first & ~second, ~first & second, ~first & ~second)
     counts = np.array([float(cell.sum()) for cell in cells])
@@ -386,10 +390,10 @@ def pair(one: str, other: str, first: Flags, second: Flags) -> Pair:
     right, only_one, only_other, wrong = shares = (counts / n).tolist()
     reduction = float(_reduction(counts[None])[0])
     if np.isnan(reduction):
-        return Pair(one, other, n, right, only_one, only_other, wrong, None, None, None)
+        return AgentPair(one, other, n, right, only_one, only_other, wrong, None, None, None)
     drawn = np.random.default_rng(SEED).multinomial(n, shares, size=RESAMPLES)
     found = interval(reduction, _reduction(drawn.astype(np.float64)))
-    return Pair(one, other, n, right, only_one, only_other, wrong, *found)
+    return AgentPair(one, other, n, right, only_one, only_other, wrong, *found)
 
 
 def _reduction(counts: Numbers) -> Numbers:

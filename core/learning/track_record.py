@@ -31,7 +31,7 @@ from core.review.queue_ranking import (
 from core.runtime.errors import ReviewError
 from core.schema.records import Label, Project
 from core.store import Store
-from core.store.answered import Answered, Key
+from core.store.answered import AnsweredVerdict, Key
 from core.store.versions import NONE, Choice, Learned
 
 EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -42,7 +42,7 @@ Cell = tuple[str, str, bool, int]  # a version, a roster, whether tools decided,
 
 
 @dataclass(frozen=True)
-class Share:
+class WilsonShare:
     """`right` of `n`, and where the true share lies in 95 of 100 cases (Wilson's interval)."""
 
     right: int
@@ -72,16 +72,16 @@ class Standing:
     low: float
     high: float
     looked_at: int
-    share: Share | None = None
+    share: WilsonShare | None = None
     label: Label | None = None
     is_random: bool = False
 
 
 @dataclass(frozen=True)
-class Record:
+class TrackRecord:
     """All answered verdicts of a project with the marks up to which they were counted."""
 
-    cells: Mapping[Cell, Mapping[Key, Answered]]
+    cells: Mapping[Cell, Mapping[Key, AnsweredVerdict]]
     corrections: float = 0.0
     golds: float = 0.0
     ended: float = 0.0
@@ -89,9 +89,9 @@ class Record:
     scores: str = ""
 
     @cached_property
-    def groups(self) -> dict[tuple[str, str], tuple[Answered, ...]]:
+    def groups(self) -> dict[tuple[str, str], tuple[AnsweredVerdict, ...]]:
         """By version and roster, the largest first."""
-        found: dict[tuple[str, str], tuple[Answered, ...]] = defaultdict(tuple)
+        found: dict[tuple[str, str], tuple[AnsweredVerdict, ...]] = defaultdict(tuple)
         for (version, roster, _, _), ones in self.cells.items():
             found[version, roster] += tuple(ones.values())
         return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
@@ -117,27 +117,27 @@ def level_of(confidence: float) -> int:
     return max(0, bisect_right(EDGES, confidence, hi=LEVELS) - 1)
 
 
-def share_of(verdicts: Iterable[Answered]) -> Share:
+def share_of(verdicts: Iterable[AnsweredVerdict]) -> WilsonShare:
     """How many of them are right."""
     right = [one.is_right for one in verdicts]
-    return Share(sum(right), len(right))
+    return WilsonShare(sum(right), len(right))
 
 
-def bands(verdicts: Iterable[Answered]) -> list[list[Answered]]:
+def bands(verdicts: Iterable[AnsweredVerdict]) -> list[list[AnsweredVerdict]]:
     """The verdicts by level, in the order of `EDGES`."""
-    found: list[list[Answered]] = [[] for _ in range(LEVELS)]
+    found: list[list[AnsweredVerdict]] = [[] for _ in range(LEVELS)]
     for one in verdicts:
         found[level_of(one.confidence)].append(one)
     return found
 
 
-def counted(store: Store, project_id: str) -> Record:
+def counted(store: Store, project_id: str) -> TrackRecord:
     """The project's record from the beginning: seconds where very much was said."""
     marks = _marks(store)  # before the answers: what comes in between is looked at once more
-    return Record(cells_of(store.answered.of(project_id)), *marks)
+    return TrackRecord(cells_of(store.answered.of(project_id)), *marks)
 
 
-def renewed(store: Store, project_id: str, before: Record) -> Record | None:
+def renewed(store: Store, project_id: str, before: TrackRecord) -> TrackRecord | None:
     """The record with what changed since; None where old verdicts changed: count anew."""
     marks = _marks(store)
     texts, more = store.answered.changed(project_id, before.corrections, before.golds, before.ended)
@@ -145,17 +145,17 @@ def renewed(store: Store, project_id: str, before: Record) -> Record | None:
         return None
     if not texts:  # whatever happened was in other projects
         counts = (before.corrections, before.golds, before.ended, before.runs)
-        return Record(before.cells, *marks) if marks[:4] != counts else before
+        return TrackRecord(before.cells, *marks) if marks[:4] != counts else before
     changed = set(texts.values())
     cells = {cell: _without(ones, cell, changed) for cell, ones in before.cells.items()}
     for cell, ones in cells_of(store.answered.of(project_id, list(texts))).items():
         cells[cell] = {**cells.get(cell, {}), **ones}
-    return Record({cell: ones for cell, ones in cells.items() if ones}, *marks)
+    return TrackRecord({cell: ones for cell, ones in cells.items() if ones}, *marks)
 
 
-def cells_of(verdicts: Iterable[Answered]) -> dict[Cell, Mapping[Key, Answered]]:
+def cells_of(verdicts: Iterable[AnsweredVerdict]) -> dict[Cell, Mapping[Key, AnsweredVerdict]]:
     """The verdicts as a record keeps them."""
-    found: dict[Cell, dict[Key, Answered]] = defaultdict(dict)
+    found: dict[Cell, dict[Key, AnsweredVerdict]] = defaultdict(dict)
     for one in verdicts:
         cell = (one.version, one.roster, one.by_tool, level_of(one.confidence))
         found[cell][one.text, one.version, one.roster] = one
@@ -163,8 +163,8 @@ def cells_of(verdicts: Iterable[Answered]) -> dict[Cell, Mapping[Key, Answered]]
 
 
 def _without(
-    ones: Mapping[Key, Answered], cell: Cell, texts: Collection[str]
-) -> Mapping[Key, Answered]:
+    ones: Mapping[Key, AnsweredVerdict], cell: Cell, texts: Collection[str]
+) -> Mapping[Key, AnsweredVerdict]:
     """The cell without these texts: itself where it holds none of them."""
     gone = {key for text in texts if (key := (text, cell[0], cell[1])) in ones}
     return {key: one for key, one in ones.items() if key not in gone} if gone else ones
@@ -186,12 +186,12 @@ MOST_POINTS = 200
 
 
 @dataclass(frozen=True)
-class Point:
+class ThresholdPoint:
     """Where verdicts of at least that confidence are answered: the share of all, and the errors."""
 
     threshold: float
     answered: float
-    wrong: Share
+    wrong: WilsonShare
 
 
 def fewest_for(wanted: float) -> int:
@@ -199,13 +199,13 @@ def fewest_for(wanted: float) -> int:
     return math.ceil(math.log(1.0 - ASSURANCE) / math.log(1.0 - wanted))
 
 
-def evidence(verdicts: Sequence[Answered]) -> tuple[Sequence[Answered], bool]:
+def evidence(verdicts: Sequence[AnsweredVerdict]) -> tuple[Sequence[AnsweredVerdict], bool]:
     """(those to fit a limit on, whether these are only the ones drawn at random)."""
     drawn = [one for one in verdicts if one.is_random]
     return (drawn, True) if len(drawn) >= ENOUGH_AT_RANDOM else (verdicts, False)
 
 
-def limit_of(verdicts: Sequence[Answered], wanted: float) -> Limit:
+def limit_of(verdicts: Sequence[AnsweredVerdict], wanted: float) -> Limit:
     """The lowest threshold that holds the target error rate, for verdicts of one kind.
 
     Tested from the strictest on is that the share of wrong verdicts is the wanted one or more;
@@ -220,14 +220,14 @@ def limit_of(verdicts: Sequence[Answered], wanted: float) -> Limit:
         right = share_of(one for one in taken if one.confidence >= threshold)
         # how many there are says nothing of how many are wrong: the row begins where it can pass
         if right.n >= fewest_for(wanted):
-            tested.append((threshold, Share(right.n - right.right, right.n)))
+            tested.append((threshold, WilsonShare(right.n - right.right, right.n)))
     passed = _passed([wrong for _, wrong in tested], wanted)
-    least, wrong = tested[passed - 1] if passed else (None, Share(0, 0))
+    least, wrong = tested[passed - 1] if passed else (None, WilsonShare(0, 0))
     version, roster = verdicts[0].version, verdicts[0].roster
     return Limit(version, roster, least, len(taken), wrong.n, wrong.right, is_random)
 
 
-def _passed(tested: Sequence[Share], wanted: float) -> int:
+def _passed(tested: Sequence[WilsonShare], wanted: float) -> int:
     """How many thresholds hold, the strictest first: MAPIE's controller would reorder them."""
     if not tested:
         return 0
@@ -240,23 +240,25 @@ def _passed(tested: Sequence[Share], wanted: float) -> int:
     return len(control_fwer(p_values, 1.0 - ASSURANCE, "fixed_sequence"))
 
 
-def curve(verdicts: Sequence[Answered]) -> list[Point]:
+def curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint]:
     """What answering from each confidence on gives, the strictest first; thinned out if many."""
     ordered = sorted(verdicts, key=lambda one: -one.confidence)
-    points: list[Point] = []
+    points: list[ThresholdPoint] = []
     wrong = 0
     for place, one in enumerate(ordered, start=1):
         wrong += not one.is_right
         if place == len(ordered) or ordered[place].confidence < one.confidence:
-            points.append(Point(one.confidence, place / len(ordered), Share(wrong, place)))
+            points.append(
+                ThresholdPoint(one.confidence, place / len(ordered), WilsonShare(wrong, place))
+            )
     step = -(-len(points) // MOST_POINTS) or 1
     return points[::-1][::step][::-1]
 
 
-def area(verdicts: Sequence[Answered]) -> float:
+def area(verdicts: Sequence[AnsweredVerdict]) -> float:
     """The mean error rate over all shares answered (AURC), one confidence in any order."""
     total, before, wrong = 0.0, 0, 0.0
-    groups: dict[float, list[Answered]] = defaultdict(list)
+    groups: dict[float, list[AnsweredVerdict]] = defaultdict(list)
     for one in verdicts:
         groups[one.confidence].append(one)
     for _, own in sorted(groups.items(), reverse=True, key=lambda item: item[0]):
@@ -267,7 +269,7 @@ def area(verdicts: Sequence[Answered]) -> float:
 
 
 def fit(
-    store: Store, project: Project, by: str, now: float, known: Record | None = None
+    store: Store, project: Project, by: str, now: float, known: TrackRecord | None = None
 ) -> Policy | None:
     """Fit a project's limits anew, outside of a transaction; None where it wants no rate."""
     if project.error_rate is None:

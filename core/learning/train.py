@@ -37,7 +37,7 @@ from core.learning.options import (
     options_of,
 )
 from core.learning.retrain import beating
-from core.learning.training_set import Lesson, Row, TrainingSet, training_set
+from core.learning.training_set import Lesson, TrainingRow, TrainingSet, training_set
 from core.llm.encoder import Embedder, OnnxEncoder, load_encoder
 from core.llm.export import export_encoder
 from core.pipeline.run_factory import code_digest
@@ -312,7 +312,7 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     kept, folder = models / version, models / f"{version}.part"
     try:
         folder.mkdir()
-        lessons: list[Lesson | Row] = [*data.train, *seeds]
+        lessons: list[Lesson | TrainingRow] = [*data.train, *seeds]
         texts = [(row.text, row.label) for row in lessons]
         fine_tuned(texts, options, source, folder / ENCODER, version, report)
         card = _fitted(store, folder, active, data, seeds, options, report)

@@ -41,7 +41,7 @@ LABELS: tuple[Label, ...] = ("hallucinated", "supported")
 
 
 @dataclass(frozen=True)
-class Row:
+class TrainingRow:
     """A verdict text, its right label and its case (`group`); `p` is the judge's own."""
 
     text: str
@@ -60,14 +60,14 @@ class Row:
 class TrainingSet:
     """Rows by side; `fresh` have none yet: the next training may hold them out."""
 
-    train: tuple[Row, ...]
-    held: tuple[Row, ...]
+    train: tuple[TrainingRow, ...]
+    held: tuple[TrainingRow, ...]
     unusable: int
-    fresh: tuple[Row, ...] = ()
-    calibration: tuple[Row, ...] = ()
+    fresh: tuple[TrainingRow, ...] = ()
+    calibration: tuple[TrainingRow, ...] = ()
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[TrainingRow, ...]:
         """All usable rows."""
         return (*self.train, *self.calibration, *self.held, *self.fresh)
 
@@ -118,8 +118,8 @@ def grow_holdout(store: Store, now: float) -> TrainingSet:
     return _parted(rows, unusable, sides | assigned)
 
 
-def _parted(rows: Iterable[Row], unusable: int, sides: Mapping[str, Side]) -> TrainingSet:
-    by_side: dict[Side | None, list[Row]] = defaultdict(list)
+def _parted(rows: Iterable[TrainingRow], unusable: int, sides: Mapping[str, Side]) -> TrainingSet:
+    by_side: dict[Side | None, list[TrainingRow]] = defaultdict(list)
     for row in rows:
         by_side[sides.get(row.group)].append(row)
     names: tuple[Side | None, ...] = ("train", "holdout", None, "calibration")
@@ -127,7 +127,7 @@ def _parted(rows: Iterable[Row], unusable: int, sides: Mapping[str, Side]) -> Tr
     return TrainingSet(train, held, unusable, fresh, calibration)
 
 
-def new_sides(rows: Iterable[Row], sides: Mapping[str, Side]) -> dict[str, Side]:
+def new_sides(rows: Iterable[TrainingRow], sides: Mapping[str, Side]) -> dict[str, Side]:
     """Sides for the groups that have none yet."""
     label_of: dict[str, Label] = {row.group: row.label for row in rows}
     groups = {label: [g for g, own in label_of.items() if own == label] for label in LABELS}
@@ -162,8 +162,8 @@ def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
             yield item.run_id, gold
 
 
-def _rows(store: Store) -> tuple[list[Row], int]:
-    rows: list[Row] = []
+def _rows(store: Store) -> tuple[list[TrainingRow], int]:
+    rows: list[TrainingRow] = []
     unusable = 0
     for run_id, said in _decisions(store):
         case = store.cases.get(said.case_id)
@@ -173,11 +173,11 @@ def _rows(store: Store) -> tuple[list[Row], int]:
             continue
         key, who = fingerprint(case.response, case.question), (case.id, said.author, case.language)
         own = (said.id, run_id, case.response, found.p)
-        rows.append(Row(found.text, said.label, key, *own, *who))
+        rows.append(TrainingRow(found.text, said.label, key, *own, *who))
     return rows, unusable
 
 
-def digest_of(rows: Iterable[Row]) -> str:
+def digest_of(rows: Iterable[TrainingRow]) -> str:
     """Names exactly which corrections a version was trained on."""
     ids = "\n".join(sorted(row.correction_id for row in rows))
     return hashlib.sha256(ids.encode()).hexdigest()
@@ -192,7 +192,7 @@ DIFFERING = ItemFilter(differ=True)
 class Taught:
     """A usable row with whose label it carries, and where that comes from."""
 
-    row: Row
+    row: TrainingRow
     case_id: str
     project_id: str
     author: str

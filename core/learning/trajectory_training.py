@@ -27,7 +27,7 @@ IGNORED = -100  # the target that torch's cross entropy leaves out
 Place = tuple[int, int]
 
 
-class Said(msgspec.Struct, frozen=True):
+class TrainedMessage(msgspec.Struct, frozen=True):
     """One message of a chat."""
 
     role: Literal["system", "user", "assistant"]
@@ -38,7 +38,7 @@ class Said(msgspec.Struct, frozen=True):
 class Chat(msgspec.Struct, frozen=True):
     """One trajectory; other fields of its row are passed over."""
 
-    messages: list[Said]
+    messages: list[TrainedMessage]
     id: str = ""
 
 
@@ -158,7 +158,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Options:
+class TrajectoryOptions:
     """Every training choice; trajectories of more tokens than `longest` are left out."""
 
     epochs: int = 3
@@ -169,7 +169,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Material:
+class TrajectoryMaterial:
     """What there is to learn from, and how many trajectories were left out for which reason."""
 
     rows: tuple[Tokens, ...]
@@ -182,13 +182,13 @@ class Material:
         return sum(row.learned for row in self.rows)
 
 
-def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> Material:
+def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> TrajectoryMaterial:
     """The trajectories of a file as tokens, if any is left."""
     coded = [tokens_of(chat, tokenizer) for chat in chats_of(data, name)]
     there = [row for row in coded if row is not None]
     short = [row for row in there if len(row.ids) <= longest]
     rows = tuple(row for row in short if row.learned)
-    found = Material(rows, len(there) - len(short), len(coded) - len(there))
+    found = TrajectoryMaterial(rows, len(there) - len(short), len(coded) - len(there))
     if not rows:
         raise InputError(
             f"Expected trajectories of at most {longest:,} tokens in {name}, found none: "
@@ -218,7 +218,7 @@ def loss_of(model: Any, rows: Sequence[Tokens], padding: int) -> Any:
 
 
 def train(
-    model: Any, rows: Sequence[Tokens], options: Options, padding: int, tell: Tell
+    model: Any, rows: Sequence[Tokens], options: TrajectoryOptions, padding: int, tell: Tell
 ) -> list[float]:
     """Train in place; the mean loss of each epoch. The same seed goes through the same order."""
     import torch
@@ -246,7 +246,7 @@ def train(
 
 
 def trained_folder(
-    source: Path, trajectories: Path, out: Path, options: Options, tell: Tell
+    source: Path, trajectories: Path, out: Path, options: TrajectoryOptions, tell: Tell
 ) -> dict[str, Any]:
     """Train one folder's model into another as safetensors; no code in the folder is run."""
     data, name = _bytes(trajectories), trajectories.name
@@ -307,9 +307,9 @@ def _bytes(path: Path) -> bytes:
         ) from error
 
 
-def options_of(given: argparse.Namespace) -> Options:
+def options_of(given: argparse.Namespace) -> TrajectoryOptions:
     """The options that were given, within their bounds."""
-    found = Options(given.epochs, given.rate, given.batch, given.max_length, given.seed)
+    found = TrajectoryOptions(given.epochs, given.rate, given.batch, given.max_length, given.seed)
     whole = {"--epochs": found.epochs, "--batch": found.batch, "--max-length": found.longest}
     for name, value in whole.items():
         if not 1 <= value <= 1_000_000:
@@ -327,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for name, words in (("--model", "FOLDER"), ("--trajectories", "FILE"), ("--out", "FOLDER")):
         parser.add_argument(name, type=Path, required=True, metavar=words)
-    usual = Options()
+    usual = TrajectoryOptions()
     parser.add_argument("--epochs", type=int, default=usual.epochs)
     parser.add_argument("--rate", type=float, default=usual.rate, help="AdamW's learning rate")
     parser.add_argument("--batch", type=int, default=usual.batch, help="trajectories a step")

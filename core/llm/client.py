@@ -27,7 +27,7 @@ from core.llm.call import (
 from core.llm.failures import Fault, Faults, Patience, first_answer
 from core.llm.keys import NO_KEY, Keys, headers_for
 from core.llm.limits import estimated_tokens, price_of, window_of
-from core.llm.providers import Piece, load, pieces, vectors
+from core.llm.providers import StreamPiece, load, pieces, vectors
 from core.llm.stream import streamed_from
 from core.runtime.concurrency import Stop
 from core.runtime.config import shown_safely
@@ -53,7 +53,7 @@ class Embedded:
     seconds: float
 
 
-class LiteLlm:
+class ModelClient:
     """Asks language models through litellm. Source of every word that a model says here."""
 
     def __init__(self, keys: Keys, patience: Patience | None = None) -> None:
@@ -124,7 +124,7 @@ class _Heard:
     finish: str | None = None
     counts: tuple[int, int] | None = None
 
-    def hear(self, piece: Piece) -> None:
+    def hear(self, piece: StreamPiece) -> None:
         """Add one event's part."""
         self.events += 1
         if piece.words:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from core.llm.client import Embedded, LiteLlm
+from core.llm.client import Embedded, ModelClient
 from core.llm.keys import Keys
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ConfigError, ModelError
@@ -148,7 +148,7 @@ LONGEST_TEXT = 6000  # characters: below every provider's limit in any script
 
 
 class Embeds(Protocol):
-    """Anything that embeds for money: `LiteLlm`, or a desk that keeps the ledger around it."""
+    """Anything that embeds for money: `ModelClient`, or a desk that keeps the ledger around it."""
 
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
         """A vector for each text, in order."""
@@ -163,7 +163,7 @@ class LlmEmbedder:
 
     def __init__(self, seat: Seat, keys: Keys, embeds: Embeds | None = None) -> None:
         self._seat = seat
-        self._embeds = embeds or LiteLlm(keys)
+        self._embeds = embeds or ModelClient(keys)
         self._width = 0
         self._lock = threading.Lock()
 

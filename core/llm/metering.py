@@ -181,7 +181,7 @@ class _Entry(Generic[T]):
     error: BaseException | None = None
 
 
-class Books:
+class LedgerWriter:
     """The ledger of a home, for the threads of one run."""
 
     def __init__(self, home: Path) -> None:
@@ -275,7 +275,7 @@ class Account:
     project_id: str
 
 
-class LedgerDesk:
+class MeteredClient:
     """Makes the calls of one run; used from several threads at once.
 
     `reuses` allows other runs' replies to equal calls at any temperature, not only at 0.
@@ -293,7 +293,7 @@ class LedgerDesk:
     ) -> None:
         self._model = model
         self._home = home
-        self._books = Books(home)
+        self._books = LedgerWriter(home)
         self._account = account
         self._caps = caps
         self._clock = clock

@@ -35,7 +35,7 @@ LITELLMS = ("drop_params", "num_retries", "max_retries", "api_key", "api_base", 
 
 
 @dataclass(frozen=True)
-class Piece:
+class StreamPiece:
     """What one event of a stream adds; `counts` are tokens (read, written) as the provider says."""
 
     words: str = ""
@@ -68,7 +68,7 @@ def load(seat: Seat | None = None) -> None:
         _litellm()
 
 
-async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[Piece]:
+async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
     """The answer as it comes. Raises whatever the provider's code does."""
     if speaks_openai(seat):
         client = await _openai_client(seat, request)
@@ -82,7 +82,7 @@ async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[Piece]:
         async for event in stream:
             piece = _piece(event)
             yield piece if tells_each else replace(piece, finish=None)
-        yield Piece(finish=stream.received_finish_reason)
+        yield StreamPiece(finish=stream.received_finish_reason)
     finally:
         await stream.aclose()
 
@@ -100,7 +100,7 @@ async def vectors(seat: Seat, request: dict[str, Any]) -> Rows:
     return Rows(found, int(getattr(reply.usage, "prompt_tokens", 0) or 0))
 
 
-def _piece(event: Any) -> Piece:
+def _piece(event: Any) -> StreamPiece:
     """One event, whatever stands in it: the first choice's words, and counts that are numbers."""
     usage = getattr(event, "usage", None)
     read, written = (getattr(usage, f"{name}_tokens", None) for name in ("prompt", "completion"))
@@ -109,7 +109,7 @@ def _piece(event: Any) -> Piece:
     choice = choices[0] if isinstance(choices, Sequence) and choices else None
     delta = getattr(choice, "delta", None)
     words, refusal = (getattr(delta, name, None) for name in ("content", "refusal"))
-    return Piece(
+    return StreamPiece(
         words if isinstance(words, str) else "",
         refusal if isinstance(refusal, str) else "",
         getattr(choice, "finish_reason", None),

@@ -24,7 +24,7 @@ from core.pipeline.audit_steps import (
     CONDITIONS,
     READING,
     SEARCH,
-    Reading,
+    ShownPassages,
     checked,
     closed,
     confirming,
@@ -109,7 +109,7 @@ NO_STATEMENT = "the text makes no statement that could be checked"
 
 
 @dataclass(frozen=True)
-class Found:
+class AuditResult:
     """What the audit has come to: the memory after reflection and debate, and all tool uses."""
 
     view: CaseView
@@ -131,7 +131,7 @@ class Found:
         return [u for u in self.uses if u.statement == statement and u.outcome == "found"]
 
 
-def judgement_of(found: Found) -> Judgement:
+def judgement_of(found: AuditResult) -> Judgement:
     """The finding over the whole response."""
     label, by_tool = _overall(found)
     told = [r for use in found.uses if use.statement is not None for r in told_by(use).readers]
@@ -155,7 +155,7 @@ def judgement_of(found: Found) -> Judgement:
     )
 
 
-def _measured(found: Found) -> MeasuredShare | None:
+def _measured(found: AuditResult) -> MeasuredShare | None:
     """What the reading of the most doubtful statement was worth on material of its kind."""
     given = [(entry.p, entry) for _, entry in found.checkable if entry.p is not None]
     if not given:
@@ -165,7 +165,7 @@ def _measured(found: Found) -> MeasuredShare | None:
     return next((share for use in uses if (share := told_by(use).measured)), None)
 
 
-def _overall(found: Found) -> tuple[Label, str]:
+def _overall(found: AuditResult) -> tuple[Label, str]:
     if found.with_label("hallucinated"):
         return "hallucinated", ""
     if refuted := refuting(found.uses):
@@ -182,7 +182,7 @@ def _overall(found: Found) -> tuple[Label, str]:
     return "unclear", ""
 
 
-def _p_of(found: Found, label: Label) -> float | None:
+def _p_of(found: AuditResult, label: Label) -> float | None:
     """P(the response is wrong) from its statements and from what was found of the whole.
 
     What readers say of several statements is joined as the built-in judge joins it; what was worked
@@ -211,7 +211,7 @@ def _p_of(found: Found, label: Label) -> float | None:
     return None if math.isnan(p) else round(min(SURELY, p), 4)
 
 
-def _beside(found: Found) -> list[ToolUse]:
+def _beside(found: AuditResult) -> list[ToolUse]:
     """What refutes the whole and stands in no statement: one error is not counted twice."""
     wrong = [s for s, _ in found.with_label("hallucinated")]
     return [u for u in refuting(found.uses) if not any(_lies_in(u, s) for s in wrong)]
@@ -221,7 +221,7 @@ def _lies_in(use: ToolUse, statement: Statement) -> bool:
     return use.start is not None and statement.start <= use.start < statement.end
 
 
-def _is_read(found: Found, statement: Statement, entry: Remembered) -> bool:
+def _is_read(found: AuditResult, statement: Statement, entry: Remembered) -> bool:
     """True where its label was read from evidence; what a tool worked out is none of a reading."""
     worked = [u for u in found.of(entry.statement) if u.tool not in READING]
     worked += [u for u in refuting(found.uses) if _lies_in(u, statement)]
@@ -238,7 +238,7 @@ def _verdict(label: Label, p: float | None) -> str:
     return f"Verdict: {head}, the response is {degree} {label}."
 
 
-def _cause(found: Found) -> tuple[Cause, str]:
+def _cause(found: AuditResult) -> tuple[Cause, str]:
     if found.view.unreadable_images:
         names = listed(found.view.unreadable_images)
         return "image_not_readable", f"{names} could not be read here: no text was found in it"
@@ -259,7 +259,7 @@ def _cause(found: Found) -> tuple[Cause, str]:
     return "not_addressed", f"nothing decides {share}, {first}"
 
 
-def _prose(found: Found, label: Label) -> str:
+def _prose(found: AuditResult, label: Label) -> str:
     """The answer for people: the wrong statements and why (HaluAgent 2.3)."""
     checkable, wrong = found.checkable, found.with_label("hallucinated")
     total = counted(len(checkable), "statement")
@@ -283,7 +283,7 @@ def _prose(found: Found, label: Label) -> str:
     return " ".join(dict.fromkeys(parts))
 
 
-def _points(found: Found) -> Iterator[Point]:
+def _points(found: AuditResult) -> Iterator[Point]:
     for statement, entry in found.checkable:
         is_wrong = entry.label == "hallucinated"
         uses = [use for use in refuting(found.uses) if _lies_in(use, statement)]
@@ -303,7 +303,7 @@ def _points(found: Found) -> Iterator[Point]:
         yield from named
 
 
-def _point(found: Found, statement: Statement, use: ToolUse) -> tuple[Point, ...]:
+def _point(found: AuditResult, statement: Statement, use: ToolUse) -> tuple[Point, ...]:
     """The words that a tool says do not hold; none where it names none."""
     if use.start is None or use.end is None:
         return ()
@@ -364,7 +364,7 @@ def audited(run: AuditRun) -> Iterator[Event | tuple[Event, ...]]:
         if any(label == "hallucinated" for label, _ in found.values()):
             ending += yield from _reflected(run, view, final)
             final |= {e.entry.statement: e.entry for e in ending if e.kind == "memory_updated"}
-    judgement = judgement_of(Found(view, final, progress.tool_uses))
+    judgement = judgement_of(AuditResult(view, final, progress.tool_uses))
     now = run.play.now()
     cost = total_cost(call for i, call in progress.calls.items() if i not in before)
     yield (*ending, JudgementReached(now, judgement, now - began, cost))
@@ -385,7 +385,7 @@ def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Ev
     """The whole response and every statement that has no conclusion yet, in waves."""
     view, play = run.view(), run.play
 
-    def bench_for(statement: Statement | None, reading: Reading) -> Bench:
+    def bench_for(statement: Statement | None, reading: ShownPassages) -> Bench:
         return _bench(run, view, statement, reading)
 
     past: dict[int | None, list[ToolUse]] = defaultdict(list)
@@ -409,7 +409,9 @@ def statements_checked(run: AuditRun, *, with_whole: bool = True) -> Iterator[Ev
     yield from notes_of(play, "auditing")
 
 
-def _bench(run: AuditRun, view: CaseView, statement: Statement | None, reading: Reading) -> Bench:
+def _bench(
+    run: AuditRun, view: CaseView, statement: Statement | None, reading: ShownPassages
+) -> Bench:
     """What tools reach for this statement: what was retrieved for it is not searched for again."""
     case, roster, library = view.case, run.play.roster, run.library
     judge = (roster.spare or roster).judge

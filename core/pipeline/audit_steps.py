@@ -397,7 +397,7 @@ REPEATED = (
 TOO_MANY = "The picker came to no conclusion in {most} steps; what the tools said decides."
 
 
-class Reading:
+class ShownPassages:
     """The passages that tools were shown for one statement, in the order of their showing."""
 
     def __init__(self, known: Sequence[Passage]) -> None:
@@ -415,7 +415,7 @@ def checked(
     play: RunContext,
     view: CaseView,
     statement: Statement | None,
-    bench_for: Callable[[Statement | None, Reading], Bench],
+    bench_for: Callable[[Statement | None, ShownPassages], Bench],
     *,
     past: Sequence[ToolUse] = (),
     memory: Sequence[Remembered] = (),
@@ -429,7 +429,7 @@ def checked(
     if spare and any(use.agent == spare.name for use in past):
         picker = spare  # which had to stand in before
     index = statement.index if statement else None
-    reading = Reading(view.evidence.of(index) if index is not None else ())
+    reading = ShownPassages(view.evidence.of(index) if index is not None else ())
     bench = bench_for(statement, reading)
     end = Step(TOO_MANY.format(most=MOST_STEPS))
     refused = sum(use.words == REPEATED for use in uses)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from core.documents.readers import decoded
 from core.documents.tables import CLAIM_NAMES, QUESTION_NAMES, delimiter_of, safe_cell
 from core.pipeline.jobs import NOTHING_TYPED, Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.runtime.errors import InputError, ReviewError
 from core.schema.progress import can_resume
 from core.schema.records import LibraryEntry, Plan, Project, Run, new_id
@@ -145,7 +145,7 @@ def _prepared(
         names = tuple(dict.fromkeys(entry.name for entry in chosen.values()))
         images = tuple(i for i, entry in chosen.items() if entry.kind == "image")
         documents = tuple(i for i in chosen if i not in images)
-        draft = Draft(row.claim, row.question, documents, images)
+        draft = CaseDraft(row.claim, row.question, documents, images)
         try:
             case_id = store_case(store, project, draft, batch.author, batch.created_at).id
         except ReviewError as error:

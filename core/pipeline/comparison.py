@@ -31,7 +31,7 @@ from core.store import Store
 
 
 @dataclass(frozen=True)
-class Stretch:
+class DifferingStretch:
     """`[start, end)` of the response that some of the runs mark and others do not."""
 
     start: int
@@ -42,7 +42,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Held:
+class DifferingSentence:
     """A sentence of the response on which runs differ; by run, whether it marks words in it."""
 
     start: int
@@ -52,7 +52,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Turned:
+class StanceChange:
     """A debater of a run that took another stance in a later turn, and in which round."""
 
     run: str
@@ -72,13 +72,13 @@ def verdicts(runs: Mapping[str, Progress]) -> dict[Label, tuple[str, ...]]:
     return found
 
 
-def words_apart(response: str, runs: Mapping[str, Progress]) -> list[Stretch]:
+def words_apart(response: str, runs: Mapping[str, Progress]) -> list[DifferingStretch]:
     """The longest stretches that the same runs mark, where others with a verdict do not."""
     spans = {
         name: [(s.start, s.end) for s in own.spans] for name, own in runs.items() if own.verdict
     }
     cuts = sorted({place for own in spans.values() for span in own for place in span})
-    found: list[Stretch] = []
+    found: list[DifferingStretch] = []
     for start, end in itertools.pairwise(cuts):
         by = tuple(
             name for name, own in spans.items() if any(s <= start and end <= e for s, e in own)
@@ -89,11 +89,11 @@ def words_apart(response: str, runs: Mapping[str, Progress]) -> list[Stretch]:
         if found and (found[-1].end, found[-1].marked_by) == (start, by):
             begin = found.pop().start
         others = tuple(name for name in spans if name not in by)
-        found.append(Stretch(begin, end, response[begin:end], by, others))
+        found.append(DifferingStretch(begin, end, response[begin:end], by, others))
     return found
 
 
-def statements_apart(runs: Mapping[str, Progress]) -> list[Held]:
+def statements_apart(runs: Mapping[str, Progress]) -> list[DifferingSentence]:
     """The sentences, of the run that cut most, in which some runs mark words and others none."""
     judged = {name: own for name, own in runs.items() if own.verdict is not None}
     parted = max((own.statements for own in judged.values()), key=len, default={})
@@ -104,11 +104,11 @@ def statements_apart(runs: Mapping[str, Progress]) -> list[Held]:
             for name, own in judged.items()
         }
         if len(set(inside.values())) > 1:
-            found.append(Held(statement.start, statement.end, statement.text, inside))
+            found.append(DifferingSentence(statement.start, statement.end, statement.text, inside))
     return found
 
 
-def turned(runs: Mapping[str, Progress]) -> list[Turned]:
+def turned(runs: Mapping[str, Progress]) -> list[StanceChange]:
     """Every change of a debater's stance within a run, in order; assigned sides are passed over."""
     found = []
     for name, progress in runs.items():
@@ -118,7 +118,7 @@ def turned(runs: Mapping[str, Progress]) -> list[Turned]:
                 continue
             before = held.get(turn.debater)
             if before is not None and before != turn.stance:
-                found.append(Turned(name, turn.debater, before, turn.stance, turn.round))
+                found.append(StanceChange(name, turn.debater, before, turn.stance, turn.round))
             held[turn.debater] = turn.stance
     return found
 
@@ -165,7 +165,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Way:
+class ComparedWay:
     """A plan and what it will use of language models, None where it asks none.
 
     `share` is what its run may use, `problem` why it is not started.
@@ -187,14 +187,16 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedRun:
     """One way's newest run over the case and what it has come to so far."""
 
     run: Run
     progress: Progress
 
 
-def shared_out(ways: Sequence[Way], budget: Budget, settings: Settings) -> list[Way]:
+def shared_out(
+    ways: Sequence[ComparedWay], budget: Budget, settings: Settings
+) -> list[ComparedWay]:
     """The ways with their shares, or why they get none, by the rule above."""
     most = Budget(settings.run_cents, settings.run_tokens)
     left, found, needs = budget, [], []
@@ -222,7 +224,7 @@ def shared_out(ways: Sequence[Way], budget: Budget, settings: Settings) -> list[
     return found
 
 
-def needed(way: Way) -> Budget | None:
+def needed(way: ComparedWay) -> Budget | None:
     """What a way is likely to use, at least 1 of each; None where it asks no model."""
     if way.expected is None or not way.expected.most.calls:
         return None
@@ -231,7 +233,7 @@ def needed(way: Way) -> Budget | None:
     return Budget(max(1, cents), max(1, likely.unpriced_tokens))
 
 
-def without_keys(ways: Sequence[Way], keys: Keys) -> list[Way]:
+def without_keys(ways: Sequence[ComparedWay], keys: Keys) -> list[ComparedWay]:
     """The ways, those with a reason that lack a key, or whose roster cannot argue like that."""
     found = []
     for way in ways:
@@ -248,7 +250,7 @@ def start_comparison(
     store: Store,
     jobs: Jobs,
     case: Case,
-    ways: Sequence[Way],
+    ways: Sequence[ComparedWay],
     *,
     by: str,
     typed: Mapping[str, str] = NOTHING_TYPED,
@@ -294,7 +296,7 @@ def left_out(store: Store, case_id: str) -> list[LeftOut]:
     return [LeftOut(*own) for own in json.loads(text)]
 
 
-def compared(store: Store, case_id: str) -> list[Compared]:
+def compared(store: Store, case_id: str) -> list[ComparedRun]:
     """The newest run by each protocol, roster and options, at most `MOST_WAYS`; oldest first."""
     lease = store.projects.settings().lease_seconds
     newest: dict[tuple[object, ...], Run] = {}
@@ -302,10 +304,12 @@ def compared(store: Store, case_id: str) -> list[Compared]:
         plan = run.plan
         newest[plan.protocol, plan.roster, plan.options, plan.max_turns, plan.passages] = run
     runs = sorted(newest.values(), key=lambda run: run.started_at)[-MOST_WAYS:]
-    return [Compared(run, folded(e for _, e in store.runs.events(run.id))) for run in runs]
+    return [ComparedRun(run, folded(e for _, e in store.runs.events(run.id))) for run in runs]
 
 
-def comparison_csv(named: Mapping[str, Compared], left: Sequence[LeftOut], response: str) -> bytes:
+def comparison_csv(
+    named: Mapping[str, ComparedRun], left: Sequence[LeftOut], response: str
+) -> bytes:
     """A row for each way as CSV; columns that no way has anything in are left out.
 
     `marked` are the marked words as `[start, end)` of the response with their text; a cost that is
@@ -317,7 +321,7 @@ def comparison_csv(named: Mapping[str, Compared], left: Sequence[LeftOut], respo
     return csv_of([titles, *([row.get(title) for title in titles] for row in rows)])
 
 
-def _cells(name: str, own: Compared, response: str) -> dict[str, object]:
+def _cells(name: str, own: ComparedRun, response: str) -> dict[str, object]:
     run, progress = own.run, own.progress
     marked = (f"[{s.start}, {s.end}) {response[s.start : s.end]}" for s in progress.spans)
     options = (f"{option} {value}" for option, value in run.plan.options.chosen.items())

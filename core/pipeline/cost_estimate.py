@@ -24,7 +24,7 @@ from core.llm.limits import dollars_words, estimated_tokens, price_of, window_of
 from core.llm.prompting import prompt_language, shipped
 from core.schema.events import AUDIT, MOST_STEPS
 from core.schema.records import LibraryEntry, Plan
-from core.schema.rosters import AS_IS, DebateOptions, RosterSheet, Seat, judge_prompt, turn_tokens
+from core.schema.rosters import AS_IS, DebateOptions, RosterConfig, Seat, judge_prompt, turn_tokens
 from core.store import Store
 
 AT_ONCE = 8
@@ -67,7 +67,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Step:
+class CallStep:
     """Equal calls of one seat; `prompt` and `reply` are tokens of each."""
 
     seat: Seat
@@ -77,7 +77,7 @@ class Step:
     at_once: int = 1
 
 
-def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
+def steps_of(sheet: RosterConfig, size: Size, is_most: bool) -> Iterator[CallStep]:
     """Every role's calls in the order of a run."""
     about, sheet = _about(size, is_most), seated_for(size.plan, sheet)
     yield from _reading(sheet, about)
@@ -88,13 +88,13 @@ def steps_of(sheet: RosterSheet, size: Size, is_most: bool) -> Iterator[Step]:
     yield from _marking(sheet, about)
 
 
-def _reading(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+def _reading(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
     size = about.size
     queries = about.statements * (QUERY_TOKENS + about.question)
-    yield Step(sheet.retriever, 1, queries, 0)  # all go together
+    yield CallStep(sheet.retriever, 1, queries, 0)  # all go together
     if about.sources:
         batches = math.ceil(about.sources / BATCH_TOKENS)
-        yield Step(sheet.retriever, batches, math.ceil(about.sources / batches), 0)
+        yield CallStep(sheet.retriever, batches, math.ceil(about.sources / batches), 0)
     yield about.step(sheet.segmenter, "segment", 2 * about.response, calls=about.again)
     picture = LARGE_PICTURE_TOKENS if about.is_most else PICTURE_TOKENS
     many = {"calls": size.images, "at_once": AT_ONCE}
@@ -102,7 +102,7 @@ def _reading(sheet: RosterSheet, about: _About) -> Iterator[Step]:
     yield about.step(sheet.image_reader, "image_reading", 150, beside=picture + 150, **many)
 
 
-def _auditing(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+def _auditing(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
     """The picker's steps; what its tools ask, at most twice each; reflection."""
     picker, count, is_most = sheet.tool_picker, about.statements, about.is_most
     read = about.evidence // count + STEP_TOKENS
@@ -123,7 +123,7 @@ def _toolbox_tokens() -> int:
     return sum(estimated_tokens(text) for text in told_tools())
 
 
-def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+def _debating(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
     """What is asked before a label; whether an adaptive check goes on is likely not."""
     plan, options = about.size.plan, about.size.options
     then = then_of(plan)
@@ -137,8 +137,8 @@ def _debating(sheet: RosterSheet, about: _About) -> Iterator[Step]:
 
 
 def _argued(
-    sheet: RosterSheet, about: _About, protocol: DebateProtocol, plan: Plan
-) -> Iterator[Step]:
+    sheet: RosterConfig, about: _About, protocol: DebateProtocol, plan: Plan
+) -> Iterator[CallStep]:
     """The debate; an audit's judge is asked of each contested statement too, if need be."""
     is_most, again = about.is_most, about.again
     speaking = sheet.debaters[: protocol.seats]
@@ -171,7 +171,7 @@ def _with_room(seat: Seat, protocol: DebateProtocol, about: _About) -> Seat:
     return replace(seat, max_tokens=max(rooms, default=seat.max_tokens))
 
 
-def _marking(sheet: RosterSheet, about: _About) -> Iterator[Step]:
+def _marking(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
     """Words are marked by extractor and adjudicator, or by a panel: all vote on each one's."""
     again, evidence = about.again, about.evidence
     extra = evidence + 200 + about.size.examples
@@ -217,16 +217,16 @@ class _About:
         beside: int = 0,
         calls: int = 1,
         at_once: int = 1,
-    ) -> Step:
+    ) -> CallStep:
         """Calls with that prompt around the claim and what is `beside` it."""
         if seat.is_built_in:
-            return Step(seat, 0, 0, 0)
+            return CallStep(seat, 0, 0, 0)
         text = shipped(prompt, prompt_language(self.size.language)).text
         claim = self.response + self.question + FRAME_TOKENS
         room = max(1, window_of(seat) - seat.max_tokens)
         whole = min(estimated_tokens(text) + claim + beside, room)
         length = seat.max_tokens if self.is_most else min(reply, seat.max_tokens)
-        return Step(seat, calls, whole, length, at_once)
+        return CallStep(seat, calls, whole, length, at_once)
 
 
 def _about(size: Size, is_most: bool) -> _About:
@@ -328,7 +328,7 @@ def _to_embed(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:
     return sum(entry.characters for entry in new)
 
 
-def expected_use(sheet: RosterSheet, size: Size) -> Expected:
+def expected_use(sheet: RosterConfig, size: Size) -> Expected:
     """What a check with that roster will use of language models; nothing where it has none."""
     steps = ([s for s in steps_of(sheet, size, is_most) if s.calls] for is_most in (False, True))
     likely, most = ([s for s in own if not s.seat.is_built_in] for own in steps)
@@ -336,7 +336,7 @@ def expected_use(sheet: RosterSheet, size: Size) -> Expected:
     return Expected(_sum(likely), _sum(most), tuple(unpriced))
 
 
-def _sum(steps: Iterable[Step]) -> Use:
+def _sum(steps: Iterable[CallStep]) -> Use:
     calls = tokens = unpriced = 0
     cost = seconds = 0.0
     for step in steps:

@@ -39,7 +39,7 @@ from core.schema.records import (
     threshold_from,
 )
 from core.schema.roles import CaseView
-from core.schema.rosters import RosterSheet, judge_prompt
+from core.schema.rosters import RosterConfig, judge_prompt
 from core.store import Store
 from core.store.cases import fingerprint
 from core.store.versions import NONE, Learned, read_body
@@ -321,7 +321,7 @@ def _with_models(
     payer: Payer,
     learned: LearnedMarks,
     assessor: Assessor,
-    sheet: RosterSheet,
+    sheet: RosterConfig,
     sources: Path,
 ) -> tuple[Roster, Embedder | None, MakeAsker | None, Callable[[Case], None]]:
     """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
@@ -329,10 +329,10 @@ def _with_models(
     from core.agents.rosters import seated
     from core.agents.transcript import notices
     from core.debate.protocols import manners_of, require_room, seated_for, writing_of
-    from core.llm.client import LiteLlm
+    from core.llm.client import ModelClient
     from core.llm.encoder import LlmEmbedder
     from core.llm.limits import Caps
-    from core.llm.metering import Account, LedgerDesk
+    from core.llm.metering import Account, MeteredClient
     from core.llm.prompting import Fence, PromptBook
     from core.pipeline.tool_context import asker_of
 
@@ -342,8 +342,8 @@ def _with_models(
         sheet = sheet.with_windows_of(kept)
     sheet = seated_for(plan, sheet)
     require_keys(plan, payer.keys)
-    desk = LedgerDesk(
-        LiteLlm(payer.keys),
+    desk = MeteredClient(
+        ModelClient(payer.keys),
         home,
         Account(run.id, payer.by, run.project_id),
         Caps.of(store.projects.settings(), plan.token_cap, plan.cent_cap),

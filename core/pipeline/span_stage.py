@@ -258,7 +258,7 @@ class _Round:
 
 
 @dataclass(frozen=True)
-class Tally:
+class PanelTally:
     """All runs of a panel over one response, the soft labels, and the threshold."""
 
     response: str
@@ -274,7 +274,7 @@ class Tally:
         return self.used[0].extractor if len(self.used) < len(self.runs) else ""
 
 
-def tally(runs: Sequence[VotedRun], rule: PanelRule, response: str, language: str) -> Tally:
+def tally(runs: Sequence[VotedRun], rule: PanelRule, response: str, language: str) -> PanelTally:
     """What the votes come to; a member that the rule names for the language decides alone."""
     base = base_of(language)
     alone = dict(rule.alone).get(base, "")
@@ -282,10 +282,12 @@ def tally(runs: Sequence[VotedRun], rule: PanelRule, response: str, language: st
     weights = rule.weights if len(used) == len(runs) else ()
     learned = rule.levels.at(base)
     threshold = KEPT_FROM if learned is None else learned
-    return Tally(response, tuple(runs), used, soft_labels(used, weights), threshold, bool(weights))
+    return PanelTally(
+        response, tuple(runs), used, soft_labels(used, weights), threshold, bool(weights)
+    )
 
 
-def rulings(found: Tally, label: Label) -> Iterator[SpanRuling]:
+def rulings(found: PanelTally, label: Label) -> Iterator[SpanRuling]:
     """The words that are wrong (only under hallucinated kept), and marked places without any."""
     hard = hard_places(found.labels, found.threshold, found.response)
     for place in hard:
@@ -306,7 +308,7 @@ def rulings(found: Tally, label: Label) -> Iterator[SpanRuling]:
 Place = tuple[int, int]
 
 
-def _kept(found: Tally, place: Place) -> Span:
+def _kept(found: PanelTally, place: Place) -> Span:
     """The words of that place, with what the run says of them that marked most of it."""
     start, end = place
     voted = [(_shared(_place(s), place), s) for run in found.used for s in run.spans]
@@ -318,7 +320,7 @@ def _kept(found: Tally, place: Place) -> Span:
     return replace(best.span, start=start, end=end, text=text, p=round(p, 3), source=source)
 
 
-def _why_kept(found: Tally, place: Place) -> str:
+def _why_kept(found: PanelTally, place: Place) -> str:
     level = min(part.level for part in found.labels if _shared((part.start, part.end), place))
     if found.is_weighted:
         return f"The weighted votes come to {level:.2f}, kept from {found.threshold:.2f}."
@@ -328,7 +330,7 @@ def _why_kept(found: Tally, place: Place) -> str:
     return f"Marked by {count} with p of {level:.2f} or more, kept from {found.threshold:.2f}."
 
 
-def _why_dropped(found: Tally, voted: VotedSpan) -> str:
+def _why_dropped(found: PanelTally, voted: VotedSpan) -> str:
     if voted.p is None:
         return "Nobody could vote on it: it stays proposed and is not kept."
     if found.is_weighted:
@@ -341,7 +343,7 @@ def _why_dropped(found: Tally, voted: VotedSpan) -> str:
     return f"Marked in {times} of {len(found.used)} runs; more than half would have to."
 
 
-def _markers(found: Tally, place: Place) -> list[str]:
+def _markers(found: PanelTally, place: Place) -> list[str]:
     runs = found.runs
     return [run.extractor for run in runs if any(_shared(_place(s), place) for s in run.spans)]
 

@@ -165,7 +165,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Draft:
+class CaseDraft:
     """What a case is made of before it is stored; None takes the project's role or instruction.
 
     Without an `id` it gets a new one; without a `language` its words tell it.
@@ -182,7 +182,7 @@ class Draft:
     others: tuple[tuple[str, str], ...] = ()
 
 
-def store_case(store: Store, project: Project, draft: Draft, author: str, now: float) -> Case:
+def store_case(store: Store, project: Project, draft: CaseDraft, author: str, now: float) -> Case:
     """Keep a case, or the one that is there where all of it is the same; InputError for no text.
 
     So one text checked in several ways is one case with several runs, and people judge it once.
@@ -204,7 +204,7 @@ def store_case(store: Store, project: Project, draft: Draft, author: str, now: f
     return known or case
 
 
-def case_of(draft: Draft, project: Project, response: str, author: str, now: float) -> Case:
+def case_of(draft: CaseDraft, project: Project, response: str, author: str, now: float) -> Case:
     """The draft as a case of that response; nothing is stored."""
     return Case(
         id=draft.id or new_id(),
@@ -224,7 +224,7 @@ def case_of(draft: Draft, project: Project, response: str, author: str, now: flo
 
 def submitted(
     store: Store, home: Path, request: Request, clock: Callable[[], float]
-) -> tuple[str, Project, Draft, list[str]]:
+) -> tuple[str, Project, CaseDraft, list[str]]:
     """Take the files into the library; (person, project, draft, complaints about the others).
 
     InputError: none could be used, or one is not there at all: that is a mistake in the command.
@@ -246,7 +246,7 @@ def submitted(
             entries[entry.id] = entry.kind
     if complaints and not entries:
         raise InputError(" ".join(complaints))
-    draft = Draft(
+    draft = CaseDraft(
         request.response,
         request.question,
         tuple(i for i, kind in entries.items() if kind != "image"),
@@ -463,7 +463,7 @@ def check_arriving(
 
 
 def _arrived(
-    draft: Draft, project: Project, plan: Plan, staff: Staff, pieces: Iterable[str], tell: Tell
+    draft: CaseDraft, project: Project, plan: Plan, staff: Staff, pieces: Iterable[str], tell: Tell
 ) -> tuple[str, list[Event]]:
     cut = replace(staff, roster=replace(staff.roster, segmenter=GrowingSegmenter()))
     arriving: Arriving | None = None

@@ -23,7 +23,7 @@ from core.schema.rosters import Seat
 from core.store import Store, open_store
 from core.store.database import DATABASE
 from core.tools.registry import Answer, Asker, Bench
-from core.tools.web_search import Account, web_choice, web_search
+from core.tools.web_search import SearchAccount, web_choice, web_search
 
 if TYPE_CHECKING:
     from core.agents.agent_runner import AgentContext
@@ -46,7 +46,7 @@ def bench_of(home: Path, keys: Keys, stop: Stop) -> Bench:
             project_id = project.id if project else ""
             ids = tuple(entry.id for entry in store.library.all(project_id))
         case = Case(run_id, project_id, "", documents=ids)
-        account = Account(run_id, settings.web_searches, settings.web_days)
+        account = SearchAccount(run_id, settings.web_searches, settings.web_days)
         web = web_search(choice, keys, home, account, UNKNOWN, stop)
         library = _library(home, stop, settings, case) if ids else None
 
@@ -90,7 +90,7 @@ def bench_maker(
 ) -> Callable[[Case, Stop], Bench]:
     """Makes the bench of a run; its searches of the web go on the run's account."""
     choice, settings = web_choice(store), store.projects.settings()
-    account = Account(run_id, settings.web_searches, settings.web_days)
+    account = SearchAccount(run_id, settings.web_searches, settings.web_days)
 
     def make(case: Case, stop: Stop) -> Bench:
         web = web_search(choice, keys, home, account, case.language, stop) if has_web else None

@@ -74,7 +74,7 @@ LABELS_DIFFER, MARKS_DIFFER = 2, 1
 
 
 @dataclass(frozen=True)
-class Version:
+class AnswerVersion:
     """An answer to a case, a person's if it has a `correction_id`; `is_right`: it is the gold."""
 
     who: str
@@ -100,10 +100,10 @@ class Merged:
     open: tuple[Span, ...]
 
 
-def version_of(correction: Correction) -> Version:
+def version_of(correction: Correction) -> AnswerVersion:
     """A person's answer as a version."""
     told = (correction.label, correction.spans, correction.reason, correction.corrected_answer)
-    return Version(correction.author, *told, correction.id)
+    return AnswerVersion(correction.author, *told, correction.id)
 
 
 def differ(said: Sequence[Correction]) -> int:
@@ -114,7 +114,7 @@ def differ(said: Sequence[Correction]) -> int:
     return MARKS_DIFFER if len(marks) > 1 else 0
 
 
-def merged(versions: Sequence[Version]) -> Merged:
+def merged(versions: Sequence[AnswerVersion]) -> Merged:
     """Versions as one: the label of all people, the words that all marked alike, and the others.
 
     An open span's `source` names who marked it and its `p` is their share among the versions.
@@ -137,7 +137,7 @@ def merged(versions: Sequence[Version]) -> Merged:
     return Merged(label, tuple(agreed), tuple(rest))
 
 
-def most_said(versions: Sequence[Version]) -> Label | None:
+def most_said(versions: Sequence[AnswerVersion]) -> Label | None:
     """The label that more people gave than any other; None on a tie."""
     counted = Counter(v.label for v in versions if v.is_persons and v.label).most_common(2)
     if not counted or (len(counted) > 1 and counted[0][1] == counted[1][1]):

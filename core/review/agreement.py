@@ -22,7 +22,7 @@ Marks = Mapping[str, Mapping[str, Sequence[tuple[int, int]]]]
 
 
 @dataclass(frozen=True)
-class Figure:
+class AgreementFigure:
     """A figure with its 95% interval over `n` items; None where it is not defined."""
 
     value: float | None
@@ -103,7 +103,7 @@ def pair_of(answers: Answers, one: str, other: str) -> tuple[list[str], list[str
     return [own[one] for own in both], [own[other] for own in both]
 
 
-def cohen_of(answers: Answers, one: str, other: str) -> Figure:
+def cohen_of(answers: Answers, one: str, other: str) -> AgreementFigure:
     """Cohen's kappa of two people, or of one and the machine, with its interval."""
     first, second = pair_of(answers, one, other)
     labels = sorted({*first, *second})
@@ -118,7 +118,7 @@ def cohen_of(answers: Answers, one: str, other: str) -> Figure:
     return _resampled(len(rows), figure)
 
 
-def of_counts(counts: Counts, measure: Callable[[Counts], float | None]) -> Figure:
+def of_counts(counts: Counts, measure: Callable[[Counts], float | None]) -> AgreementFigure:
     """A measure over all items, with its interval."""
     return _resampled(len(counts), lambda rows: measure(counts[rows]))
 
@@ -143,7 +143,7 @@ def _marked(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArray[np.boo
     return inside
 
 
-def span_alpha(items: Sequence[Counts]) -> Figure:
+def span_alpha(items: Sequence[Counts]) -> AgreementFigure:
     """Krippendorff's alpha over characters, resampled by item."""
     parts = [_differing(item) for item in items]
     differ = np.array([own for own, _ in parts])
@@ -162,7 +162,7 @@ def character_f1(
     return 2 * int((first & second).sum()) / total if total else 1.0
 
 
-def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> Figure:
+def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> AgreementFigure:
     """The mean character F1 of two people over the items that both answered and one marked.
 
     Where neither marked a word they agree on that there is none; the label tells it.
@@ -178,15 +178,15 @@ def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> Fig
     return _resampled(len(scores), lambda rows: float(scores[rows].mean()))
 
 
-def _resampled(n: int, measure: Callable[[npt.NDArray[np.int64]], float | None]) -> Figure:
+def _resampled(n: int, measure: Callable[[npt.NDArray[np.int64]], float | None]) -> AgreementFigure:
     """The measure over all of n items, and between which it lies in 95 of 100 resamples."""
     if not n:
-        return Figure(None, None, None, 0)
+        return AgreementFigure(None, None, None, 0)
     value = measure(np.arange(n))
     chance = np.random.default_rng(SEED)
     drawn = (measure(chance.integers(0, n, n)) for _ in range(SAMPLES))
     known = np.array([v for v in drawn if v is not None])
     if value is None or not len(known):
-        return Figure(value, None, None, n)
+        return AgreementFigure(value, None, None, n)
     low, high = np.quantile(known, [0.025, 0.975]).tolist()
-    return Figure(value, low, high, n)
+    return AgreementFigure(value, low, high, n)

@@ -31,7 +31,7 @@ from core.schema.progress import Progress, folded
 from core.schema.records import Case, Label, Project, Run, Stance
 from core.schema.reviews import Item
 from core.store import Store, open_store
-from core.store.queue import FIRST, SHARES, Asked, spread, unsureness, vote_entropy, worth
+from core.store.queue import FIRST, SHARES, PendingItem, spread, unsureness, vote_entropy, worth
 from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, read_body
 
@@ -216,11 +216,11 @@ class Reordering:
         return len(placed)
 
     def _spread(
-        self, store: Store, waiting: Sequence[Asked], answered: Sequence[Asked]
-    ) -> list[Asked]:
+        self, store: Store, waiting: Sequence[PendingItem], answered: Sequence[PendingItem]
+    ) -> list[PendingItem]:
         """The items with what they teach once near copies are told apart; ruled ones first."""
         known = self._matrix(store, answered)
-        placed: list[Asked] = []
+        placed: list[PendingItem] = []
         for first in (FIRST, 0.0):
             own = [item for item in waiting if (item.teaches >= FIRST) == (first > 0.0)]
             vectors = self._matrix(store, own)
@@ -233,12 +233,12 @@ class Reordering:
             known = np.concatenate([known, vectors])
         return placed
 
-    def _matrix(self, store: Store, items: Sequence[Asked]) -> npt.NDArray[np.float32]:
+    def _matrix(self, store: Store, items: Sequence[PendingItem]) -> npt.NDArray[np.float32]:
         encoder = self._load()
         rows = [self._vector(store, item, encoder) for item in items]
         return np.stack(rows) if rows else np.zeros((0, encoder.width), dtype=np.float32)
 
-    def _vector(self, store: Store, item: Asked, encoder: Embedder) -> Any:
+    def _vector(self, store: Store, item: PendingItem, encoder: Embedder) -> Any:
         """Of what the classifier reads; zeros where the encoder does not know the language."""
         key = item.run_id or item.case_id
         found = self._vectors.get(key)
@@ -260,7 +260,7 @@ def _mark(store: Store) -> Mark:
     return (*changes.of_corrections(), *changes.of_runs(), *changes.of_learned())
 
 
-def _text(store: Store, item: Asked) -> str:
+def _text(store: Store, item: PendingItem) -> str:
     """What the judge wrote; of a case that nobody judged, what was to be checked."""
     judgement = store.runs.judgement(item.run_id) if item.run_id else None
     if judgement is not None and judgement.text:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from core.schema.rosters import AS_IS, DebateOptions, Manner, RosterSheet
+from core.schema.rosters import AS_IS, DebateOptions, Manner, RosterConfig
 
 Category = Literal[
     "contradicted", "not_in_source", "wrong_entity", "number_or_date", "reasoning",
@@ -369,7 +369,7 @@ class Plan:
     max_turns: int = 5
     passages: int = 5
     classifier: str = ""
-    sheet: RosterSheet | None = None
+    sheet: RosterConfig | None = None
     token_cap: int = 0
     reuses_replies: bool = False
     span_threshold: int = 0

@@ -204,7 +204,7 @@ ROLES = (
 
 
 @dataclass(frozen=True)
-class RosterSheet:
+class RosterConfig:
     """A seat for every role; the defaults are the built-in engine.
 
     `retriever` embeds passages (CEDA's agent A); `prompts` is the digest of the prompts that the
@@ -243,7 +243,7 @@ class RosterSheet:
         for number, seat in enumerate(self.span_panel, 1):
             yield f"{PANEL}{number}", seat
 
-    def with_seat(self, role: str, seat: Seat) -> RosterSheet:
+    def with_seat(self, role: str, seat: Seat) -> RosterConfig:
         """A copy with another seat for the role of that name, as `seats` names it."""
         if role.startswith("debater "):
             name = role.removeprefix("debater ")
@@ -256,7 +256,7 @@ class RosterSheet:
         changed: dict[str, Any] = {role.replace(" ", "_"): seat}
         return replace(self, **changed)
 
-    def with_windows_of(self, other: RosterSheet) -> RosterSheet:
+    def with_windows_of(self, other: RosterConfig) -> RosterConfig:
         """A copy with the windows that `other` says the same models at the same addresses have."""
         said, found = dict(other.seats()), self
         for role, seat in self.seats():

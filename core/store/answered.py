@@ -25,7 +25,7 @@ BY_TOOL = """EXISTS (SELECT 1 FROM events e WHERE e.run_id = r.id AND e.kind = '
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredVerdict:
     """A verdict and the answer that counts for its case.
 
     `text` names the case by question and response. `is_random`: the answer was asked for whatever
@@ -67,7 +67,7 @@ class AnsweredVerdicts(Repository):
     come to the training side of the hold-out before it was made are no evidence: it knew them.
     """
 
-    def of(self, project_id: str, cases: Sequence[str] | None = None) -> list[Answered]:
+    def of(self, project_id: str, cases: Sequence[str] | None = None) -> list[AnsweredVerdict]:
         """Of each answered text the newest verdict by each version and roster; of `cases` only.
 
         The active version also counts with what it made of held-out verdicts when it was trained,
@@ -78,14 +78,14 @@ class AnsweredVerdicts(Repository):
         versions = self._db.query("SELECT id, created_at FROM versions")
         made = {row["id"]: row["created_at"] for row in versions}
         active, held = self._held_out()
-        found: dict[Key, Answered] = {}
-        tried: dict[Key, Answered] = {}
+        found: dict[Key, AnsweredVerdict] = {}
+        tried: dict[Key, AnsweredVerdict] = {}
         for row in self._verdicts(values):
             answer, is_imported = answers.get(row["case_id"], ("unclear", False))
             version = row["version"] or SEED_VERSION
             if answer == "unclear":
                 continue
-            one = Answered(
+            one = AnsweredVerdict(
                 row["id"], row["case_id"], row["text"], version, row["roster"],
                 row["p"], row["at"], answer,
                 is_imported or row["case_id"] in drawn, bool(row["by_tool"]),

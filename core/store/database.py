@@ -23,7 +23,7 @@ from core.store.corrections import Corrections, Golds
 from core.store.ledger import Ledger, WebSearches
 from core.store.migrations import migrations
 from core.store.projects import Projects, PromptEdits, Rosters
-from core.store.queue import Handlings, Queue, QueueOrder
+from core.store.queue import Queue, QueueEvents, QueueOrder
 from core.store.runs import Runs
 from core.store.sqlite import Changes, Database
 from core.store.versions import LearnedThings, Versions
@@ -55,7 +55,7 @@ class Store:
         self.queue_lists = QueueLists(db)
         self.queue_order = QueueOrder(db)
         self.golds = Golds(db)
-        self.handlings = Handlings(db)
+        self.handlings = QueueEvents(db)
         self.learned = LearnedThings(db)
         self.answered = AnsweredVerdicts(db)
         self.changes = Changes(db)

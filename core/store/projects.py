@@ -13,7 +13,7 @@ from typing import Any, cast
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed
 from core.schema.records import Member, PersonRole, Project
-from core.schema.rosters import BUILT_IN, LONGEST_NAME, RosterSheet
+from core.schema.rosters import BUILT_IN, LONGEST_NAME, RosterConfig
 from core.store.sqlite import (
     Database,
     Repository,
@@ -95,14 +95,14 @@ class SavedRoster:
     name: str
     at: float
     author: str
-    sheet: RosterSheet | None
+    sheet: RosterConfig | None
 
 
 class Rosters(Repository):
     """Append-only roster sheets of the whole home."""
 
     def save(
-        self, sheet: RosterSheet, author: str, at: float, *, seen: int | None = None
+        self, sheet: RosterConfig, author: str, at: float, *, seen: int | None = None
     ) -> SavedRoster:
         """Keep a sheet under its name; `seen` is the number that was changed (0: a new name).
 
@@ -128,7 +128,7 @@ class Rosters(Repository):
             return None
         return self._append(SavedRoster(0, name, at, author, None), seen)
 
-    def get(self, name: str) -> RosterSheet | None:
+    def get(self, name: str) -> RosterConfig | None:
         """The sheet of that name as it is now, or None."""
         return newest.sheet if (newest := self.newest(name)) else None
 
@@ -170,7 +170,7 @@ def _changed_by(
 
 
 def _saved(row: dict[str, Any]) -> SavedRoster:
-    sheet = None if row["sheet"] is None else from_json(RosterSheet, row["sheet"])
+    sheet = None if row["sheet"] is None else from_json(RosterConfig, row["sheet"])
     return SavedRoster(**row | {"sheet": sheet})
 
 

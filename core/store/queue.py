@@ -114,7 +114,7 @@ def spread(
     return order, teaches
 
 
-class Handlings(Repository):
+class QueueEvents(Repository):
     """The log of all cases."""
 
     def add(self, handling: Handling) -> None:
@@ -127,7 +127,7 @@ class Handlings(Repository):
         return self._all(Handling, own, case_id)
 
 
-# `active_learning.worth`, with what puts an item before all others whatever it teaches.
+# As `worth`, with what puts an item before all others whatever it teaches.
 WORTH = (
     "(:unsure * CASE WHEN p IS NULL THEN :unjudged ELSE 1.0 - abs(2.0 * p - 1.0) END "
     "+ :apart * disagreement)"
@@ -141,7 +141,7 @@ SAME = 1e-5
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingItem:
     """An item that waits for an answer, or has what the project wants, and what it teaches."""
 
     case_id: str
@@ -160,7 +160,7 @@ class QueueOrder(Repository):
         )
         return rows.fetchone() is not None
 
-    def waiting(self, project_id: str, people: int, most: int) -> list[Asked]:
+    def waiting(self, project_id: str, people: int, most: int) -> list[PendingItem]:
         """The items that teach most as far as their runs tell, the most first."""
         rows = self._db.conn.execute(
             f"SELECT case_id, run_id, {WORTH} + {RULED} AS worth FROM items WHERE "
@@ -168,9 +168,9 @@ class QueueOrder(Repository):
             "ORDER BY worth DESC, added_at, case_id LIMIT :most",
             TERMS | {"project": project_id, "people": people, "most": most},
         )
-        return [Asked(*row) for row in rows]
+        return [PendingItem(*row) for row in rows]
 
-    def answered(self, project_id: str, people: int, most: int) -> list[Asked]:
+    def answered(self, project_id: str, people: int, most: int) -> list[PendingItem]:
         """The newest items that enough people have answered, or that were settled."""
         rows = self._db.conn.execute(
             "SELECT case_id, run_id, teaches FROM items WHERE project_id = ? AND "
@@ -178,9 +178,9 @@ class QueueOrder(Repository):
             "ORDER BY added_at DESC, case_id LIMIT ?",
             [project_id, people, most],
         )
-        return [Asked(*row) for row in rows]
+        return [PendingItem(*row) for row in rows]
 
-    def put(self, items: Iterable[Asked]) -> None:
+    def put(self, items: Iterable[PendingItem]) -> None:
         """What these teach from now on; an item with another run by now keeps what that says."""
         self._db.conn.executemany(
             "UPDATE items SET teaches = :teaches "

@@ -29,12 +29,12 @@ from core.schema.records import (
     Source,
 )
 from core.schema.reviews import Assignment, Correction, Gold, Handling, Item, Suggestion
-from core.schema.rosters import RosterSheet
+from core.schema.rosters import RosterConfig
 
 Record = TypeVar("Record")
 KINDS: tuple[Any, ...] = (
     *EVENT_TYPES.values(), Assignment, Case, Correction, Gold, Handling, Item, LibraryEntry, Member,
-    Plan, Project, RosterSheet, Run, Source, Suggestion, tuple[Block, ...], tuple[BoxedText, ...],
+    Plan, Project, RosterConfig, Run, Source, Suggestion, tuple[Block, ...], tuple[BoxedText, ...],
     tuple[Page, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[tuple[str, Label], ...],
 )  # fmt: skip
 DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {

@@ -479,7 +479,7 @@ MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedValue:
     """A value as it is written: its last digit is worth `step`, `is_about` says it is rounded."""
 
     value: Fraction
@@ -488,20 +488,20 @@ class Stated:
     is_percent: bool = False
 
 
-def stated_value(node: Node, is_about: bool = False) -> Stated | None:
+def stated_value(node: Node, is_about: bool = False) -> StatedValue | None:
     """The written value; None where it has to be worked out first."""
     if node.op == "number":
         step = node.step
         while is_about and step >= 1 and node.value and node.value % (step * 10) == 0:
             step *= 10  # 1,000 in "about 4,000"
-        return Stated(node.value, step, is_about)
+        return StatedValue(node.value, step, is_about)
     inside = stated_value(node.parts[0], is_about) if node.op in ("neg", "%") else None
     if inside is None or node.op == "neg":
         return inside and replace(inside, value=-inside.value)
-    return Stated(inside.value / 100, inside.step / 100, is_about, is_percent=True)
+    return StatedValue(inside.value / 100, inside.step / 100, is_about, is_percent=True)
 
 
-def agrees(true: Fraction, stated: Stated) -> bool:
+def agrees(true: Fraction, stated: StatedValue) -> bool:
     """Return True where the stated value is the true one, rounded as it is written.
 
     With two or more decimals: rounded. With one: where the true value has no end within three more

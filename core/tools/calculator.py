@@ -24,7 +24,7 @@ from core.tools.arithmetic import (
     SURE_SHARE,
     Node,
     NoValue,
-    Stated,
+    StatedValue,
     Token,
     Unreadable,
     agrees,
@@ -121,7 +121,7 @@ def _solves(sides: tuple[Node, Node], stated: Node, is_about: bool) -> tuple[boo
 
 
 def _states(
-    text: str, formula: Node, true: Fraction, stated: Node, written: Stated
+    text: str, formula: Node, true: Fraction, stated: Node, written: StatedValue
 ) -> tuple[bool, str, str]:
     """Whether a written value is the true one, also as people round, scale and share it."""
     ways, numbers = [true], [node for node in formula.walk() if node.op == "number"]
@@ -346,7 +346,7 @@ def told_changes(text: str, language: str = "en") -> Iterator[Equation]:
 def _change(first: Quantity, last: Quantity, told: Quantity) -> Equation:
     start, end, said = (Fraction(repr(q.low)) for q in (first, last, told))
     by = abs(end - start) * (100 / abs(start) if told.unit == "percent" else 1)
-    holds = agrees(by, Stated(abs(said), Fraction(repr(told.step)), is_about=True))
+    holds = agrees(by, StatedValue(abs(said), Fraction(repr(told.step)), is_about=True))
     whole = min(first.start, told.start), max(last.end, told.end)
     formula = f"from {first.text} to {last.text}"
     return Equation(*whole, formula, told.text, holds, show(by), "", told.start, told.end)
@@ -402,7 +402,7 @@ def _numbers(text: str) -> list[Node]:
 
 
 def _against(text: str, formula: str, true: Fraction, node: Node) -> Equation:
-    stated = stated_value(node) or Stated(evaluate(node), Fraction(0))
+    stated = stated_value(node) or StatedValue(evaluate(node), Fraction(0))
     shown = show(true, stated.is_percent)
     place = (node.start, node.end)
     return Equation(*place, formula, text[slice(*place)], agrees(true, stated), shown, "", *place)

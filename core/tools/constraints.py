@@ -41,7 +41,7 @@ SURE_BELOW, SURE_FROM = 2 / 3, 4 / 3
 
 
 @dataclass(frozen=True)
-class Kept:
+class ConstraintResult:
     """One constraint and what became of it.
 
     `asked` and `found` are words for people ("100 words", "87 words"). `holds` is None where it
@@ -59,15 +59,19 @@ class Kept:
     end: int | None = None
 
 
-def _decided(kind: Kind, asked: str, found: str, holds: bool, place: Place | None = None) -> Kept:
+def _decided(
+    kind: Kind, asked: str, found: str, holds: bool, place: Place | None = None
+) -> ConstraintResult:
     """A constraint that is kept or is not, with nothing in between."""
     verb, p = ("and", LOOSE_DOUBT) if holds else ("but", 1.0 - LOOSE_DOUBT)
     words = f"{asked[0].upper()}{asked[1:]} was asked for {verb} the answer {found}."
-    return Kept(kind, asked, found, holds, round(p, 4), words, *(place or (None, None)))
+    return ConstraintResult(kind, asked, found, holds, round(p, 4), words, *(place or (None, None)))
 
 
-def _undecided(kind: Kind, asked: str, why: str) -> Kept:
-    return Kept(kind, asked, why, None, 0.5, f"Asked for: {asked}. This cannot be told: {why}.")
+def _undecided(kind: Kind, asked: str, why: str) -> ConstraintResult:
+    return ConstraintResult(
+        kind, asked, why, None, 0.5, f"Asked for: {asked}. This cannot be told: {why}."
+    )
 
 
 MARK = regex.compile(r"[\s\p{P}\p{S}]+")
@@ -109,7 +113,7 @@ def count(text: str, unit: LengthUnit, language: str = "en") -> Count | None:
     return Count(paragraphs, paragraphs, lines)
 
 
-def check_length(text: str, asked: Length, language: str = "en") -> Kept:
+def check_length(text: str, asked: Length, language: str = "en") -> ConstraintResult:
     """The text against the length asked for: sure that it is kept or not, evenly in between."""
     found = count(text, asked.unit, language)
     if found is None:
@@ -127,7 +131,7 @@ def check_length(text: str, asked: Length, language: str = "en") -> Kept:
     blanks = " (without blanks)" if asked.unit == "character" else ""
     begin = f"{asked.words} {was} asked for {'and' if holds else 'but'} the answer has"
     words = f"{begin[0].upper()}{begin[1:]} {found.main:,}{blanks}."
-    return Kept("length", asked.words, shown, holds, p, words)
+    return ConstraintResult("length", asked.words, shown, holds, p, words)
 
 
 def _strain(found: Count, asked: Length) -> float:
@@ -166,28 +170,28 @@ CONTRARY = ({"upper", "lower"}, {"json", "table"}, {"json", "bullets"}, {"csv", 
 
 
 @dataclass(frozen=True)
-class Format:
+class FormatConstraint:
     """A format that is asked for; `items` is how many entries a list shall have, None for any."""
 
     name: FormatName
     items: int | None = None
 
 
-def asked_formats(question: str) -> tuple[Format, ...]:
+def asked_formats(question: str) -> tuple[FormatConstraint, ...]:
     """Every format that the question asks of its answer; none where two exclude each other."""
     shown = both_ends(question)
-    found: dict[FormatName, Format] = {}
+    found: dict[FormatName, FormatConstraint] = {}
     for name in FORMATS if not ASKED.no_format.search(shown) else ():
         match = list_pattern("requests", "formats", name).search(shown)
         if match and (name == "no_commas" or not ASKED.denied.search(shown[: match.start()])):
             groups = match.groupdict()
             figures = find_quantities(f"{groups.get('count') or ''} x", "en")
             items = value_of(groups.get("han") or "") or (figures[0].low if figures else 0)
-            found[name] = Format(name, int(items) or None)
+            found[name] = FormatConstraint(name, int(items) or None)
     return () if any(pair <= set(found) for pair in CONTRARY) else tuple(found.values())
 
 
-def check_format(text: str, asked: Format) -> Kept:
+def check_format(text: str, asked: FormatConstraint) -> ConstraintResult:
     """Whether the text has the format; a fence around it and words beside it do not matter."""
     wanted = FORMATS[asked.name]
     if asked.name in ITEMS:  # at every depth and at the outermost one: either may be meant
@@ -279,7 +283,7 @@ def asked_language(question: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def check_language(text: str, asked: str) -> Kept:
+def check_language(text: str, asked: str) -> ConstraintResult:
     """Whether the text, without its code, is in a language given as an ISO 639-1 code.
 
     A language that resembles it is not told from it, nor is one of a text too short to say.
@@ -365,7 +369,7 @@ def _times(tail: str) -> tuple[int, int | None]:
     return number, number if bound == "exactly" else None
 
 
-def check_wording(text: str, asked: Wording) -> Kept:
+def check_wording(text: str, asked: Wording) -> ConstraintResult:
     """Whether the text keeps to the words asked of it, capitals and small letters alike."""
     named = " or ".join(f"“{word}”" for word in asked.words)
     if asked.kind in ("starts", "ends", "asks"):
@@ -421,7 +425,9 @@ class Conditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     must_lack: tuple[str, ...] = ()
 
 
-def check_constraints(question: str, response: str, language: str = "en") -> tuple[Kept, ...]:
+def check_constraints(
+    question: str, response: str, language: str = "en"
+) -> tuple[ConstraintResult, ...]:
     """The constraints of a question, each held against the answer; mostly none."""
     wanted = asked_language(question)
     return (
@@ -458,12 +464,12 @@ def _work(given: Conditions, bench: Bench) -> Answer:
     return Answer(label, worst.words, gave, worst.p, *place, category=category)
 
 
-def _given(given: Conditions) -> Iterator[Kept]:
+def _given(given: Conditions) -> Iterator[ConstraintResult]:
     if given.least is not None or given.most is not None:
         length = Length(given.unit, given.least, given.most, given.is_about)
         yield check_length(given.text, length, given.language)
     if given.format:
-        yield check_format(given.text, Format(given.format, given.items))
+        yield check_format(given.text, FormatConstraint(given.format, given.items))
     if given.answer_in:
         yield check_language(given.text, given.answer_in)
     asked = [Wording("has", (word,)) for word in given.must_have if word.strip()]

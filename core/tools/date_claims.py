@@ -44,7 +44,7 @@ WORD = re.compile(r"[\u4e00-\u9fff]|[^\W_\u4e00-\u9fff]+")
 
 
 @dataclass(frozen=True)
-class Stretch:
+class DateSpan:
     """A time between two dates in one unit: `whole` of them, and some days more or none."""
 
     unit: TimeUnit
@@ -67,19 +67,19 @@ def counted(count: int, unit: str) -> str:
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
-def between(one: date, other: date, unit: TimeUnit, *, is_inclusive: bool = False) -> Stretch:
+def between(one: date, other: date, unit: TimeUnit, *, is_inclusive: bool = False) -> DateSpan:
     """The time between two dates whichever is first; `is_inclusive` counts both end days."""
     first, last = min(one, other), max(one, other)
     if is_inclusive:
         last = moved(last, 1, "day") or last
     if unit in DAYS:
-        return Stretch(unit, *divmod((last - first).days, DAYS[unit]))
+        return DateSpan(unit, *divmod((last - first).days, DAYS[unit]))
     months = 12 * (last.year - first.year) + last.month - first.month
     # A month is full on the same day of a later one: 31 January to 28 February is not a month.
     months -= int(months > 0 and last.day < first.day)
     size = 12 if unit == "year" else 1
     reached = moved(first, months // size * size, "month") or first
-    return Stretch(unit, months // size, max(0, (last - reached).days))
+    return DateSpan(unit, months // size, max(0, (last - reached).days))
 
 
 def moved(day: date, count: int, unit: TimeUnit) -> date | None:

@@ -67,7 +67,7 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """One thing a search found: `title` and `address` say where, `text` is what it says.
 
     `by` names who found it; `seen_at` is when, in seconds since 1970, where an earlier search is
@@ -93,7 +93,7 @@ class Bench:
 
     stop: Stop
     library: Callable[[str, int], Sequence[Passage]] | None = None
-    web: Callable[[str, int], Sequence[Found]] | None = None
+    web: Callable[[str, int], Sequence[SearchResult]] | None = None
     ask: Asker | None = None
     match: Callable[[str, Sequence[Passage]], Answer] | None = None
 

@@ -21,7 +21,9 @@ from core.tools.vocabulary import read_words
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
-def _found_words(reply: MatchReply | Compared, text: str) -> tuple[int | None, int | None]:
+def _found_words(
+    reply: MatchReply | TranslationVerdict, text: str
+) -> tuple[int | None, int | None]:
     """Where the words that a model calls wrong stand; (None, None) where they do not."""
     start = text.find(reply.words) if reply.words.strip() else -1
     return (start, start + len(reply.words)) if start >= 0 else (None, None)
@@ -257,7 +259,7 @@ class Back(msgspec.Struct, frozen=True):
     translation: str
 
 
-class Compared(msgspec.Struct, frozen=True):
+class TranslationVerdict(msgspec.Struct, frozen=True):
     """What the model says; `words` are the claimed translation's own that are wrong."""
 
     reason: str
@@ -279,7 +281,7 @@ def _translate(given: Translate, bench: Bench) -> Answer:
     back = bench.ask("back_translation", unseen, Back).translation
     fields = {"text_language": source, "text": given.text, "claimed_language": target,
               "claimed": given.claimed, "back": back}  # fmt: skip
-    reply = bench.ask("translation", fields, Compared)
+    reply = bench.ask("translation", fields, TranslationVerdict)
     is_wrong = not reply.same_meaning
     return Answer(
         "hallucinated" if is_wrong else "supported",

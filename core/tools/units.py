@@ -17,7 +17,7 @@ import msgspec
 
 from core.runtime.errors import InputError
 from core.schema.records import Case, Statement
-from core.tools.arithmetic import Stated, agrees, show
+from core.tools.arithmetic import StatedValue, agrees, show
 from core.tools.quantities import Quantity, compare
 from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import PatternTable, lower, plain, read_words, unit_at, unit_base
@@ -198,14 +198,14 @@ def stated_conversions(text: str, language: str) -> list[StatedConversion]:
     return found
 
 
-def _number(written: str) -> Stated:
+def _number(written: str) -> StatedValue:
     """The number, rounded to its last digit that is no zero of a whole number."""
     whole, _, decimals = written.replace(",", "").partition(".")
     step = Fraction(1, 10 ** len(decimals))
     if not decimals and whole.strip("-0"):
         step *= 10 ** (len(whole) - len(whole.rstrip("0")))
     value = Fraction(f"{whole}.{decimals or 0}")
-    return Stated(value, step, is_about=True)
+    return StatedValue(value, step, is_about=True)
 
 
 class Conversion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

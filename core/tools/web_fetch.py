@@ -25,7 +25,7 @@ import msgspec
 from core.documents.segmentation import FUNCTION_WORDS, WORD
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout
-from core.tools.registry import Found
+from core.tools.registry import SearchResult
 
 if TYPE_CHECKING:
     import httpx
@@ -138,7 +138,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Answered:
+class HttpAnswer:
     """An answer's status and its whole body."""
 
     status: int
@@ -147,7 +147,7 @@ class Answered:
 
 # Gets the answer to a GET request for (url, parameters, stop, headers), whatever its status. Raises
 # ConfigError if nothing may be fetched from there, ModelError if no answer came or too large a one.
-Fetch = Callable[[str, Mapping[str, str], Stop, Mapping[str, str]], Answered]
+Fetch = Callable[[str, Mapping[str, str], Stop, Mapping[str, str]], HttpAnswer]
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class GuardedFetch:
 
     def __call__(
         self, url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
-    ) -> Answered:
+    ) -> HttpAnswer:
         """The answer; the time allowed holds for all of it, looking up the name included."""
         given_up = threading.Event()
         work = partial(self._get, url, params, headers, given_up)
@@ -169,7 +169,7 @@ class GuardedFetch:
     def _get(
         self, url: str, params: Mapping[str, str], headers: Mapping[str, str],
         given_up: threading.Event,
-    ) -> Answered:  # fmt: skip
+    ) -> HttpAnswer:  # fmt: skip
         import httpx
 
         addresses = self.gate.addresses_of(url)
@@ -185,7 +185,7 @@ class GuardedFetch:
                     raise _failed(url, error) from error
         raise _failed(url, problem) from problem
 
-    def _answer(self, response: httpx.Response, given_up: threading.Event) -> Answered:
+    def _answer(self, response: httpx.Response, given_up: threading.Event) -> HttpAnswer:
         body = b""
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
@@ -200,7 +200,7 @@ class GuardedFetch:
                     break
         finally:
             response.close()
-        return Answered(response.status_code, body)
+        return HttpAnswer(response.status_code, body)
 
 
 def _request(url: httpx.URL, address: str, headers: Mapping[str, str]) -> httpx.Request:
@@ -277,7 +277,9 @@ class Provider(Protocol):
     @property
     def service(self) -> str: ...  # noqa: D102
 
-    def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
+    def search(
+        self, query: str, language: str, fetch: Fetch, stop: Stop
+    ) -> tuple[SearchResult, ...]:
         """At most `MOST_RESULTS`, best first; none where it knows of nothing.
 
         Raises ConfigError if key, engine or address are not right, ModelError if it failed.
@@ -285,7 +287,9 @@ class Provider(Protocol):
         ...
 
 
-def _read(answered: Answered, name: str, shape: type[Value], refusals: Mapping[int, str]) -> Value:
+def _read(
+    answered: HttpAnswer, name: str, shape: type[Value], refusals: Mapping[int, str]
+) -> Value:
     """The answer in that shape; `refusals` are what statuses of this provider mean.
 
     Raises ConfigError if the provider refuses for a reason that the operator can mend;
@@ -308,7 +312,7 @@ def _read(answered: Answered, name: str, shape: type[Value], refusals: Mapping[i
         ) from error
 
 
-def _shown(results: Iterable[_Result], name: str) -> tuple[Found, ...]:
+def _shown(results: Iterable[_Result], name: str) -> tuple[SearchResult, ...]:
     """The results as they are shown, without those that lack words or a web address."""
     found = []
     for one in results:
@@ -320,7 +324,9 @@ def _shown(results: Iterable[_Result], name: str) -> tuple[Found, ...]:
         except ValueError:
             is_web = False
         if words and is_web and len(address) <= LONGEST_ADDRESS:
-            found.append(Found(_on_one_line(one.title or "", LONGEST_TITLE), address, words, name))
+            found.append(
+                SearchResult(_on_one_line(one.title or "", LONGEST_TITLE), address, words, name)
+            )
     return tuple(found[:MOST_RESULTS])
 
 
@@ -393,7 +399,9 @@ class Google:
         """The engine; the key does not matter to what it finds."""
         return f"google {self.cx}"
 
-    def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
+    def search(
+        self, query: str, language: str, fetch: Fetch, stop: Stop
+    ) -> tuple[SearchResult, ...]:
         """Snippets."""
         params = {"cx": self.cx, "q": query, "num": str(MOST_RESULTS), "safe": "off"}
         answered = fetch(self.address, params, stop, {"X-Goog-Api-Key": self.key})
@@ -413,7 +421,9 @@ class SearXng:
         """The server."""
         return f"searxng {self.address}"
 
-    def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
+    def search(
+        self, query: str, language: str, fetch: Fetch, stop: Stop
+    ) -> tuple[SearchResult, ...]:
         """Snippets; silent engines are a failure where nobody found anything."""
         params = {"q": query, "format": "json"}
         params |= {} if language == "und" else {"language": language}
@@ -436,7 +446,9 @@ class Wikipedia:
     name = "Wikipedia"
     service = "wikipedia"
 
-    def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
+    def search(
+        self, query: str, language: str, fetch: Fetch, stop: Stop
+    ) -> tuple[SearchResult, ...]:
         """The articles' opening paragraphs, the likeliest article first.
 
         Its search wants every word. A statement with a wrong figure in it would find nothing, so
@@ -446,7 +458,9 @@ class Wikipedia:
         found = (self._asked(words, language, fetch, stop) for words in queries if words)
         return next(filter(None, found), ())
 
-    def _asked(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
+    def _asked(
+        self, query: str, language: str, fetch: Fetch, stop: Stop
+    ) -> tuple[SearchResult, ...]:
         primary, most = language.split("-")[0].lower(), str(MOST_RESULTS)
         host = primary if _TAG.fullmatch(primary) and primary != "und" else "en"
         params = {

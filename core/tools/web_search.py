@@ -31,7 +31,7 @@ from core.runtime.errors import (
 from core.schema.records import Case, Passage, Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, KeptSearch, WebQuery
-from core.tools.registry import Answer, Bench, Found, Tool, read_examples
+from core.tools.registry import Answer, Bench, SearchResult, Tool, read_examples
 from core.tools.vocabulary import read_words
 from core.tools.web_fetch import (
     MOST_RESULTS,
@@ -165,11 +165,11 @@ def tried(
     return True, f"{provider.name} found {len(found)} for “{word}”; first “{found[0].title}”."
 
 
-SearchWeb = Callable[[str, int], Sequence[Found]]
+SearchWeb = Callable[[str, int], Sequence[SearchResult]]
 
 
 @dataclass(frozen=True)
-class Account:
+class SearchAccount:
     """On whose account searches go: the run, and how many may be sent for it."""
 
     run_id: str
@@ -187,12 +187,12 @@ class WebSearch:
     provider: Provider
     fetch: Fetch
     home: Path
-    account: Account
+    account: SearchAccount
     language: str
     stop: Stop
     now: Callable[[], float] = field(default=time.time)
 
-    def __call__(self, query: str, most: int) -> Sequence[Found]:
+    def __call__(self, query: str, most: int) -> Sequence[SearchResult]:
         """What was found, best first; with `seen_at` where it is an earlier search's.
 
         Raises BudgetReached if as many searches as allowed were sent; this one was not;
@@ -208,7 +208,7 @@ class WebSearch:
         begun = self._begin(asked)
         if not isinstance(begun, KeptSearch):
             return self._send(asked, begun)[:most]
-        found = msgspec.json.decode(begun.results.encode(), type=tuple[Found, ...])
+        found = msgspec.json.decode(begun.results.encode(), type=tuple[SearchResult, ...])
         return tuple(replace(one, seen_at=begun.at) for one in found)[:most]
 
     def _begin(self, asked: WebQuery) -> int | KeptSearch:
@@ -232,7 +232,7 @@ class WebSearch:
                 f"({error})."
             ) from error
 
-    def _send(self, asked: WebQuery, number: int) -> tuple[Found, ...]:
+    def _send(self, asked: WebQuery, number: int) -> tuple[SearchResult, ...]:
         try:
             found = self.provider.search(asked.words, asked.language, self.fetch, self.stop)
         except ConfigError as error:  # an agent's tool fails; the run goes on without it
@@ -243,7 +243,7 @@ class WebSearch:
 
 
 def web_search(
-    choice: WebChoice, keys: Keys, home: Path, account: Account, language: str, stop: Stop
+    choice: WebChoice, keys: Keys, home: Path, account: SearchAccount, language: str, stop: Stop
 ) -> SearchWeb | None:
     """The search that was chosen; None where none is.
 
@@ -256,7 +256,7 @@ def web_search(
     except ConfigError as error:
         why = str(error)
 
-        def fail(query: str, most: int) -> Sequence[Found]:
+        def fail(query: str, most: int) -> Sequence[SearchResult]:
             raise ModelError(why)
 
         return fail
@@ -314,7 +314,7 @@ def _search(given: Search, bench: Bench) -> Answer:
 
 
 def _answer(
-    given: Search, passages: Sequence[Passage], found: Sequence[Found], note: str
+    given: Search, passages: Sequence[Passage], found: Sequence[SearchResult], note: str
 ) -> Answer:
     """What was found, who found it and from when it is; it carries no label by itself."""
     sources = [

@@ -21,7 +21,7 @@ from core.runtime.errors import ConfigError
 from core.schema.progress import Progress
 from core.schema.records import CONSENSUS, Run, Stance, Turn, rule_digest
 from core.schema.roles import LEARNED, CaseView, Roster
-from core.schema.rosters import RosterSheet
+from core.schema.rosters import RosterConfig
 from core.store import Store
 from core.store.versions import NONE, read_body
 
@@ -403,7 +403,7 @@ def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
     return weights_from(own) if own else None
 
 
-def answerers(roster: Roster, sheet: RosterSheet | None) -> dict[str, Answerer]:
+def answerers(roster: Roster, sheet: RosterConfig | None) -> dict[str, Answerer]:
     """Who answers under each name of the debate; a built-in agent has no model."""
     models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
     found = {

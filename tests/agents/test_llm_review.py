@@ -17,7 +17,7 @@ from core.documents.library import store_file
 from core.llm.call import Asked
 from core.llm.prompting import Fence, PromptBook
 from core.pipeline.review import Resources
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
@@ -26,13 +26,13 @@ from core.schema.events import TRANSIENT, Event, RunResumed
 from core.schema.progress import Progress, folded
 from core.schema.records import Case, Label, Plan
 from core.schema.roles import Roster
-from core.schema.rosters import DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import DebaterSeat, RosterConfig, Seat
 from core.store import open_store
 from tests.fakes import FakeDesk, Said, Scripted, review
 from tests.readers import word_assessor
 
 SEAT = Seat("openai/tiny-talker", api_base="http://127.0.0.1:9/v1", window=8192)
-SHEET = RosterSheet(
+SHEET = RosterConfig(
     "tiny",
     segmenter=SEAT,
     image_reader=SEAT,
@@ -157,7 +157,7 @@ def case_of(home: Path, example: Example) -> Case:
     with open_store(home) as store:
         project = first_project(store, "Mira", 1.0)
         entry = store_file(store, home, project.id, name, data, "Mira", 1.0, Settings())
-        draft = Draft(
+        draft = CaseDraft(
             example.claim,
             documents=() if example.seen else (entry.id,),
             images=(entry.id,) if example.seen else (),

@@ -18,7 +18,7 @@ from core.llm.keys import Keys
 from core.llm.metering import Account
 from core.runtime.concurrency import Stop
 from core.runtime.errors import Stopped
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from core.store import open_store
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
 
@@ -27,7 +27,7 @@ numbers = itertools.count()
 
 
 def probed(
-    home: Path, sheet: RosterSheet, keys: Keys | None = None, stop: Stop | None = None
+    home: Path, sheet: RosterConfig, keys: Keys | None = None, stop: Stop | None = None
 ) -> dict[str, Probe]:
     """The results by role."""
     account = Account(f"test{next(numbers)}", "Mira", "project")
@@ -43,7 +43,7 @@ def answer(asked: Asked) -> Reply:
     return Reply("Red." if asked.images else "OK")
 
 
-def sheet_at(server: Loopback, **fields: object) -> RosterSheet:
+def sheet_at(server: Loopback, **fields: object) -> RosterConfig:
     sheet = one_model("openai/loopback", server.base)
     for role, seat in list(sheet.seats()):
         if not seat.is_built_in:
@@ -51,8 +51,8 @@ def sheet_at(server: Loopback, **fields: object) -> RosterSheet:
     return sheet
 
 
-def one_seat(seat: Seat) -> RosterSheet:
-    return RosterSheet("one", judge=seat)
+def one_seat(seat: Seat) -> RosterConfig:
+    return RosterConfig("one", judge=seat)
 
 
 def test_each_model_is_asked_once_for_all_the_roles_it_has(home: Path) -> None:
@@ -92,11 +92,11 @@ def test_a_cap_that_is_used_up_sends_nothing(home: Path) -> None:
     long = Seat("openai/loopback", max_tokens=20)
     with loopback(answer) as server:
         roles = [f"Model {n}" for n in range(40)]
-        sheet = RosterSheet(
+        sheet = RosterConfig(
             "many",
             debaters=tuple(
                 replace(
-                    RosterSheet("x").debaters[0],
+                    RosterConfig("x").debaters[0],
                     name=name,
                     seat=replace(long, model=f"openai/loopback-{name[6:]}", api_base=server.base),
                 )
@@ -180,14 +180,14 @@ def test_a_model_that_thinks_first_is_given_the_seats_whole_limit(home: Path) ->
 
 def test_a_model_that_does_not_see_is_doubted(home: Path) -> None:
     with loopback(Reply("OK")) as server:
-        sheet = RosterSheet("sees", image_reader=Seat("openai/loopback", server.base))
+        sheet = RosterConfig("sees", image_reader=Seat("openai/loopback", server.base))
         result = probed(home, sheet)["image reader"]
     assert "make sure that this model takes images" in result.words
 
 
 def test_the_retriever_gives_numbers(home: Path) -> None:
     with loopback(answer) as server:
-        sheet = RosterSheet("embeds", retriever=Seat("openai/loopback", server.base))
+        sheet = RosterConfig("embeds", retriever=Seat("openai/loopback", server.base))
         result = probed(home, sheet)["retriever"]
     assert (result.works, result.words) == (True, "Answered with 8 numbers for a text.")
     assert server.asked[0].path.endswith("/embeddings")

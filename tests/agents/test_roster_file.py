@@ -22,7 +22,7 @@ from core.agents.roster_files import (
 )
 from core.agents.rosters import SHIPPED, chosen_roster, one_model
 from core.runtime.errors import InputError
-from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterConfig, Seat
 
 Body = dict[str, Any]
 PLAIN = string.ascii_letters + "äöü中文, .-"
@@ -58,7 +58,7 @@ panels = st.lists(
     max_size=8,
 )
 sheets = st.builds(
-    RosterSheet,
+    RosterConfig,
     name=names,
     words=st.text(PLAIN, max_size=200),
     retriever=seats,
@@ -82,7 +82,7 @@ with_panels = st.builds(
 
 
 @given(st.one_of(sheets, with_panels))
-def test_what_is_written_is_read_back_to_the_last_field(sheet: RosterSheet) -> None:
+def test_what_is_written_is_read_back_to_the_last_field(sheet: RosterConfig) -> None:
     found = read_roster(roster_file(sheet))
     assert found.sheet == sheet
     assert found.notice == ""

@@ -31,7 +31,7 @@ from core.agents.rosters import (
 from core.llm.local_server import MODEL, PROVIDER
 from core.llm.prompting import Fence, PromptBook
 from core.runtime.errors import InputError
-from core.schema.rosters import READERS, DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import READERS, DebaterSeat, RosterConfig, Seat
 from core.store import Store
 from tests.fakes import FakeDesk, ScriptedModel
 from tests.readers import word_assessor
@@ -222,7 +222,7 @@ def len_of(text: str) -> str:
 
 
 def test_built_in_debaters_are_those_that_the_sheet_says(home: Path) -> None:
-    both = RosterSheet(
+    both = RosterConfig(
         "two readers",
         debaters=(DebaterSeat("Una", Seat(reader="overlap")), DebaterSeat("Duo", Seat())),
     )

@@ -35,7 +35,7 @@ from core.schema.events import (
 )
 from core.schema.progress import folded
 from core.schema.records import Plan, Statement, Verdict
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from core.store import open_store
 from tests.fakes import make_case
 from tests.llm.cast import Cast, as_json
@@ -222,7 +222,7 @@ def test_a_model_that_cuts_otherwise_loses_and_doubles_no_statement(home: Path) 
         told.append((statement.index, statement.text, entry.label))
 
     with loopback(Cast({"segment": as_json(cuts)})) as server:
-        sheet = RosterSheet("cutting", segmenter=Seat("openai/loopback", server.base))
+        sheet = RosterConfig("cutting", segmenter=Seat("openai/loopback", server.base))
         with open_store(home) as store, store.writing():
             store.rosters.save(sheet, "Mira", 1.0)
         request = Request("", protocol="audit", roster="cutting")

@@ -15,7 +15,7 @@ from core.schema.events import TRANSIENT, Event, Reconsidered, Remembered, RunRe
 from core.schema.progress import Progress, can_resume, folded
 from core.schema.records import Case, Context, Plan, Run
 from core.schema.roles import AuditView, CaseView, Roster, Step
-from core.tools.registry import Bench, Found
+from core.tools.registry import Bench, SearchResult
 from tests.fakes import case_of, review
 from tests.readers import SUPPORTS, ScriptedReader, assessor_with
 
@@ -432,11 +432,11 @@ class Cap:
         self.asked = 0
 
     def bench(self, case: Case, stop: Stop) -> Bench:
-        def web(query: str, most: int) -> Sequence[Found]:
+        def web(query: str, most: int) -> Sequence[SearchResult]:
             self.asked += 1
             if self.is_reached:
                 raise BudgetReached("The web was not asked: the searches allowed are used up.")
-            return (Found("Ships", "https://ships.example", "The ship Lark sank in 1932."),)
+            return (SearchResult("Ships", "https://ships.example", "The ship Lark sank in 1932."),)
 
         return Bench(stop, web=web)
 

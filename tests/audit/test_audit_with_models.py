@@ -13,7 +13,7 @@ from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
 from core.schema.progress import Progress
 from core.schema.records import Run
-from core.schema.rosters import RosterSheet
+from core.schema.rosters import RosterConfig
 from tests.fakes import case_of
 from tests.llm.cast import Cast, Part, as_json, endless, judged, oversized, role_of
 from tests.llm.loopback import Asked, Loopback, Reply, loopback
@@ -53,11 +53,11 @@ def picking(asked: Asked) -> Reply:
     return step("A fact.", "search", query=statement)
 
 
-def seated(server: Loopback, *, seconds: int = 5) -> RosterSheet:
+def seated(server: Loopback, *, seconds: int = 5) -> RosterConfig:
     return sheet_at(server, seconds=seconds)
 
 
-def audited(home: Path, sheet: RosterSheet, claim: str = CLAIM) -> tuple[Run, Progress]:
+def audited(home: Path, sheet: RosterConfig, claim: str = CLAIM) -> tuple[Run, Progress]:
     bench = Bench(home, case_of(home, claim, ("facts.txt", FACTS)), Jobs(home, keys=Keys({})))
     return bench.run(sheet, protocol="audit")
 

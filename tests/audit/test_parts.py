@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.baseline.audit_agents import BuiltInSegmenter
 from core.baseline.entailment import Reader
 from core.baseline.reflector import BuiltInReflector
-from core.pipeline.audit_stage import Found, applied, judgement_of
+from core.pipeline.audit_stage import AuditResult, applied, judgement_of
 from core.pipeline.audit_steps import (
     about_statement,
     closed,
@@ -316,7 +316,7 @@ def test_the_whole_refutes_the_statement_that_holds_the_words() -> None:
 def test_a_broken_condition_is_wrong_though_every_statement_holds() -> None:
     view = view_of("The tower is old. It is tall.")
     memory = {0: entry(0, "supported"), 1: entry(1, "supported")}
-    told = judgement_of(Found(view, memory, [use(None, "hallucinated", "conditions")]))
+    told = judgement_of(AuditResult(view, memory, [use(None, "hallucinated", "conditions")]))
     assert (told.label, told.by_tool) == ("hallucinated", "conditions")
     assert told.statement_labels == ("supported", "supported")
 
@@ -324,10 +324,10 @@ def test_a_broken_condition_is_wrong_though_every_statement_holds() -> None:
 def test_greetings_have_no_part_in_the_verdict() -> None:
     view = view_of("Hello! The tower is 412 m tall.")
     memory = {0: entry(0, "unclear", is_checkable=False), 1: entry(1, "supported")}
-    told = judgement_of(Found(view, memory, []))
+    told = judgement_of(AuditResult(view, memory, []))
     assert told.label == "supported"
     assert "says nothing that could be checked" in told.prose
-    nothing = judgement_of(Found(view_of("Hello!"), {0: memory[0]}, []))
+    nothing = judgement_of(AuditResult(view_of("Hello!"), {0: memory[0]}, []))
     assert (nothing.label, nothing.cause) == ("unclear", "not_addressed")
 
 
@@ -349,7 +349,7 @@ def test_the_verdict_follows_from_the_statements_whatever_they_are(
 ) -> None:
     view = view_of(" ".join(f"Tower {'abcdef'[i]} is old." for i in range(len(drawn))) or " ")
     memory = {i: replace(one, statement=i) for i, one in enumerate(drawn[: len(view.statements)])}
-    told = judgement_of(Found(view, memory, on_whole))
+    told = judgement_of(AuditResult(view, memory, on_whole))
     held = [one.label for one in memory.values() if one.is_checkable]
     refuted = any(one.label == "hallucinated" for one in on_whole)
     assert len(told.statement_labels) == len(view.statements)
@@ -403,7 +403,9 @@ def test_a_tool_that_failed_is_told_of_and_is_no_lack_of_evidence() -> None:
     assert held.evidence == "Found 2 places. The tool match failed: The service is down."
     whole = Statement(0, 0, 12, "It is a fact", "It is a fact")
     view = CaseView(make_case(whole.text), (whole,), Evidence({}, {}), {})
-    told = judgement_of(Found(view, {0: held}, [SEARCHED, FAILED, replace(FAILED, tool="code")]))
+    told = judgement_of(
+        AuditResult(view, {0: held}, [SEARCHED, FAILED, replace(FAILED, tool="code")])
+    )
     assert "2 calls of “code” and “match” failed" in told.cause_words
 
 
@@ -420,22 +422,22 @@ OPEN = {i: Remembered(i, "unclear", None, "No tool says anything about it.") for
 
 
 @pytest.fixture
-def spoiled() -> Found:
+def spoiled() -> AuditResult:
     """A date that is wrong in the second statement, found over the response as a whole."""
     memory = OPEN | {entry.statement: entry for entry in settled(STATEMENTS, OPEN, [BROKEN])}
-    return Found(VIEW, memory, [BROKEN])
+    return AuditResult(VIEW, memory, [BROKEN])
 
 
-def test_an_error_found_over_the_whole_counts_once(spoiled: Found) -> None:
+def test_an_error_found_over_the_whole_counts_once(spoiled: AuditResult) -> None:
     assert spoiled.memory[1].label == "hallucinated"
     assert judgement_of(spoiled).p == 0.94
 
 
-def test_it_is_told_once(spoiled: Found) -> None:
+def test_it_is_told_once(spoiled: AuditResult) -> None:
     assert judgement_of(spoiled).prose.count("The calendar gives 108 days.") == 1
 
 
-def test_only_its_words_are_wrong_not_all_of_the_statement(spoiled: Found) -> None:
+def test_only_its_words_are_wrong_not_all_of_the_statement(spoiled: AuditResult) -> None:
     assert [point.text for point in judgement_of(spoiled).points] == ["104 days"]
 
 
@@ -446,10 +448,10 @@ def test_readers_are_told_in_the_order_of_the_statements_whoever_answered_first(
                 "unclear", "", 0.0)
         for r in seen
     ]  # fmt: skip
-    assert judgement_of(Found(VIEW, OPEN, uses)).readers == tuple(reversed(seen))
+    assert judgement_of(AuditResult(VIEW, OPEN, uses)).readers == tuple(reversed(seen))
 
 
-def test_what_stands_in_no_statement_is_told_and_counted_beside_them(spoiled: Found) -> None:
+def test_what_stands_in_no_statement_is_told_and_counted_beside_them(spoiled: AuditResult) -> None:
     length = replace(
         BROKEN, tool="conditions", words="Nine words, not five.", start=None, end=None, p=0.8
     )

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.llm.call import Asked, Call, Message, in_silence
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.llm.limits import Caps
-from core.llm.metering import Account, LedgerDesk
+from core.llm.metering import Account, MeteredClient
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
 from core.schema.rosters import Seat
@@ -35,9 +35,9 @@ def of_a_call(folder: Path, repeats: int, pieces: int) -> tuple[list[float], lis
     """
     # A run has a connection of its own open meanwhile: the last one to close tidies up.
     with models(pieces, SERVER) as base, open_store(folder):
-        model, stop = LiteLlm(Keys({})), Stop()
+        model, stop = ModelClient(Keys({})), Stop()
         account = Account("run", "Mira", "project")
-        desk = LedgerDesk(model, folder, account, Caps.of(Settings()), time.time)
+        desk = MeteredClient(model, folder, account, Caps.of(Settings()), time.time)
         numbers = itertools.count()
 
         def call() -> Call:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.debate.protocols import PROTOCOLS
 from core.schema.records import Case, Plan
-from core.schema.rosters import DebateOptions, DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import DebateOptions, DebaterSeat, RosterConfig, Seat
 from tests.bench.arguing_server import NAMES
 from tests.bench.side_by_side import CLAIM, FACT, Watched, case_in
 from tests.bench.with_models import models
@@ -68,13 +68,13 @@ def _walled(jobs: Watched, case: Case, plan: Plan) -> tuple[float, int, float]:
     return judged[-1][0] - begun[0], calls, 1000 * (judged[-1][1] - begun[1])
 
 
-def _plan(name: str, sheet: RosterSheet) -> Plan:
+def _plan(name: str, sheet: RosterConfig) -> Plan:
     options = DebateOptions(rounds=ROUNDS.get(name, 0))
     return Plan(name, sheet.name, sheet=sheet, options=options)
 
 
-def _four(base: str) -> RosterSheet:
+def _four(base: str) -> RosterConfig:
     """Four debaters, a writer and a judge at that address; their calls are made anew each time."""
     seat = Seat("openai/loopback", base, temperature=0.3)
     debaters = tuple(DebaterSeat(name, seat) for name in NAMES)
-    return RosterSheet("four", context_writer=seat, debaters=debaters, judge=seat)
+    return RosterConfig("four", context_writer=seat, debaters=debaters, judge=seat)

@@ -19,13 +19,13 @@ from pathlib import Path
 from core.documents.library import ensure_read, store_file
 from core.llm.keys import Keys
 from core.pipeline.jobs import Active, Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
 from core.schema.events import AUDIT, Event
 from core.schema.records import Case, Plan
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from core.store import Store, open_store
 from tests.bench.with_models import models
 
@@ -53,7 +53,7 @@ class _Kind:
     """
 
     protocol: str
-    seated: Callable[[str], RosterSheet]
+    seated: Callable[[str], RosterConfig]
     calls: int
     since: str
     until: str
@@ -62,8 +62,8 @@ class _Kind:
 def of_a_panel(folder: Path, repeats: int, seconds: float) -> Measured:
     """Four models over a claim of one statement; every call takes so many seconds."""
 
-    def seated(base: str) -> RosterSheet:
-        return RosterSheet("four", span_panel=tuple(_seat(name, base) for name in MEMBERS))
+    def seated(base: str) -> RosterConfig:
+        return RosterConfig("four", span_panel=tuple(_seat(name, base) for name in MEMBERS))
 
     kind = _Kind("ceda", seated, len(MEMBERS) ** 2, "label_predicted", "run_finished")
     home = folder / f"panel{seconds}"
@@ -73,8 +73,8 @@ def of_a_panel(folder: Path, repeats: int, seconds: float) -> Measured:
 def of_an_audit(folder: Path, repeats: int, seconds: float) -> Measured:
     """A tool picker over ten statements; every call takes so many seconds."""
 
-    def seated(base: str) -> RosterSheet:
-        return RosterSheet("picker", tool_picker=_seat("picker", base))
+    def seated(base: str) -> RosterConfig:
+        return RosterConfig("picker", tool_picker=_seat("picker", base))
 
     kind = _Kind(AUDIT, seated, 2 * len(TOWNS) + 1, "passages_found", "judgement_reached")
     home = folder / f"audit{seconds}"
@@ -133,4 +133,4 @@ def case_in(home: Path, response: str, facts: str) -> Case:
         ensure_read(
             store, home, entry.id, entry.name, Settings(), Stop(), lambda *_: None, time.time
         )
-        return store_case(store, project, Draft(response, "", (entry.id,), ()), "Mira", 1.0)
+        return store_case(store, project, CaseDraft(response, "", (entry.id,), ()), "Mira", 1.0)

@@ -16,17 +16,17 @@ from pathlib import Path
 from core.agents.rosters import one_model
 from core.documents.library import ensure_read, store_file
 from core.llm.call import Call, Message
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.keys import Keys
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.concurrency import Stop
 from core.runtime.config import PROJECT_ROOT, Settings
 from core.runtime.errors import Stopped
 from core.schema.progress import folded
 from core.schema.records import Case, Plan
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from core.store import open_store
 from tests.bench.model_server import SPANS
 from tests.documents.builders import bar_chart, png
@@ -99,12 +99,12 @@ def stop_to_closed(repeats: int) -> list[float]:
 
             call = Call(seat, (Message("user", "Speak."),))
             with contextlib.suppress(Stopped):
-                LiteLlm(Keys({})).complete(call, end_it, stop)
+                ModelClient(Keys({})).complete(call, end_it, stop)
             found.append(server.wait_closed() - stopped[0])
     return found
 
 
-def _never_of_one_mind(sheet: RosterSheet) -> RosterSheet:
+def _never_of_one_mind(sheet: RosterConfig) -> RosterConfig:
     """Every call is made anew: at temperature 0 an equal one would come from the ledger."""
     for role, seat in list(sheet.seats()):
         if not seat.is_built_in:
@@ -128,4 +128,4 @@ def _case(home: Path) -> Case:
             )
         documents = tuple(e.id for e in entries if e.kind != "image")
         images = tuple(e.id for e in entries if e.kind == "image")
-        return store_case(store, project, Draft(CLAIM, "", documents, images), "Mira", 1.0)
+        return store_case(store, project, CaseDraft(CLAIM, "", documents, images), "Mira", 1.0)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.schema.records import Member, Plan, Project
 from core.store import open_store
@@ -33,8 +33,8 @@ def run_of_second(tmp_path: Path) -> str:
         with store.writing():
             store.projects.save(second)
             store.projects.set_member(Member("second", "Mira", "admin", 2.0))
-        store_case(store, first, Draft("Of the first."), "Mira", 3.0)
-        case = store_case(store, second, Draft("Of the second."), "Mira", 4.0)
+        store_case(store, first, CaseDraft("Of the first."), "Mira", 3.0)
+        case = store_case(store, second, CaseDraft("Of the second."), "Mira", 4.0)
     jobs = Jobs(home)
     run_id = jobs.start(case, Plan())
     assert jobs.wait(run_id, 60)

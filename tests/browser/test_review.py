@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from core.documents.library import store_file
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.config import Settings
 from core.schema.records import Plan
@@ -38,7 +38,9 @@ def checked(server: Server, claims: list[str], text: str = "") -> None:
         runs = []
         for claim in claims:
             with store.writing():
-                case = store_case(store, project, Draft(claim, documents=documents), "Mira", 1.0)
+                case = store_case(
+                    store, project, CaseDraft(claim, documents=documents), "Mira", 1.0
+                )
                 runs.append(jobs.queue(store, case, Plan()))
         jobs.submit(store, runs, jobs.payer("Mira", {}))
         assert all(jobs.wait(run_id, 60) for run_id in runs)

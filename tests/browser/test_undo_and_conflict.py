@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from core.documents.library import store_file
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.config import Settings
 from core.schema.records import Member, Plan
@@ -219,7 +219,11 @@ def test_a_box_is_drawn_in_an_image_and_saved_with_the_answer(
         jobs = Jobs(server.home)
         with store.writing():
             case = store_case(
-                store, project, Draft("The tower is 512 m tall.", images=(entry.id,)), "Mira", 1.0
+                store,
+                project,
+                CaseDraft("The tower is 512 m tall.", images=(entry.id,)),
+                "Mira",
+                1.0,
             )
             run_id = jobs.queue(store, case, Plan())
         jobs.submit(store, [run_id], jobs.payer("Mira", {}))

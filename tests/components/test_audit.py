@@ -23,7 +23,7 @@ from components.run.audit import (
     whole_uses,
 )
 from components.run.tool_views import is_shown, shown_once
-from components.widgets.html import Mark, Part, marked_text
+from components.widgets.html import HtmlMark, Part, marked_text
 from core.schema.events import MemoryUpdated, Remembered, RunStarted, ToolCalled, ToolUse
 from core.schema.progress import folded
 from core.schema.records import Label, Passage, Plan
@@ -103,7 +103,7 @@ def test_the_whole_response_stands_apart_and_tells_the_gravest_first() -> None:
 
 
 def test_links_lead_to_the_words_of_the_statement() -> None:
-    shown = marked_text(RESPONSE, [Mark(0, 60)], parts_of(DONE))
+    shown = marked_text(RESPONSE, [HtmlMark(0, 60)], parts_of(DONE))
     assert bare(shown) == RESPONSE
     for number, words in enumerate(SENTENCES, start=1):
         found = re.search(rf'<span class="cp-part" id="cp-statement-{number}">(.*?)</span>', shown)
@@ -120,7 +120,7 @@ def test_parts_never_change_the_text(
     words: str, parts: list[tuple[int, int]], marks: list[tuple[int, int]]
 ) -> None:
     own = [Part(start, end, f"p{number}") for number, (start, end) in enumerate(parts)]
-    shown = marked_text(words, [Mark(min(place), max(place)) for place in marks], own)
+    shown = marked_text(words, [HtmlMark(min(place), max(place)) for place in marks], own)
     assert bare(shown) == words
     assert shown.count("<span") == shown.count("</span>")
 

@@ -22,16 +22,19 @@ from components.widgets.charts import (
     threshold_figure,
 )
 from core.learning.data_quality import Curve
-from core.learning.data_quality import Point as Learned
-from core.learning.track_record import Point, Share
+from core.learning.data_quality import CurvePoint as Learned
+from core.learning.track_record import ThresholdPoint, WilsonShare
 
 CONFIG = Path(__file__).resolve().parent.parent.parent / ".streamlit" / "config.toml"
 THEME = tomllib.loads(CONFIG.read_text(encoding="utf-8"))["theme"]
 COUNTS = {
     "true_hallucinated": 2, "missed_hallucinated": 0, "false_alarms": 1, "true_supported": 1,
 }  # fmt: skip
-LEVELS = [(0.55, Share(12, 20)), (0.97, Share(30, 30))]
-POINTS = [Point(0.97, 0.6, Share(0, 30)), Point(0.55, 1.0, Share(8, 50))]
+LEVELS = [(0.55, WilsonShare(12, 20)), (0.97, WilsonShare(30, 30))]
+POINTS = [
+    ThresholdPoint(0.97, 0.6, WilsonShare(0, 30)),
+    ThresholdPoint(0.55, 1.0, WilsonShare(8, 50)),
+]
 LEAST_CONTRAST = 3.0  # WCAG 2.1, 1.4.11: graphics
 
 

@@ -17,7 +17,7 @@ from components.widgets.html import (
     MEAN,
     MOST_TITLES,
     Html,
-    Mark,
+    HtmlMark,
     element,
     heated,
     joined,
@@ -77,14 +77,14 @@ def test_a_plain_string_is_never_drawn() -> None:
 
 def test_a_mark_sits_on_its_words_only() -> None:
     words = "The tower is 512 m tall, not 512 m wide."
-    made = marked_text(words, [Mark(13, 18, "1", "the evidence says 412 m")])
+    made = marked_text(words, [HtmlMark(13, 18, "1", "the evidence says 412 m")])
     assert made.count("<mark") == 1
     assert '<mark class="cp-mark" title="the evidence says 412 m">512 m</mark>' in made
     assert 'data-n="1"' in made
 
 
 def test_overlapping_marks_show_all_their_numbers() -> None:
-    made = marked_text("abcdef", [Mark(0, 4, "1"), Mark(2, 6, "2")])
+    made = marked_text("abcdef", [HtmlMark(0, 4, "1"), HtmlMark(2, 6, "2")])
     assert bare(made) == "abcdef"
     assert made.count("<mark") == 3
     assert made.index('data-n="1"') < made.index('data-n="2"')
@@ -97,7 +97,7 @@ scripts = st.text(alphabet=st.sampled_from(LETTERS), min_size=1, max_size=60)
 @given(scripts, st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=5))
 def test_marking_never_changes_the_text(words: str, places: list[tuple[int, int]]) -> None:
     marks = [
-        Mark(start, min(len(words), start + length), str(number))
+        HtmlMark(start, min(len(words), start + length), str(number))
         for number, (start, length) in enumerate(places)
         if start < len(words)
     ]
@@ -109,24 +109,24 @@ def test_any_text_survives_escaping(words: str) -> None:
     assert bare(element("p", words)) == words
 
 
-class Walked(list[Mark]):
+class Walked(list[HtmlMark]):
     """Marks that count how often they are gone through."""
 
     walks = 0
 
-    def __iter__(self) -> Iterator[Mark]:
+    def __iter__(self) -> Iterator[HtmlMark]:
         self.walks += 1
         return super().__iter__()
 
 
 def test_marks_are_gone_through_a_few_times_however_many_they_are() -> None:
-    marks = Walked(Mark(n, 10_000 - n, str(n)) for n in range(2000))
+    marks = Walked(HtmlMark(n, 10_000 - n, str(n)) for n in range(2000))
     assert marked_text("word " * 2000, marks).count("<sup") == 2000
     assert marks.walks < 10
 
 
 def test_a_stretch_under_very_many_marks_names_some_of_them() -> None:
-    marks = [Mark(n, 10_000 - n, title=f"mark {n}") for n in range(2000)]
+    marks = [HtmlMark(n, 10_000 - n, title=f"mark {n}") for n in range(2000)]
     made = marked_text("word " * 2000, marks)
     assert len(made) < 3_000_000
     assert f"mark {MOST_TITLES - 1}\n…" in made
@@ -185,7 +185,7 @@ def test_reasons_are_text() -> None:
 
 
 def test_marks_without_strength_are_plain() -> None:
-    assert "cp-heat" not in marked_text("abc", [Mark(0, 1, "1", "x")])
+    assert "cp-heat" not in marked_text("abc", [HtmlMark(0, 1, "1", "x")])
 
 
 def test_who_raised_words_together_has_a_layer_each() -> None:

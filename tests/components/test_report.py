@@ -21,7 +21,7 @@ from components.report import (
 )
 from components.run.evidence import span_marks
 from components.run.replay import at_moment, cues
-from components.run.verdict import TOO_FEW, Past, worth_of, worth_words
+from components.run.verdict import TOO_FEW, PastVerdicts, worth_of, worth_words
 from components.widgets.html import change_words, changes
 from components.widgets.wording import escaped, percent
 from core.schema.events import (
@@ -171,16 +171,18 @@ def test_a_probability_is_said_to_be_worth_what_was_measured() -> None:
 
 def test_past_verdicts_of_the_project_go_before_what_was_measured_elsewhere() -> None:
     measured = "Of 212 held-out verdicts with a confidence like this, 87% were right."
-    known = Past("Of past verdicts at this level, 91% were right.", "Counted are …", True)
-    few = Past("Only 4 past verdicts at this level were looked at.")
+    known = PastVerdicts("Of past verdicts at this level, 91% were right.", "Counted are …", True)
+    few = PastVerdicts("Only 4 past verdicts at this level were looked at.")
     assert worth_words(VERDICT, CARD, Progress(), known) == known.words
     assert worth_words(VERDICT, CARD, Progress(), few) == f"{measured} {few.words}"
     assert worth_words(VERDICT, None, Progress(), few) == few.words
-    assert worth_words(VERDICT, None, Progress(), Past()) == TOO_FEW
+    assert worth_words(VERDICT, None, Progress(), PastVerdicts()) == TOO_FEW
 
 
 def test_both_reports_say_what_past_verdicts_tell_and_that_people_must_decide() -> None:
-    past = Past("Of past verdicts, 91% were right.", "<b>how</b>", True, "For <b>people</b>.")
+    past = PastVerdicts(
+        "Of past verdicts, 91% were right.", "<b>how</b>", True, "For <b>people</b>."
+    )
     html = html_report(RUN, CASE, progress(), SAID, CARD, past)
     assert "91% were right" in html
     assert "⚑ For &lt;b&gt;people&lt;/b&gt;." in html

@@ -20,7 +20,7 @@ from typing import Any
 
 from core.agents.rosters import roster_named
 from core.baseline.export import load_multilingual_encoder
-from core.learning.bench import Bench, Material, opened_bench
+from core.learning.bench import BenchHome, BenchMaterial, opened_bench
 from core.pipeline.review import Resources
 from core.pipeline.run_factory import Staff
 from core.runtime.concurrency import Stop
@@ -60,7 +60,7 @@ class Counted:
     seconds: float
 
 
-def staff_of(bench: Bench) -> Staff:
+def staff_of(bench: BenchHome) -> Staff:
     """The built-in engine as a newcomer has it."""
     with open_store(bench.home) as store:
         classifier = load_classifier(bench.home, store.versions.active())
@@ -69,13 +69,13 @@ def staff_of(bench: Bench) -> Staff:
     return Staff(roster_named(BUILT_IN), resources)
 
 
-def statements_said(bench: Bench, part: str, protocol: str) -> list[Said]:
+def statements_said(bench: BenchHome, part: str, protocol: str) -> list[Said]:
     """Every row of the statements corpus checked against its paragraph."""
     staff, said = staff_of(bench), []
     for row in load_statements():
         if part != "all" and row.is_held != (part == "held"):
             continue
-        material = Material(row.statement, "", (row.source,))
+        material = BenchMaterial(row.statement, "", (row.source,))
         run = bench.check(material, staff, Plan(protocol=protocol), Stop())
         said.append(Said(row.language, row.kind, row.label, *_outcome(run)))
     return said
@@ -135,7 +135,7 @@ def _share(flags: Sequence[bool]) -> float:
     return round(sum(flags) / len(flags), 3) if flags else 0.0
 
 
-def responses_counted(bench: Bench, part: str, protocol: str) -> list[Counted]:
+def responses_counted(bench: BenchHome, part: str, protocol: str) -> list[Counted]:
     """Every long response checked against its report, as files."""
     staff, counted = staff_of(bench), []
     for case in load_reports():
@@ -144,7 +144,7 @@ def responses_counted(bench: Bench, part: str, protocol: str) -> list[Counted]:
         with tempfile.TemporaryDirectory() as folder:
             files = tuple(build_report(case, Path(folder)))
             response = case.response
-            material = Material(response.text, response.question, files=files)
+            material = BenchMaterial(response.text, response.question, files=files)
             began = time.monotonic()
             run = bench.check(material, staff, Plan(protocol=protocol), Stop())
             counted.append(_counted(case, run, round(time.monotonic() - began, 1)))

@@ -18,7 +18,7 @@ from core.pipeline.cost_estimate import Size, steps_of
 from core.runtime.errors import InputError, ModelError
 from core.schema.events import Event
 from core.schema.records import Plan
-from core.schema.rosters import FOR_READERS, DebateOptions, RosterSheet
+from core.schema.rosters import FOR_READERS, DebateOptions, RosterConfig
 from core.store.ledger import AGAIN
 from tests.agents.seats import SEAT
 from tests.debate.scripts import USUAL, reply_to, way_name, ways
@@ -106,7 +106,7 @@ def test_where_most_decide_an_image_that_nobody_could_read_bars_every_label(name
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(FOR_READERS)))
 def test_what_readers_could_only_act_out_is_refused_with_what_to_do(name: str) -> None:
     words = f"found {name}: built-in readers say the same in every round.*language models"
-    mixed = RosterSheet("mixed").with_seat("debater Ada", SEAT)
+    mixed = RosterConfig("mixed").with_seat("debater Ada", SEAT)
     for sheet in (None, mixed):
         with pytest.raises(InputError, match=words):
             require_protocol(Plan(name, sheet=sheet))
@@ -130,7 +130,7 @@ def test_what_debaters_read_is_no_more_than_was_said_to_be_the_most(way: Way) ->
     wide = replace(SEAT, window=200_000)
     roster = desk_roster(desk, debaters=3, seat=wide)
     list(arguing(protocol_of(plan).argue, VIEW, roster, plan=plan).events())
-    sheet = RosterSheet("ours")
+    sheet = RosterConfig("ours")
     for debater in sheet.debaters:
         sheet = sheet.with_seat(f"debater {debater.name}", wide)
     size = Size(len(VIEW.case.response), max_turns=3, protocol=way[0], options=plan.options)

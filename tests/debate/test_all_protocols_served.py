@@ -16,7 +16,7 @@ from core.debate import NAMES
 from core.runtime.errors import KeyMissing
 from core.schema.progress import Progress, folded
 from core.schema.records import Cause, Plan, Run
-from core.schema.rosters import DebateOptions, RosterSheet
+from core.schema.rosters import DebateOptions, RosterConfig
 from core.store import open_store
 from core.store.traces import export_trace, import_trace
 from tests.debate.scripts import USUAL, prompt_of, reply_to
@@ -39,7 +39,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return made
 
 
-def plan_of(name: str, sheet: RosterSheet | None, **fields: object) -> Plan:
+def plan_of(name: str, sheet: RosterConfig | None, **fields: object) -> Plan:
     """A check by that protocol with a roster of models, or the built-in one."""
     values: dict[str, object] = {"max_turns": 3, "options": USUAL.get(name, DebateOptions())}
     roster = sheet.name if sheet else "builtin"
@@ -47,7 +47,7 @@ def plan_of(name: str, sheet: RosterSheet | None, **fields: object) -> Plan:
 
 
 def side_by_side(
-    bench: Bench, sheet: RosterSheet, **fields: object
+    bench: Bench, sheet: RosterConfig, **fields: object
 ) -> dict[str, tuple[Run, Progress]]:
     """What the check by each protocol came to."""
     started = {name: bench.jobs.start(bench.case, plan_of(name, sheet, **fields)) for name in NAMES}

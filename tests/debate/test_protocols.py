@@ -25,7 +25,7 @@ from core.pipeline.cost_estimate import Size, steps_of
 from core.runtime.errors import InputError, ModelError
 from core.schema.events import Event
 from core.schema.records import Case, Plan
-from core.schema.rosters import DebateOptions, DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import DebateOptions, DebaterSeat, RosterConfig, Seat
 from tests.agents.seats import SEAT, workplace
 from tests.debate.scripts import reply_to
 from tests.debates import arguing, desk_roster
@@ -37,12 +37,12 @@ SHEET = one_model("openai/tiny-talker")
 MARGIN = 400  # what several debaters' shortest turns take, where two are counted
 
 
-def reseated(role: str, **fields: int) -> RosterSheet:
+def reseated(role: str, **fields: int) -> RosterConfig:
     """The sheet of one model, with other numbers on the seat of that role."""
     return SHEET.with_seat(role, replace(dict(SHEET.seats())[role], **fields))  # type: ignore[arg-type]
 
 
-def refused(plan: Plan, sheet: RosterSheet, case: Case = CASE) -> str:
+def refused(plan: Plan, sheet: RosterConfig, case: Case = CASE) -> str:
     """Why such a check is refused; empty where it is not."""
     try:
         require_room(plan, sheet, case, PromptBook())
@@ -54,7 +54,7 @@ def refused(plan: Plan, sheet: RosterSheet, case: Case = CASE) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_ships_has_room_for_a_claim(name: str) -> None:
     assert refused(Plan(name, options=DebateOptions(rounds=8)), SHEET) == ""
-    assert refused(Plan(name), RosterSheet("builtin"), make_case("word " * 20_000)) == ""
+    assert refused(Plan(name), RosterConfig("builtin"), make_case("word " * 20_000)) == ""
 
 
 def needed(told: str) -> int:
@@ -119,10 +119,10 @@ def test_a_text_that_is_too_long_for_the_window_is_refused() -> None:
     assert "shorten the text" in refused(Plan("ceda"), SHEET, make_case("It stands. " * 3000))
 
 
-def of_window(window: int) -> RosterSheet:
+def of_window(window: int) -> RosterConfig:
     """All who argue, judge and write have that window."""
     seat = replace(SEAT, window=window, max_tokens=300)
-    sheet = RosterSheet("ours", judge=seat, context_writer=seat)
+    sheet = RosterConfig("ours", judge=seat, context_writer=seat)
     for debater in sheet.debaters:
         sheet = sheet.with_seat(f"debater {debater.name}", seat)
     return sheet
@@ -157,7 +157,7 @@ def test_what_is_refused_could_not_have_been_asked_and_the_rest_goes_on(
 
 
 ONE, OTHER, THIRD = Seat("openai/one", max_tokens=150), Seat("openai/two"), Seat("openai/three")
-MODELS = RosterSheet("two", debaters=(DebaterSeat("Ada", ONE), DebaterSeat("Ben", OTHER)))
+MODELS = RosterConfig("two", debaters=(DebaterSeat("Ada", ONE), DebaterSeat("Ben", OTHER)))
 
 
 @pytest.mark.parametrize("protocol", ["colmad", "copmad", "adaptive"])
@@ -178,7 +178,7 @@ def test_other_protocols_change_no_seat(protocol: str) -> None:
 
 
 def test_built_in_readers_are_judged_by_the_built_in_judge() -> None:
-    assert seated_for(Plan("colmad"), RosterSheet("builtin")) == RosterSheet("builtin")
+    assert seated_for(Plan("colmad"), RosterConfig("builtin")) == RosterConfig("builtin")
     mixed = replace(MODELS, debaters=(MODELS.debaters[0], DebaterSeat("Cleo", Seat())))
     assert seated_for(Plan("colmad"), mixed) == mixed
 

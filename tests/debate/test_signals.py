@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.debate.protocols import PROTOCOLS
-from core.debate.signals import Past, Signal, SignalKind, by_debater, signals_of
+from core.debate.signals import PastRecord, Signal, SignalKind, by_debater, signals_of
 from core.schema.progress import Progress
 from core.schema.records import Plan, Quote, QuoteStatus, RoleUsed, Stance, Turn
 from tests.debates import arguing, built_in
@@ -37,7 +37,7 @@ def turn(
 
 
 def of(
-    *turns: Turn, pasts: dict[str, Past] | None = None, language: str = "en"
+    *turns: Turn, pasts: dict[str, PastRecord] | None = None, language: str = "en"
 ) -> tuple[Signal, ...]:
     progress = Progress(
         case=replace(CASE, language=language),
@@ -48,7 +48,7 @@ def of(
     return signals_of(progress, pasts)
 
 
-def kinds(*turns: Turn, pasts: dict[str, Past] | None = None) -> list[tuple[int, SignalKind]]:
+def kinds(*turns: Turn, pasts: dict[str, PastRecord] | None = None) -> list[tuple[int, SignalKind]]:
     return [(signal.turn, signal.kind) for signal in of(*turns, pasts=pasts)]
 
 
@@ -94,7 +94,7 @@ def test_without_a_record_certainty_is_held_against_the_quotes(
 
 def test_with_a_record_certainty_is_held_against_it() -> None:
     said = turn(1, "Ada", "hallucinated", "WRONG. The bridge.", FOUND, confidence=0.95)
-    poor, good = Past(12, 20, 0.78), Past(19, 20, 0.99)
+    poor, good = PastRecord(12, 20, 0.78), PastRecord(19, 20, 0.99)
     (signal,) = of(said, pasts={"agent Ada": poor})
     assert signal.words == "Sounds 95% sure, but was right in 12 of 20 answered cases."
     assert of(said, pasts={"agent Ada": good}) == ()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from core.documents.draft import Content, Draft, Piece, TextBox, shown, storable
+from core.documents.draft import BlockContent, Draft, TextBox, TextPiece, shown, storable
 from core.documents.readers import decoded, kind_of, read_text
 from core.runtime.errors import InputError
 from core.schema.records import BlockKind
@@ -220,7 +220,7 @@ def test_drafts_know_where_their_pieces_lie(
     draft = Draft(request("a.pdf", b"", "pdf"))
     for text, is_seen, kind in pieces:
         seen = TextBox(text, 0, 0, 1, 1, 0.9) if is_seen else None
-        block = Content(kind, (Piece(text, seen), Piece("!")))
+        block = BlockContent(kind, (TextPiece(text, seen), TextPiece("!")))
         draft.add_blocks([block], 1, lambda box: box.share_of(1, 1))
     draft.add_page(1, 0, "ocr")
     source = draft.finish()

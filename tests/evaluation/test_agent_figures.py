@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.evaluation.engine_runs import agent_rows, first_answers, statement_labels
 from core.evaluation.files import GoldRow
 from core.evaluation.metrics import measures
-from core.evaluation.outcomes import FAILED, Kept, Outcomes, Prediction, always
+from core.evaluation.outcomes import FAILED, KeptOutcomes, Outcomes, Prediction, always
 from core.schema.progress import Progress
 from core.schema.records import Judgement, Label
 from tests.verdict.test_answer_features import turn
@@ -97,9 +97,9 @@ def test_where_all_agree_so_does_every_pair(rows: list[list[Label]]) -> None:
 
 def test_what_agents_said_is_kept_with_the_row(home: Path) -> None:
     said = told(("supported", "unclear"), ("supported", "hallucinated"))
-    kept = Kept(home, "set", ("one",))
+    kept = KeptOutcomes(home, "set", ("one",))
     kept.add("digest", said)
     kept.close()
-    again = Kept(home, "set", ("one",))
+    again = KeptOutcomes(home, "set", ("one",))
     assert again.get("digest") == said
     again.close()

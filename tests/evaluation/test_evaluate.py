@@ -326,15 +326,15 @@ def test_one_broken_row_of_the_engines_costs_only_itself(
 ) -> None:
     from core.learning import bench
 
-    check = bench.Bench.check
+    check = bench.BenchHome.check
 
-    def faulty(self: bench.Bench, material: bench.Material, *more: Any) -> Any:
+    def faulty(self: bench.BenchHome, material: bench.BenchMaterial, *more: Any) -> Any:
         if material.response.startswith("The school has seven"):
             raise RuntimeError("a fault of ours")
         return check(self, material, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(bench.Bench, "check", faulty)
+        patched.setattr(bench.BenchHome, "check", faulty)
         code, found, err = evaluated(capsys, data, "fever_symmetric", "--trivial-limit", "1")
     assert (code, found["failed"], found["causes"]["failed"]) == (0, 1, 1)
     assert found["trivial_failed"] == 0
@@ -349,14 +349,14 @@ def test_rows_that_break_off_without_their_evidence_are_counted_too(
 ) -> None:
     from core.learning import bench
 
-    check = bench.Bench.check
+    check = bench.BenchHome.check
 
-    def faulty(self: bench.Bench, material: bench.Material, *more: Any) -> Any:
+    def faulty(self: bench.BenchHome, material: bench.BenchMaterial, *more: Any) -> Any:
         if not material.texts:
             raise RuntimeError("a fault of ours")
         return check(self, material, *more)
 
-    monkeypatch.setattr(bench.Bench, "check", faulty)
+    monkeypatch.setattr(bench.BenchHome, "check", faulty)
     given = ("--limit", "4", "--trivial-limit", "2")
     code, found, _ = evaluated(capsys, data, "fever_symmetric", *given)
     assert (code, found["failed"], found["trivial_failed"]) == (0, 0, 2)
@@ -380,7 +380,7 @@ def test_recorded_verdicts_are_measured_without_an_engine(
         )
     ]
     write_lines(data / "halueval" / "qa_judgements_own.jsonl.gz", rows)
-    monkeypatch.setattr(bench.Bench, "check", None)
+    monkeypatch.setattr(bench.BenchHome, "check", None)
     code, found, err = evaluated(capsys, data, "halueval", "--task", "qa_judgements")
     assert code == 0, err
     assert "no engine is run" in err

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from core.evaluation.files import GoldRow, GoldSpan
-from core.evaluation.outcomes import Kept, Prediction, digest_of
+from core.evaluation.outcomes import KeptOutcomes, Prediction, digest_of
 from core.runtime.errors import ConfigError, InputError
 
 ROW = GoldRow("1", "a file, line 1", "It is so.", "supported", "group", documents=("It is.",))
 SAID = Prediction("hallucinated", 0.7, (GoldSpan(0, 2, 0.6),), (GoldSpan(3, 5, 0.2),), "", 0.5)
 
 
-def kept(home: Path, *identity: str) -> contextlib.closing[Kept]:
-    return contextlib.closing(Kept(home, "set-all", identity))
+def kept(home: Path, *identity: str) -> contextlib.closing[KeptOutcomes]:
+    return contextlib.closing(KeptOutcomes(home, "set-all", identity))
 
 
 def test_predictions_outlive_their_process_and_are_those_of_one_engine(home: Path) -> None:

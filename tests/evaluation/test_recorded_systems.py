@@ -10,7 +10,7 @@ import pytest
 from core.__main__ import main
 from core.evaluation import recorded as recorded_evaluation
 from core.evaluation.command_line import plainly
-from core.evaluation.evaluate import Order
+from core.evaluation.evaluate import EvaluationOrder
 from core.evaluation.files import GoldRow
 from core.evaluation.recorded import (
     Wanted,
@@ -23,7 +23,7 @@ from core.evaluation.recorded import (
     majority,
     own_answer,
 )
-from core.evaluation.sets.marked_texts import Detector, RecordedCase, Said
+from core.evaluation.sets.marked_texts import Detector, RecordedAnswer, RecordedCase
 from core.runtime.errors import InputError
 from core.schema.records import Label
 
@@ -35,9 +35,9 @@ def case(number: int, label: Label, keen: Label = "unclear", group: str = "") ->
     words = "a slip in the sum" if label == "hallucinated" else "each step holds up"
     row = GoldRow(f"{number}", "here", f"Answer {number}.", label, group or f"g{number}")
     said = {
-        KEEN: Said(keen, f"{words}, on line {number}"),
-        DULL: Said("supported", "fine"),
-        MUTE: Said("unclear", ""),
+        KEEN: RecordedAnswer(keen, f"{words}, on line {number}"),
+        DULL: RecordedAnswer("supported", "fine"),
+        MUTE: RecordedAnswer("unclear", ""),
     }
     return RecordedCase(row, "sum" if number % 2 else "fact", said)
 
@@ -96,8 +96,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def order(folder: Path) -> Order:
-    return Order("realmistake", folder, "recorded", None, None, 0)
+def order(folder: Path) -> EvaluationOrder:
+    return EvaluationOrder("realmistake", folder, "recorded", None, None, 0)
 
 
 @pytest.mark.parametrize("system", ["classifier", "consensus"])

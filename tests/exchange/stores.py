@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.exchange.incoming import As, Order, Outcome, take_in
+from core.exchange.incoming import As, ImportOrder, Outcome, take_in
 from core.exchange.outgoing import rows_of
 from core.exchange.registry import FORMATS
 from core.exchange.rows import ExchangeRow, Read
@@ -32,7 +32,7 @@ def imported(
     agent: str = "",
 ) -> Outcome:
     """Rows brought in by lee."""
-    order = Order(project_of(store), "lee", now, "rows", labels, agent)
+    order = ImportOrder(project_of(store), "lee", now, "rows", labels, agent)
     return take_in(store, home, read, order)
 
 

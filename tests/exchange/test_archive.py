@@ -17,7 +17,7 @@ from core.documents.library import file_bytes, store_file
 from core.exchange import archive
 from core.exchange.archive import MANIFEST, SINCE_2, give, take
 from core.llm.prompting import shipped
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.review.queue_ranking import imported_item
 from core.runtime.config import Settings
@@ -47,7 +47,7 @@ def home(tmp_path: Path) -> Path:
             store_file(store, home, project.id, name, data, "ana", 3.0, Settings()).id
             for name, data in files
         ]
-        draft = Draft(TEXT, "Old?", (ids[0],), (ids[1],), others=(("model", "x"),))
+        draft = CaseDraft(TEXT, "Old?", (ids[0],), (ids[1],), others=(("model", "x"),))
         case = store_case(store, project, draft, "ana", 4.0)
         verdict = Verdict("hallucinated", 0.9, 0.9, "It is new.")
         with store.writing():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.exchange import incoming
-from core.exchange.incoming import Order, take_in
+from core.exchange.incoming import ImportOrder, take_in
 from core.exchange.packed import MOST_ROW
 from core.exchange.registry import FORMATS, ONLY_READ, WRITTEN
 from core.runtime.errors import InputError, NotAllowed
@@ -203,7 +203,7 @@ def test_only_a_lead_brings_rows_in() -> None:
         store.projects.set_member(Member(project.id, "ben", "annotator", 1.0))
         read = FORMATS["jsonl"].read("rows", lines({**GOOD, "documents": [{"text": "A source."}]}))
         with pytest.raises(NotAllowed, match="takes the role lead"):
-            take_in(store, NOWHERE, read, Order(project, "ben", NOW, "rows"))
+            take_in(store, NOWHERE, read, ImportOrder(project, "ben", NOW, "rows"))
         assert store.cases.all(project.id) == []
         assert store.library.all(project.id) == []
 
@@ -221,7 +221,7 @@ def test_a_lead_who_is_one_no_more_brings_no_further_part_in(
             if done == 1:
                 store.projects.set_member(Member(project.id, "ben", "annotator", 1.0))
 
-        order = Order(project, "ben", NOW, "rows")
+        order = ImportOrder(project, "ben", NOW, "rows")
         with pytest.raises(NotAllowed):
             take_in(store, NOWHERE, FORMATS["jsonl"].read("rows", lines(*rows)), order, demoted)
         assert [case.id for case in store.cases.all(project.id)] == ["0"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.__main__ import main
 from core.exchange.outgoing import FAILED_NAME, KEPT_NAME, Sorted, sorted_out, zipped
-from core.exchange.trajectory import REASON_WORDS, Message, Trajectory, balanced, trajectory_of
+from core.exchange.trajectory import REASON_WORDS, ChatMessage, Trajectory, balanced, trajectory_of
 from core.llm.prompting import PromptBook
 from core.review.people import first_project
 from core.schema.records import Label
@@ -236,7 +236,7 @@ def test_balanced_means_as_many_of_each_label_in_each_language(
     drawn: list[tuple[Label, str]],
 ) -> None:
     found = [
-        Trajectory(f"r{number}", language, label, (Message("user", ""),))
+        Trajectory(f"r{number}", language, label, (ChatMessage("user", ""),))
         for number, (label, language) in enumerate(drawn)
     ]
     kept, left = balanced(found)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from core.baseline.examples import EXAMPLES, Example
+from core.baseline.examples import EXAMPLES, PreparedCase
 from core.debate.protocols import offered_to
 from core.pipeline.streaming_input import Request, check_once
 
@@ -41,7 +41,7 @@ def traces_of(folder: Path) -> Traces:
     return found
 
 
-def _events(home: Path, example: Example, protocol: str) -> list[str]:
+def _events(home: Path, example: PreparedCase, protocol: str) -> list[str]:
     home.mkdir()
     paths = []
     for name, data in example.files():

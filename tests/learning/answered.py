@@ -8,7 +8,7 @@ from core.schema.events import RunFinished
 from core.schema.records import Label, Plan, Project, Run, Verdict
 from core.schema.reviews import Correction, Item
 from core.store import Store
-from core.store.answered import Answered
+from core.store.answered import AnsweredVerdict
 from core.store.queue import AT_RANDOM, Rules
 from tests.fakes import make_case
 
@@ -52,13 +52,17 @@ def draw(store: Store, name: str, who: str = "Mira") -> None:
         store.queue.end(f"c-{name}", who, "submitted", 16.0)
 
 
-def verdicts(said: Iterable[tuple[float, bool]], *, is_random: bool = False) -> list[Answered]:
+def verdicts(
+    said: Iterable[tuple[float, bool]], *, is_random: bool = False
+) -> list[AnsweredVerdict]:
     """(p, whether it was right) as answered verdicts of one version."""
     found = []
     for n, (p, is_right) in enumerate(said):
         label: Label = "hallucinated" if p >= 0.5 else "supported"
         other: Label = "supported" if p >= 0.5 else "hallucinated"
         answer = label if is_right else other
-        one = Answered(f"r{n}", f"c{n}", f"t{n}", "seed", "builtin", p, 1.0, answer, is_random)
+        one = AnsweredVerdict(
+            f"r{n}", f"c{n}", f"t{n}", "seed", "builtin", p, 1.0, answer, is_random
+        )
         found.append(one)
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from core.documents.library import store_file
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project, person_here
 from core.runtime.config import Settings
 from core.schema.events import (
@@ -37,7 +37,7 @@ from core.schema.records import (
     new_id,
 )
 from core.schema.reviews import Correction
-from core.schema.rosters import DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import DebaterSeat, RosterConfig, Seat
 from core.store import Store, open_store
 
 CLAIM = "The tower is 512 m tall."
@@ -69,7 +69,7 @@ def events_of(told: Told, case: Case) -> list[Event]:
     """The run's events, a second apart."""
     models = told.models or {}
     names = list(dict.fromkeys([*(name for name, _ in told.turns), *models]))
-    sheet = RosterSheet(
+    sheet = RosterConfig(
         "told", debaters=tuple(DebaterSeat(n, Seat(model=models.get(n, ""))) for n in names)
     )
     agents = {n: models[n].split("/")[-1] if n in models else f"Reader {n}" for n in names}
@@ -174,7 +174,7 @@ def overturn(home: Path, cases: Sequence[Overturned]) -> None:
             entry = store_file(
                 store, home, project.id, one.name, one.text.encode(), who, 1.0, Settings()
             )
-            case = store_case(store, project, Draft(one.claim, documents=(entry.id,)), who, 1.0)
+            case = store_case(store, project, CaseDraft(one.claim, documents=(entry.id,)), who, 1.0)
             run_id = jobs.start(case, Plan())
             assert jobs.wait(run_id, 60)
             with store.writing():

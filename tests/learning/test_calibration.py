@@ -13,9 +13,9 @@ from core.learning.head_fit import (
     FEWEST,
     FEWEST_ON_SPLIT,
     TEXT,
-    Fitted,
+    CaseTexts,
+    FittedCurve,
     Numbered,
-    Reading,
     calibrated,
     counted,
     cross_fitted,
@@ -196,9 +196,9 @@ RIGHT = ["the sum holds", "the date holds", "this holds as well", "it holds in f
 IS_WRONG = np.array([True] * 4 + [False] * 4)
 
 
-def of_one_view(texts: list[str], kinds: list[str] | None = None) -> list[Reading]:
+def of_one_view(texts: list[str], kinds: list[str] | None = None) -> list[CaseTexts]:
     return [
-        Reading(((text,),), kind)
+        CaseTexts(((text,),), kind)
         for text, kind in zip(texts, kinds or [""] * len(texts), strict=True)
     ]
 
@@ -260,7 +260,7 @@ def test_what_is_scored_teaches_nothing() -> None:
 
 
 def test_views_are_read_apart() -> None:
-    readings = [Reading(((text,), ("same words",)), "") for text in [*WRONG, *RIGHT]]
+    readings = [CaseTexts(((text,), ("same words",)), "") for text in [*WRONG, *RIGHT]]
     found = counted(readings)
     of_text = fit_words(found.of_views([0]), np.arange(8), IS_WRONG)
     of_other = fit_words(found.of_views([1]), np.arange(8), IS_WRONG)
@@ -323,9 +323,9 @@ def test_what_was_weighed_on_a_split_is_not_sharpened_on_it(
     plain = fit_head(learned, Options())
     told: list[bool] = []
 
-    def looked(*given: object, may_sharpen: bool) -> Fitted:
+    def looked(*given: object, may_sharpen: bool) -> FittedCurve:
         told.append(may_sharpen)
-        return Fitted(Calibrator(), {}, 60)
+        return FittedCurve(Calibrator(), {}, 60)
 
     monkeypatch.setattr(head_fit, "calibrated", looked)
     for head in (plain, weighed(plain, learned, split).head):

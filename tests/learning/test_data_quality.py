@@ -11,7 +11,7 @@ import pytest
 
 from core.learning.data_quality import (
     Curve,
-    Point,
+    CurvePoint,
     advice,
     at_size,
     curve_of,
@@ -21,7 +21,7 @@ from core.learning.data_quality import (
     vectors_of,
 )
 from core.learning.metrics import Flags, Numbers
-from core.learning.training_set import Row, Taught
+from core.learning.training_set import Taught, TrainingRow
 from core.llm.encoder import Matrix
 from core.runtime.concurrency import Stop
 from core.runtime.errors import NotEnoughLabels
@@ -52,7 +52,7 @@ def material(many: int, wrong: Sequence[int] = ()) -> list[Taught]:
         other: Label = "supported" if number % 2 else "hallucinated"
         text = f"{SAYS[true]}, says number {number}"
         label = other if number in wrong else true
-        row = Row(text, label, f"g{number}", f"k{number}", f"r{number}", f"Claim {number}.")
+        row = TrainingRow(text, label, f"g{number}", f"k{number}", f"r{number}", f"Claim {number}.")
         found.append(Taught(row, f"c{number}", "project", "Mira", "en", "answered"))
     return found
 
@@ -102,7 +102,7 @@ def test_what_was_embedded_before_somebody_left_is_kept(home: Path) -> None:
     assert encoder.asked == 3
 
 
-POINTS = (Point(8, 0.6, 0.5, 0.7, 0.6), Point(90, 0.8, 0.76, 0.84, 0.9))
+POINTS = (CurvePoint(8, 0.6, 0.5, 0.7, 0.6), CurvePoint(90, 0.8, 0.76, 0.84, 0.9))
 RISING = Curve(POINTS, 120, (0.95, 0.9, 0.4), 0.032, 0.02, 0.04)
 
 

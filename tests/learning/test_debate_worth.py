@@ -24,7 +24,7 @@ from core.learning.debate_worth import (
     risk_of,
     separation,
 )
-from core.learning.reasoning import Row, rows_of
+from core.learning.reasoning import ReasoningRow, rows_of
 from core.schema.records import Stance
 from core.store import open_store
 from tests.learning.runs_told import Told, tell
@@ -65,7 +65,7 @@ def test_an_effective_number_of_agents() -> None:
     assert hoeffding(5, 0.4, 0.0) == 1.0
 
 
-def rows_in(home: Path, runs: Sequence[Told]) -> list[Row]:
+def rows_in(home: Path, runs: Sequence[Told]) -> list[ReasoningRow]:
     with open_store(home) as store:
         tell(store, runs)
         return rows_of(store, store.projects.all()[0].id, {})

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.learning.bench import PREFIX, Bench, Material, opened_bench
+from core.learning.bench import PREFIX, BenchHome, BenchMaterial, opened_bench
 from core.learning.evidence_calibration import (
     HALLUCINATED_ERROR,
     SUPPORTED_ERROR,
@@ -128,14 +128,14 @@ CATS = "Female cats tend to be right pawed. Male cats are more often left pawed.
 TOWERS = "The tower is 412 m tall. It was opened in 1932. Many cats live in the tower."
 
 
-def staff_of(bench: Bench) -> Staff:
+def staff_of(bench: BenchHome) -> Staff:
     classifier = load_classifier(bench.home, SEED_VERSION)
     resources = Resources(bench.home, bench.settings, FakeEmbedder(), classifier, lambda: 0.0)
     return Staff(built_in(), resources)
 
 
-def check(bench: Bench, *texts: str, response: str = "Female cats are left pawed.") -> Progress:
-    return bench.check(Material(response, "", texts), staff_of(bench), Plan(), Stop())
+def check(bench: BenchHome, *texts: str, response: str = "Female cats are left pawed.") -> Progress:
+    return bench.check(BenchMaterial(response, "", texts), staff_of(bench), Plan(), Stop())
 
 
 def test_a_case_does_not_depend_on_those_before_it() -> None:
@@ -188,6 +188,6 @@ def test_a_response_of_nothing_and_an_image_that_is_not_there_are_refused(tmp_pa
     with opened_bench(Settings()) as bench:
         with pytest.raises(InputError, match="Enter a text to check"):
             check(bench, CATS, response=" ")
-        material = Material("A cat.", images=(tmp_path / "none.png",))
+        material = BenchMaterial("A cat.", images=(tmp_path / "none.png",))
         with pytest.raises(InputError, match=r"none\.png"):
             bench.check(material, staff_of(bench), Plan(), Stop())

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.learning.debate_worth import worth
-from core.learning.reasoning import Agent, Heard, Row, rows_of, said_in, words_of
+from core.learning.reasoning import Heard, ReasoningRow, SpeakingAgent, rows_of, said_in, words_of
 from core.learning.reliability import (
     FIRMNESS,
-    Record,
-    Table,
+    AgentRecord,
+    AnswerTable,
     by_kind,
     by_kinds,
     firmness,
@@ -80,7 +80,7 @@ def store(home: Path) -> Store:
     return open_store(home)
 
 
-def heard(store: Store) -> tuple[list[Row], dict[str, Record]]:
+def heard(store: Store) -> tuple[list[ReasoningRow], dict[str, AgentRecord]]:
     rows = rows_of(store, store.projects.all()[0].id, {})
     table = table_of(rows)
     shown = words_of(table.agents)
@@ -281,8 +281,11 @@ def test_what_a_run_costs_is_that_of_the_ledger(store: Store) -> None:
 
 
 def test_names_are_as_short_as_they_can_be() -> None:
-    one, other = Agent("x", "judge", "openai/x", "1"), Agent("x", "judge", "openai/x", "2")
-    shown = words_of([one, other, Agent("y", "debater", "m/y")])
+    one, other = (
+        SpeakingAgent("x", "judge", "openai/x", "1"),
+        SpeakingAgent("x", "judge", "openai/x", "2"),
+    )
+    shown = words_of([one, other, SpeakingAgent("y", "debater", "m/y")])
     assert sorted(shown.values()) == [
         "x, judge (openai/x, rules 1)", "x, judge (openai/x, rules 2)", "y",
     ]  # fmt: skip
@@ -304,9 +307,13 @@ NONE = float("nan")
 def test_a_built_in_voice_stands_once_unless_it_said_two_things(
     debater: tuple[float, ...], reader: tuple[float, ...], left: list[str]
 ) -> None:
-    agents = (Agent("Rules", "debater"), Agent("Rules", "reader"), Agent("Other", "reader"))
+    agents = (
+        SpeakingAgent("Rules", "debater"),
+        SpeakingAgent("Rules", "reader"),
+        SpeakingAgent("Other", "reader"),
+    )
     said = np.array([debater, reader, reader]).T
-    found = voices_once(Table(agents, said, np.zeros(3), ()))
+    found = voices_once(AnswerTable(agents, said, np.zeros(3), ()))
     assert [agent.part for agent in found.agents if agent.name == "Rules"] == left
     assert "Other" in {agent.name for agent in found.agents}
     kept = [agents.index(agent) for agent in found.agents]
@@ -314,9 +321,9 @@ def test_a_built_in_voice_stands_once_unless_it_said_two_things(
 
 
 def test_a_model_is_no_built_in_voice() -> None:
-    agents = (Agent("x", "debater", "openai/x"), Agent("x", "reader"))
+    agents = (SpeakingAgent("x", "debater", "openai/x"), SpeakingAgent("x", "reader"))
     said = np.ones((3, 2))
-    assert voices_once(Table(agents, said, np.zeros(3), ())).agents == agents
+    assert voices_once(AnswerTable(agents, said, np.zeros(3), ())).agents == agents
 
 
 @pytest.mark.parametrize("protocol", ["ceda", "audit"])
@@ -331,5 +338,5 @@ def test_the_readers_that_an_audit_borrows_are_the_judges_own(protocol: str) -> 
         JudgementReached(3.0, Judgement(agent, "supported", "", readers=views), 0.1),
     ]
     last, _, _ = said_in(folded(events))
-    assert Agent("Rules", "reader", "", "j1") in last
+    assert SpeakingAgent("Rules", "reader", "", "j1") in last
     assert {own.name for own in last if own.part == "judge"} == {agent}

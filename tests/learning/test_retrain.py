@@ -23,7 +23,7 @@ from core.learning.retrain import (
 )
 from core.learning.train import seed_claims
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project, person_here
 from core.runtime.config import Settings
 from core.runtime.errors import ConfigError, ConflictError, InputError, NotAllowed, NotEnoughLabels
@@ -126,7 +126,7 @@ def correct_claims(home: Path, claims: Sequence[tuple[str, Label]]) -> None:
         project = first_project(store, who, 1.0)
         entry = store_file(store, home, project.id, "n.txt", TEXT.encode(), who, 1.0, Settings())
         for claim, label in claims:
-            case = store_case(store, project, Draft(claim, documents=(entry.id,)), who, 1.0)
+            case = store_case(store, project, CaseDraft(claim, documents=(entry.id,)), who, 1.0)
             run_id = jobs.start(case, Plan())
             assert jobs.wait(run_id, 60)
             correction = Correction(

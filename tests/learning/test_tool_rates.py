@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.learning.reliability import Audited, ToolRate, ToolRates, tool_rates
-from core.learning.track_record import Share
+from core.learning.track_record import WilsonShare
 from core.review.people import first_project
 from core.schema.records import Label
 from core.schema.reviews import Correction
@@ -38,22 +38,22 @@ def test_calls_are_counted_by_what_came_of_them() -> None:
     assert own.calls == 8
     assert own.outcomes == {"found": 2, "nothing": 2, "off": 4, "failed": 0}
     assert own.seconds == pytest.approx(0.8)
-    assert own.used == Share(4, 4)
+    assert own.used == WilsonShare(4, 4)
 
 
 def test_tools_of_the_registry_that_were_never_called_are_told_too() -> None:
     rates = rates_of(Audit())
     assert [rate.tool for rate in rates.tools] == ["adder", "get_answer", "split_text"]
     assert rates.tools[1].calls == 0
-    assert rates.tools[1].used == Share(0, 1)
+    assert rates.tools[1].used == WilsonShare(0, 1)
     assert rates.tools[1].label_right.interval == (0.0, 1.0)
 
 
 def test_a_tool_that_is_not_there_any_more_is_still_counted() -> None:
     rates = rates_of(Audit(tool="abacus"))
     assert rates.tools[0].tool == "abacus"
-    assert rates.tools[0].where_meant == Share(0, 0)
-    assert adder(rates).where_meant == Share(0, 2)
+    assert rates.tools[0].where_meant == WilsonShare(0, 0)
+    assert adder(rates).where_meant == WilsonShare(0, 2)
 
 
 WRONG_FIRST = Audit(("hallucinated", "supported"), marks=(1,))
@@ -81,7 +81,7 @@ def test_its_labels_are_held_against_what_people_marked(
     rates = rates_of(*audits)
     assert (rates.audits, rates.decided) == (len(audits), decided)
     assert {name: getattr(adder(rates), name) for name in shares} == {
-        name: Share(*share) for name, share in shares.items()
+        name: WilsonShare(*share) for name, share in shares.items()
     }
 
 
@@ -89,14 +89,14 @@ def test_other_protocols_are_no_audits_and_the_newest_are_taken() -> None:
     with open_store(None) as store:
         tell(store, [Audit(marks=(0,)), Audit(protocol="ceda"), Audit(marks=(1,))])
         assert rates_in(store).audits == 2
-        assert adder(rates_in(store, most=1)).label_right == Share(2, 2)
+        assert adder(rates_in(store, most=1)).label_right == WilsonShare(2, 2)
 
 
 def test_runs_are_read_once_and_answers_every_time() -> None:
     with open_store(None) as store:
         (run_id,) = tell(store, [Audit(marks=(1,))])
         known: dict[str, Audited] = {}
-        assert adder(rates_in(store, known)).label_right == Share(2, 2)
+        assert adder(rates_in(store, known)).label_right == WilsonShare(2, 2)
         assert list(known) == [run_id]
         with store.writing():
             case = store.cases.get("case0")
@@ -106,11 +106,11 @@ def test_runs_are_read_once_and_answers_every_time() -> None:
                 case.response,
             )
             store.db.execute("DELETE FROM events WHERE run_id = ?", [run_id])
-        assert adder(rates_in(store, known)).label_right == Share(1, 2)
+        assert adder(rates_in(store, known)).label_right == WilsonShare(1, 2)
 
 
 def test_rules_are_asked_about_the_newest_audits_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.learning.reliability.MOST_READ", 2)
     rates = rates_of(Audit(), Audit(), Audit())
-    assert adder(rates).where_meant == Share(4, 4)
+    assert adder(rates).where_meant == WilsonShare(4, 4)
     assert adder(rates).calls == 6

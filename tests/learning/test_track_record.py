@@ -14,9 +14,9 @@ from core.learning.track_record import (
     ENOUGH_AT_RANDOM,
     FEWEST,
     THRESHOLDS,
-    Record,
-    Share,
     Standing,
+    TrackRecord,
+    WilsonShare,
     area,
     bands,
     cells_of,
@@ -36,7 +36,7 @@ from core.schema.events import JudgementReached, LabelPredicted
 from core.schema.records import Judgement, Label, Project, Verdict
 from core.schema.reviews import Gold
 from core.store import Store
-from core.store.answered import Answered
+from core.store.answered import AnsweredVerdict
 from core.store.versions import Learned, Side, Version
 from tests.learning.answered import OURS, add_run, draw, say, verdicts
 
@@ -48,13 +48,13 @@ def ours(store: Store) -> Store:
     return store
 
 
-def of(store: Store) -> dict[str, Answered]:
+def of(store: Store) -> dict[str, AnsweredVerdict]:
     """The answered verdicts by run."""
     return {one.run_id: one for one in store.answered.of(OURS.id)}
 
 
-def as_record(ones: list[Answered]) -> Record:
-    return Record(cells_of(ones))
+def as_record(ones: list[AnsweredVerdict]) -> TrackRecord:
+    return TrackRecord(cells_of(ones))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def as_record(ones: list[Answered]) -> Record:
     [(87, 100, 0.790, 0.922), (0, 10, 0.0, 0.278), (10, 10, 0.722, 1.0), (0, 0, 0.0, 1.0)],
 )
 def test_the_interval_is_wilsons(right: int, n: int, low: float, high: float) -> None:
-    assert Share(right, n).interval == pytest.approx((low, high), abs=0.001)
+    assert WilsonShare(right, n).interval == pytest.approx((low, high), abs=0.001)
 
 
 @given(st.floats(0.5, 1.0))
@@ -77,9 +77,11 @@ def test_verdicts_at_a_level_are_counted_by_label_and_at_random_where_that_is_en
     low = [(0.15, n >= 1) for n in range(10)]  # 9 of 10 right
     kept = as_record(verdicts([*high, *low, *[(0.65, False)] * 4]))
     found = kept.standing("seed", "builtin", "hallucinated", 0.83)
-    assert found == Standing(0.8, 0.9, 35, Share(22, 25), "hallucinated")
+    assert found == Standing(0.8, 0.9, 35, WilsonShare(22, 25), "hallucinated")
     both = kept.standing("seed", "builtin", "supported", 0.83)
-    assert both == Standing(0.8, 0.9, 35, Share(31, 35)), "ten supported ones are too few alone"
+    assert both == Standing(0.8, 0.9, 35, WilsonShare(31, 35)), (
+        "ten supported ones are too few alone"
+    )
     assert kept.standing("seed", "builtin", "hallucinated", 0.65) == Standing(0.6, 0.7, 4)
     assert kept.standing("v1", "builtin", "hallucinated", 0.83) == Standing(0.8, 0.9, 0)
     assert kept.standing("seed", "models", "hallucinated", 0.83) == Standing(0.8, 0.9, 0)
@@ -90,9 +92,9 @@ def test_those_drawn_at_random_go_before_all_that_were_answered() -> None:
     chosen = [replace(one, text=f"x{one.text}")
               for one in verdicts([(0.85, True)] * 30)]  # fmt: skip
     found = as_record([*drawn, *chosen]).standing("seed", "builtin", "hallucinated", 0.85)
-    assert (found.share, found.is_random) == (Share(10, 20), True)
+    assert (found.share, found.is_random) == (WilsonShare(10, 20), True)
     fewer = as_record([*drawn[1:], *chosen]).standing("seed", "builtin", "hallucinated", 0.85)
-    assert (fewer.share, fewer.is_random) == (Share(40, 49), False)
+    assert (fewer.share, fewer.is_random) == (WilsonShare(40, 49), False)
 
 
 def test_the_answer_that_counts_is_settled_else_the_newest_else_imported(ours: Store) -> None:
@@ -246,10 +248,10 @@ def test_an_old_verdict_scored_again_counts_for_the_version_that_scored_it(ours:
 def test_coverage_and_risk_are_those_counted_by_hand() -> None:
     ones = verdicts([(0.9, True), (0.2, False), (0.8, True), (0.6, False), (0.45, True)])
     assert [(p.threshold, p.answered, p.wrong) for p in curve(ones)] == [
-        (0.9, 0.2, Share(0, 1)),
-        (0.8, 0.6, Share(1, 3)),
-        (0.6, 0.8, Share(2, 4)),
-        (0.55, 1.0, Share(2, 5)),
+        (0.9, 0.2, WilsonShare(0, 1)),
+        (0.8, 0.6, WilsonShare(1, 3)),
+        (0.6, 0.8, WilsonShare(2, 4)),
+        (0.55, 1.0, WilsonShare(2, 5)),
     ]
     # 0/1; two of 0.8 with one error between them: (0.5/2 + 1/3); 2/4; 2/5
     assert area(ones) == pytest.approx((0 + 0.25 + 1 / 3 + 0.5 + 0.4) / 5)

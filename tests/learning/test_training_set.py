@@ -15,7 +15,7 @@ from core.learning import training_set as sets
 from core.learning.metrics import difference, reliability, scores
 from core.learning.training_set import (
     FEWEST_PER_LABEL,
-    Row,
+    TrainingRow,
     conflicts,
     grow_holdout,
     new_sides,
@@ -177,7 +177,7 @@ def test_under_any_order_no_case_is_on_two_sides_and_none_ever_changes_side(step
             said.pop(f"g{number}", None)
         else:
             before = dict(sides)
-            rows = [Row("t", own, group, "k", "r", "c") for group, own in said.items()]
+            rows = [TrainingRow("t", own, group, "k", "r", "c") for group, own in said.items()]
             fresh = new_sides(rows, sides)
             assert not set(fresh) & set(sides)
             sides |= fresh
@@ -188,7 +188,9 @@ def test_under_any_order_no_case_is_on_two_sides_and_none_ever_changes_side(step
 def test_the_calibration_split_begins_where_it_can_say_something() -> None:
     def sides_of(each: int, known: dict[str, Side]) -> dict[str, Side]:
         rows = [
-            Row("t", label, f"{label} {n}", "k", "r", "c") for label in LABELS for n in range(each)
+            TrainingRow("t", label, f"{label} {n}", "k", "r", "c")
+            for label in LABELS
+            for n in range(each)
         ]
         return known | new_sides(rows, known)
 

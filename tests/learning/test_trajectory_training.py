@@ -15,8 +15,8 @@ from core.learning.trajectory_training import (
     CARD,
     IGNORED,
     Chat,
-    Options,
-    Said,
+    TrainedMessage,
+    TrajectoryOptions,
     chats_of,
     loss_of,
     main,
@@ -87,12 +87,12 @@ LAST = "THOUGHT: label = supported\nACTION: get_answer({})"
 def chat(action: str = LAST, told: str = "OBSERVATION: supported") -> Chat:
     return Chat(
         [
-            Said("system", "You look for mistakes."),
-            Said("user", "Question: how many? Response: 2 + 2 = 4"),
-            Said("assistant", ACTION, trained=True),
-            Said("user", "OBSERVATION: 4"),
-            Said("assistant", action, trained=True),
-            Said("user", told),
+            TrainedMessage("system", "You look for mistakes."),
+            TrainedMessage("user", "Question: how many? Response: 2 + 2 = 4"),
+            TrainedMessage("assistant", ACTION, trained=True),
+            TrainedMessage("user", "OBSERVATION: 4"),
+            TrainedMessage("assistant", action, trained=True),
+            TrainedMessage("user", told),
         ],
         "r1",
     )
@@ -133,7 +133,7 @@ def test_what_is_learned_are_the_agents_own_words_and_their_end(template: str | 
 def test_learned_words_are_found_again_whatever_the_texts_say(texts: list[str]) -> None:
     tokenizer = tiny_tokenizer()
     said = [
-        Said("assistant" if n % 2 else "user", text, trained=bool(n % 2))
+        TrainedMessage("assistant" if n % 2 else "user", text, trained=bool(n % 2))
         for n, text in enumerate(["start", *texts])
     ]
     coded = tokens_of(Chat(said), tokenizer)
@@ -188,7 +188,7 @@ def test_padding_beside_a_longer_trajectory_is_not_learned() -> None:
 def test_the_loss_falls_and_the_same_seed_gives_the_same_losses() -> None:
     tokenizer = tiny_tokenizer()
     material = material_of(file_of(chat(), chat()), "rows", tokenizer, 4096)
-    options = Options(epochs=25, rate=0.03, batch=2)
+    options = TrajectoryOptions(epochs=25, rate=0.03, batch=2)
     first, again = (
         train(tiny_model(tokenizer), material.rows, options, tokenizer.pad_token_id, lambda _: None)
         for _ in range(2)
@@ -200,7 +200,7 @@ def test_the_loss_falls_and_the_same_seed_gives_the_same_losses() -> None:
 def test_what_cannot_be_learned_is_left_out_and_counted() -> None:
     tokenizer = tiny_tokenizer()
     marked, long = chat(told=f"done{END}"), chat(told="O" * 4000)
-    data = file_of(chat(), marked, long, Chat([Said("user", "nothing of the agent's")]))
+    data = file_of(chat(), marked, long, Chat([TrainedMessage("user", "nothing of the agent's")]))
     found = material_of(data, "rows", tokenizer, 1000)
     counts = (len(found.rows), found.with_marks, found.too_long)
     assert counts == (1, 1, 1)
@@ -240,7 +240,7 @@ def test_pickled_weights_are_never_loaded(tmp_path: Path) -> None:
     data.write_bytes(file_of(chat()))
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     with pytest.raises(InputError, match="safetensors"):
-        trained_folder(model, data, tmp_path / "out", Options(), lambda _: None)
+        trained_folder(model, data, tmp_path / "out", TrajectoryOptions(), lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_pickled_weights_are_never_loaded(tmp_path: Path) -> None:
         (b"", "found 0 rows without any"),
         (b"{}", "in line 1 of t.jsonl"),
         (b'{"messages": [{"role": "judge", "content": ""}]}', "in line 1 of t.jsonl"),
-        (b"\n" + file_of(Chat([Said("user", "hello")])), "found 1 rows without any"),
+        (b"\n" + file_of(Chat([TrainedMessage("user", "hello")])), "found 1 rows without any"),
         (b"\xff", "in line 1"),
     ],
 )
@@ -283,7 +283,7 @@ def test_options_out_of_their_bounds_are_refused(
 
 def test_the_options_and_what_they_are_by_themselves_are_documented() -> None:
     docs = " ".join((ROOT / "docs" / "trajectories.md").read_text(encoding="utf-8").split())
-    usual = Options()
+    usual = TrajectoryOptions()
     assert (
         f"`--epochs` {usual.epochs}, `--rate` {usual.rate:.0e}".replace("e-0", "e-")
         + f", `--batch` {usual.batch}, `--max-length` {usual.longest} tokens, "
@@ -316,5 +316,5 @@ def test_the_rows_are_what_trainers_of_chats_take(tmp_path: Path) -> None:
 
 
 def replace_told(of: Chat) -> Chat:
-    last = Said("user", "OBSERVATION: 好")
+    last = TrainedMessage("user", "OBSERVATION: 好")
     return Chat([*of.messages[:-1], last], "r2")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.llm import metering as books
-from core.llm.metering import Act, Books
+from core.llm.metering import Act, LedgerWriter
 from core.store import Store, open_store
 
 MANY = 12
@@ -53,7 +53,7 @@ def noted(home: Path) -> set[int]:
 
 def together(home: Path, acts: list[Act[int]]) -> list[Future[int]]:
     """The acts, all of which wait while another is written."""
-    ledger, begun, goes_on = Books(home), threading.Event(), threading.Event()
+    ledger, begun, goes_on = LedgerWriter(home), threading.Event(), threading.Event()
 
     def first(store: Store) -> None:
         begun.set()
@@ -88,7 +88,7 @@ def test_what_is_written_within_a_call_shares_one_connection(
     home: Path, opened: list[Path | None]
 ) -> None:
     """From several threads too; whoever leaves last closes it, and the next one opens another."""
-    ledger, inside, goes_on = Books(home), threading.Barrier(MANY + 1), threading.Event()
+    ledger, inside, goes_on = LedgerWriter(home), threading.Barrier(MANY + 1), threading.Event()
 
     def call(number: int) -> None:
         with ledger.kept_open():
@@ -116,7 +116,7 @@ def test_a_connection_that_failed_is_not_kept(home: Path, opened: list[Path | No
     def broken(store: Store) -> int:
         raise sqlite3.OperationalError("disk I/O error")
 
-    ledger = Books(home)
+    ledger = LedgerWriter(home)
     with ledger.kept_open():
         with pytest.raises(sqlite3.OperationalError, match="disk I/O"):
             ledger.write(broken)
@@ -160,7 +160,7 @@ def test_an_error_of_the_database_is_heard_by_all_whose_writes_are_lost(home: Pa
         with pytest.raises(sqlite3.OperationalError, match="disk is full"):
             each.result()
     assert noted(home) == set()
-    assert Books(home).write(noting(1)) == 1, "the next one is written again"
+    assert LedgerWriter(home).write(noting(1)) == 1, "the next one is written again"
 
 
 def test_what_is_only_noted_does_not_wait_for_the_disk(home: Path) -> None:
@@ -168,6 +168,6 @@ def test_what_is_only_noted_does_not_wait_for_the_disk(home: Path) -> None:
         (level,) = store.db.conn.execute("PRAGMA synchronous").fetchone()
         return int(level)
 
-    ledger = Books(home)
+    ledger = LedgerWriter(home)
     kinds = [ledger.write(safety, is_note=is_note) for is_note in (False, True, False)]
     assert kinds == [FULL, NORMAL, FULL]

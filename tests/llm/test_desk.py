@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from core.llm.call import Asked, Call, Completion, Message, Speak
 from core.llm.client import Embedded
 from core.llm.limits import Caps
-from core.llm.metering import Account, LedgerDesk
+from core.llm.metering import Account, MeteredClient
 from core.runtime.concurrency import Stop
 from core.runtime.config import Settings
 from core.runtime.errors import (
@@ -87,8 +87,8 @@ def desk_of(
     caps: Caps = WIDE,
     now: Callable[[], float] = lambda: NOON,
     reuses: bool = False,
-) -> LedgerDesk:
-    return LedgerDesk(model, home, Account(run, person, "project"), caps, now, reuses=reuses)
+) -> MeteredClient:
+    return MeteredClient(model, home, Account(run, person, "project"), caps, now, reuses=reuses)
 
 
 def rows(home: Path, run: str = "run") -> list[LedgerRow]:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from core.llm.call import Asked, Call, Message, in_silence
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.encoder import LlmEmbedder
 from core.llm.failures import Patience
 from core.llm.keys import Keys
 from core.llm.limits import Caps
-from core.llm.metering import Account, LedgerDesk
+from core.llm.metering import Account, MeteredClient
 from core.runtime.concurrency import Stop
 from core.runtime.errors import KeyMissing, ReviewError
 from core.schema.rosters import Seat
@@ -30,9 +30,9 @@ NOON = 20_000 * DAY + DAY / 2
 WIDE = Caps(10**6, 10**6, 10**6, 10**9, 10**9, 10**9)
 
 
-def desk_at(home: Path, *, key: str = KEY) -> LedgerDesk:
-    model = LiteLlm(Keys({"COUNTERPOINT_API_KEY": key}), Patience(backoff=0.01))
-    return LedgerDesk(model, home, Account("run", "Mira", "project"), WIDE, lambda: NOON)
+def desk_at(home: Path, *, key: str = KEY) -> MeteredClient:
+    model = ModelClient(Keys({"COUNTERPOINT_API_KEY": key}), Patience(backoff=0.01))
+    return MeteredClient(model, home, Account("run", "Mira", "project"), WIDE, lambda: NOON)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,7 +41,7 @@ def _litellm_is_loaded() -> None:
     with loopback(Reply("x")) as server, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         seat = Seat(model="tiny", api_base=server.base)
-        LiteLlm(Keys({})).complete(Call(seat, (Message("user", "?"),)), in_silence, Stop())
+        ModelClient(Keys({})).complete(Call(seat, (Message("user", "?"),)), in_silence, Stop())
 
 
 def asked_at(server: Loopback, text: str = "Is it so?") -> Asked:
@@ -109,8 +109,8 @@ def test_a_service_that_is_not_there_is_owed_nothing(home: Path) -> None:
 
 
 def test_a_missing_key_is_named_and_nothing_is_owed(home: Path) -> None:
-    desk = LedgerDesk(
-        LiteLlm(Keys({})), home, Account("run", "Mira", "project"), WIDE, lambda: NOON
+    desk = MeteredClient(
+        ModelClient(Keys({})), home, Account("run", "Mira", "project"), WIDE, lambda: NOON
     )
     seat = Seat(model="openai/gpt-4o")
     with pytest.raises(KeyMissing) as raised:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.llm.client import Embedded, LiteLlm
+from core.llm.client import Embedded, ModelClient
 from core.llm.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder, load_encoder
 from core.llm.failures import Patience
 from core.llm.keys import Keys
@@ -50,7 +50,7 @@ class Counting:
         self.booked: list[Embedded] = []
 
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
-        found = LiteLlm(KEYS, Patience(backoff=0.01)).embed(seat, texts, stop)
+        found = ModelClient(KEYS, Patience(backoff=0.01)).embed(seat, texts, stop)
         self.booked.append(found)
         return found
 

@@ -15,7 +15,7 @@ import pytest
 from core.llm import client as llm
 from core.llm import keys
 from core.llm.call import Call, Completion, Message, Picture, bounded, in_silence
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.failures import Patience
 from core.llm.keys import Keys
 from core.runtime.concurrency import Stop
@@ -62,7 +62,7 @@ def asked_of(
 ) -> tuple[Completion | ReviewError, Loopback, list[str]]:
     """What one call came to, with what the server saw and the pieces that were spoken."""
     spoken: list[str] = []
-    model = LiteLlm(keys or Keys({"COUNTERPOINT_API_KEY": KEY}), patience)
+    model = ModelClient(keys or Keys({"COUNTERPOINT_API_KEY": KEY}), patience)
     with loopback(answer) as server:
         call = call_to(seat_at(server, **seat), schema=schema)
         try:
@@ -115,9 +115,9 @@ def test_our_own_token_limit_is_a_normal_end() -> None:
 def test_pieces_are_spoken_in_the_callers_thread_before_the_last_is_sent() -> None:
     heard: list[tuple[float, int]] = []
     with loopback(Reply(TEXT)) as server:  # the first call of a process loads parts of litellm
-        LiteLlm(Keys({})).complete(call_to(seat_at(server)), in_silence, Stop())
+        ModelClient(Keys({})).complete(call_to(seat_at(server)), in_silence, Stop())
     with loopback(Reply(TEXT, gap=0.05)) as server:
-        LiteLlm(Keys({})).complete(
+        ModelClient(Keys({})).complete(
             call_to(seat_at(server)),
             lambda _: heard.append((time.monotonic(), threading.get_ident())),
             Stop(),
@@ -133,7 +133,7 @@ def test_pictures_travel_as_data_urls_beside_their_text() -> None:
     picture = Picture("image/png", b"\x89PNG rest")
     with loopback(Reply(TEXT)) as server:
         call = Call(seat_at(server), (Message("user", "What is this?", (picture,)),))
-        LiteLlm(Keys({})).complete(call, in_silence, Stop())
+        ModelClient(Keys({})).complete(call, in_silence, Stop())
         asked = server.asked[0]
     assert asked.images == [f"data:image/png;base64,{base64.b64encode(picture.data).decode()}"]
     assert asked.prompt == "What is this?"
@@ -185,7 +185,7 @@ def test_a_stream_that_is_opened_with_its_first_event_comes_to_its_end() -> None
 
 def test_calls_from_several_threads_overlap() -> None:
     with loopback(Reply(TEXT, pause=0.4)) as server:
-        model = LiteLlm(Keys({}))
+        model = ModelClient(Keys({}))
         call = call_to(seat_at(server))
         model.complete(call, in_silence, Stop())  # the library is loaded by now
         started = time.monotonic()
@@ -316,13 +316,13 @@ def test_a_stream_without_end_is_ended() -> None:
 def test_a_refused_connection_is_tried_again_and_then_said() -> None:
     seat = Seat(model="tiny", api_base="http://127.0.0.1:9/v1", seconds=5)
     with pytest.raises(ModelError, match=r"127.0.0.1:9/v1 cannot be reached.*attempt 3") as it:
-        LiteLlm(Keys({}), QUICK).complete(call_to(seat), in_silence, Stop())
+        ModelClient(Keys({}), QUICK).complete(call_to(seat), in_silence, Stop())
     assert it.value.is_unbilled
 
 
 def test_a_name_without_a_provider_and_without_an_address_says_how_names_look() -> None:
     with pytest.raises(ConfigError, match="provider/model"):
-        LiteLlm(Keys({}), QUICK).complete(call_to(Seat(model="nonsense")), in_silence, Stop())
+        ModelClient(Keys({}), QUICK).complete(call_to(Seat(model="nonsense")), in_silence, Stop())
 
 
 def test_refusals_and_empty_replies_keep_what_came() -> None:
@@ -445,7 +445,7 @@ def test_what_a_server_does_not_know_is_left_out_and_remembered(
         return Reply(status=status, message=message) if part in asked.body else Reply(TEXT)
 
     with loopback(answer) as server:
-        model = LiteLlm(Keys({}), QUICK)
+        model = ModelClient(Keys({}), QUICK)
         call = call_to(seat_at(server), schema=SCHEMA)
         for _ in range(2):
             assert model.complete(call, in_silence, Stop()).text == TEXT
@@ -456,7 +456,7 @@ def test_what_a_server_does_not_know_is_left_out_and_remembered(
 def test_a_refusal_with_another_cause_is_not_held_against_the_schema() -> None:
     bad = Reply(status=400, message="no such field")
     with loopback(in_turn(bad, bad, Reply(TEXT))) as server:
-        model = LiteLlm(Keys({}), QUICK)
+        model = ModelClient(Keys({}), QUICK)
         call = call_to(seat_at(server), schema=SCHEMA)
         with pytest.raises(ModelError):
             model.complete(call, in_silence, Stop())
@@ -475,7 +475,7 @@ def stopped_after(seconds: float, answer: Answer | Reply, patience: Patience = Q
     """Seconds from Stop to `Stopped`, and then to the closed connection: the later of the two."""
     stop = Stop()
     with loopback(answer) as server:
-        model = LiteLlm(Keys({}), patience)
+        model = ModelClient(Keys({}), patience)
         call = call_to(seat_at(server, seconds=20))
         moment: list[float] = []
 
@@ -495,7 +495,7 @@ def stopped_after(seconds: float, answer: Answer | Reply, patience: Patience = Q
     return max(raised, closed) - moment[0]
 
 
-def _wait_for(model: LiteLlm) -> None:
+def _wait_for(model: ModelClient) -> None:
     """Load the library, so that a test's clock does not count it."""
     with loopback(Reply(TEXT)) as server:
         model.complete(call_to(seat_at(server)), in_silence, Stop())
@@ -520,7 +520,7 @@ def test_a_stop_that_was_pressed_before_sends_nothing() -> None:
     stop.set()
     with loopback(Reply(TEXT)) as server:
         with pytest.raises(Stopped):
-            LiteLlm(Keys({})).complete(call_to(seat_at(server)), in_silence, stop)
+            ModelClient(Keys({})).complete(call_to(seat_at(server)), in_silence, stop)
         assert not server.asked
 
 
@@ -528,7 +528,7 @@ def test_a_finished_call_leaves_nothing_behind_in_its_stop() -> None:
     stop = Stop()
     with loopback(Reply(TEXT)) as server:
         for _ in range(3):
-            LiteLlm(Keys({})).complete(call_to(seat_at(server)), in_silence, stop)
+            ModelClient(Keys({})).complete(call_to(seat_at(server)), in_silence, stop)
     called: list[str] = []
     stop.on_stop(lambda: called.append("later"))
     stop.set()
@@ -541,7 +541,7 @@ def test_a_listener_that_fails_ends_the_call() -> None:
 
     with loopback(Reply(TEXT * 20, gap=0.05)) as server:
         with pytest.raises(ValueError, match="The bridge"):
-            LiteLlm(Keys({})).complete(call_to(seat_at(server)), fail, Stop())
+            ModelClient(Keys({})).complete(call_to(seat_at(server)), fail, Stop())
         server.wait_closed(seconds=1.0)
 
 
@@ -550,7 +550,7 @@ def test_a_listener_that_fails_ends_the_call() -> None:
 
 def test_a_missing_key_is_said_before_anything_is_sent() -> None:
     with pytest.raises(KeyMissing, match="OPENAI_API_KEY") as caught:
-        LiteLlm(Keys({})).complete(call_to(Seat(model="openai/gpt-4o")), in_silence, Stop())
+        ModelClient(Keys({})).complete(call_to(Seat(model="openai/gpt-4o")), in_silence, Stop())
     assert caught.value.names == ("OPENAI_API_KEY",)
 
 
@@ -603,7 +603,7 @@ def test_a_providers_settings_never_travel_to_another_address(model: str) -> Non
     assert isinstance(found, Completion), found
     assert "of-ours" not in server.asked[0].everything
     with loopback(Reply(TEXT)) as server, contextlib.suppress(ReviewError):
-        LiteLlm(Keys({})).embed(seat_at(server, model=model), ["a text"], Stop())
+        ModelClient(Keys({})).embed(seat_at(server, model=model), ["a text"], Stop())
     assert all("of-ours" not in asked.everything for asked in server.asked)
 
 
@@ -613,9 +613,9 @@ def test_openais_settings_go_with_openais_own_calls(monkeypatch: pytest.MonkeyPa
     with loopback(Reply(TEXT)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base)
         seat = Seat(model="openai/gpt-4o", seconds=5)
-        LiteLlm(keys).complete(call_to(seat), in_silence, Stop())
+        ModelClient(keys).complete(call_to(seat), in_silence, Stop())
         with contextlib.suppress(ReviewError):
-            LiteLlm(keys).embed(dataclasses.replace(seat, model="openai/e"), ["a"], Stop())
+            ModelClient(keys).embed(dataclasses.replace(seat, model="openai/e"), ["a"], Stop())
     assert len(server.asked) == 2
     for asked in server.asked:
         for sent in ("org-of-ours-1", "project-of-ours-3", "token-of-ours-4"):
@@ -627,7 +627,7 @@ def test_watsonxs_token_goes_with_its_own_calls(monkeypatch: pytest.MonkeyPatch)
     with loopback(Reply(TEXT)) as server:
         monkeypatch.setenv("WATSONX_API_BASE", server.base)
         call = call_to(Seat(model="watsonx/w", seconds=5))
-        LiteLlm(Keys({"WATSONX_APIKEY": KEY})).complete(call, in_silence, Stop())
+        ModelClient(Keys({"WATSONX_APIKEY": KEY})).complete(call, in_silence, Stop())
     assert "Bearer token-of-ours-5" in server.asked[0].everything
     assert "key-of-ours-6" not in server.asked[0].everything
 
@@ -645,7 +645,7 @@ def test_no_key_and_no_prompt_in_errors_logs_and_reprs(caplog: pytest.LogCapture
         found, server, _ = asked_of(reply, keys=keys)
         assert KEY not in f"{found!s} {found!r}"
         assert server.asked[0].bearer == KEY
-    assert KEY not in repr(keys) + repr(LiteLlm(keys))
+    assert KEY not in repr(keys) + repr(ModelClient(keys))
     logged = caplog.text + "".join(str(record.__dict__) for record in caplog.records)
     assert KEY not in logged
     assert "Is it so?" not in logged

@@ -10,20 +10,23 @@ import pytest
 
 from core.llm import client, providers
 from core.llm.call import Call, Completion, Message, in_silence
-from core.llm.client import LiteLlm
+from core.llm.client import ModelClient
 from core.llm.keys import Keys
-from core.llm.providers import Piece
+from core.llm.providers import StreamPiece
 from core.runtime.concurrency import Stop
 from core.schema.rosters import Seat
 from tests.llm.loopback import Reply, loopback
 
 
 def answered(
-    monkeypatch: pytest.MonkeyPatch, *events: Piece, error: Exception | None = None, hang: float = 0
+    monkeypatch: pytest.MonkeyPatch,
+    *events: StreamPiece,
+    error: Exception | None = None,
+    hang: float = 0,
 ) -> Completion:
     """What a call comes to whose stream has these events, then this error or silence."""
 
-    async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[Piece]:
+    async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
         for event in events:
             yield event
         await asyncio.sleep(hang)
@@ -33,12 +36,12 @@ def answered(
     monkeypatch.setattr(client, "pieces", pieces)
     monkeypatch.setattr(client, "LATEST_COUNT", 0.05)
     call = Call(Seat("openai/tiny", "http://127.0.0.1:9/v1"), (Message("user", "Say it."),))
-    return LiteLlm(Keys({})).complete(call, in_silence, Stop())
+    return ModelClient(Keys({})).complete(call, in_silence, Stop())
 
 
 def test_what_comes_after_the_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = (Piece(" And more."), Piece(counts=(3, 2)))
-    found = answered(monkeypatch, Piece("Yes."), Piece(finish="stop"), *late)
+    late = (StreamPiece(" And more."), StreamPiece(counts=(3, 2)))
+    found = answered(monkeypatch, StreamPiece("Yes."), StreamPiece(finish="stop"), *late)
     assert (found.text, found.tokens_in, found.tokens_out) == ("Yes. And more.", 3, 2)
     assert found.is_counted
 
@@ -47,14 +50,14 @@ def test_what_comes_after_the_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_stream_that_breaks_or_stays_open_after_its_end_has_said_all(
     after: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = answered(monkeypatch, Piece("Yes."), Piece(finish="length"), **after)
+    found = answered(monkeypatch, StreamPiece("Yes."), StreamPiece(finish="length"), **after)
     assert (found.text, found.finish, found.is_counted) == ("Yes.", "length", False)
 
 
 def test_an_answer_is_not_lost_with_its_count() -> None:
     with loopback(Reply("All of it.", fault="hang_after")) as server:
         call = Call(Seat("openai/tiny", server.base, seconds=1), (Message("user", "Say it."),))
-        found = LiteLlm(Keys({})).complete(call, in_silence, Stop())
+        found = ModelClient(Keys({})).complete(call, in_silence, Stop())
         assert len(server.asked) == 1
     assert (found.text, found.finish, found.is_counted) == ("All of it.", "stop", False)
 
@@ -65,4 +68,4 @@ def test_an_openai_compatible_address_is_asked_without_litellm(
     monkeypatch.setattr(providers, "_litellm", lambda: pytest.fail("litellm was loaded"))
     with loopback(Reply("Yes.")) as server:
         call = Call(Seat("openai/tiny", server.base), (Message("user", "Say it."),))
-        assert LiteLlm(Keys({})).complete(call, in_silence, Stop()).text == "Yes."
+        assert ModelClient(Keys({})).complete(call, in_silence, Stop()).text == "Yes."

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.app import state
 from core.documents.library import store_file
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.runtime.config import Settings
 from core.schema.records import Case, Plan, Project, Run
@@ -169,7 +169,7 @@ def stored_case(home: Path, text: str, *files: tuple[str, str]) -> Case:
         project, usual = ours(store), Settings()
         own = (store, home, project.id)
         ids = tuple(store_file(*own, n, t.encode(), "Mira", 1.0, usual).id for n, t in files)
-        return store_case(store, project, Draft(text, documents=ids), "Mira", time.time())
+        return store_case(store, project, CaseDraft(text, documents=ids), "Mira", time.time())
 
 
 def checked(home: Path, text: str, *files: tuple[str, str]) -> str:

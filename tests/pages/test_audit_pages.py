@@ -11,7 +11,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.schema.events import Event
 from core.schema.records import Case, Plan, Run
@@ -27,7 +27,7 @@ def tell(home: Path, events: Sequence[Event] | None = None, owner: str = "nobody
     """A stored run of these events over the audited response, all of them unless told."""
     with open_store(home) as store:
         project = ours(store)
-        case = store_case(store, project, Draft(RESPONSE, CASE.question), "Mira", 1.0)
+        case = store_case(store, project, CaseDraft(RESPONSE, CASE.question), "Mira", 1.0)
         run = Run(ID, case.id, project.id, Plan(), "queued", time.time())
         with store.writing():
             store.runs.add(run, owner, time.time())

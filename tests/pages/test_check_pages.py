@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from components.app import state
 from core.agents.rosters import one_model
 from core.documents.library import remove_file
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import first_project
 from core.schema.events import RunFailed, RunStopped
 from core.schema.records import Plan, Project, Run
@@ -479,7 +479,7 @@ def run_without_a_key(home: Path, ending: RunStopped | RunFailed | None = None) 
     plan = Plan(roster="Mine", sheet=sheet)
     with open_store(home) as store:
         project = ours(store)
-        case = store_case(store, project, Draft(WRONG), "Mira", 1.0)
+        case = store_case(store, project, CaseDraft(WRONG), "Mira", 1.0)
         run = Run("r" * 32, case.id, project.id, plan, "queued", 1.0)
         with store.writing():
             store.runs.add(run, "nobody", 1.0)

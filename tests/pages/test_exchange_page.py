@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.setup.import_export import RUNNING, Asker, _file_of
+from components.setup.import_export import RUNNING, Exporter, _file_of
 from core.exchange.archive import give
 from core.review.people import first_project
 from core.runtime.errors import NotAllowed
@@ -91,7 +91,7 @@ def test_other_files_are_refused_in_words(
 
 def test_what_leaves_the_page_comes_in_again(site: Site, project_id: str) -> None:
     imported(given(site.open(PAGE), "rows.jsonl", ROWS))
-    mira = Asker(site.home, project_id, "Mira")
+    mira = Exporter(site.home, project_id, "Mira")
     assert json.loads(_file_of(mira, "jsonl", "reviewed").splitlines()[0])["id"] == "a"
     assert len(_file_of(mira, "jsonl", "reviewed").splitlines()) == 1
     assert len(_file_of(mira, "mu-shroom", "all").splitlines()) == 2
@@ -104,7 +104,7 @@ def test_who_lost_the_role_since_the_button_was_drawn_gets_no_file(
     project_id: str, home: Path
 ) -> None:
     member(home, project_id, "Ben", "annotator")
-    ben = Asker(home, project_id, "Ben")
+    ben = Exporter(home, project_id, "Ben")
     for name in ("csv", "archive", "trajectories"):
         with pytest.raises(NotAllowed, match="takes the role lead"):
             _file_of(ben, name, "all")

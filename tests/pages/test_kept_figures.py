@@ -10,7 +10,7 @@ import pytest
 
 from components.app import state
 from core.learning.training_set import overview
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.agreement import counted
 from core.review.people import first_project
 from core.schema.records import Plan, Project
@@ -81,7 +81,7 @@ def test_the_queue_looks_for_missing_runs_once_and_again_after_the_next_run(
 def another_run(home: Path) -> str:
     """A finished run over a second claim; its id."""
     with open_store(home) as store:
-        draft = Draft("Male cats are more often right pawed.")
+        draft = CaseDraft("Male cats are more often right pawed.")
         case = store_case(store, _project(store), draft, "Mira", time.time())
     made = state.jobs().start(case, Plan())
     assert state.jobs().wait(made, 60)

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.agents.rosters import SHIPPED
 from core.documents.library import store_file
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.people import Identity, first_project
 from core.runtime.config import Settings
 from core.schema.events import RunStopped
@@ -83,7 +83,7 @@ def stopped_run(home: Path, project_id: str, author: str = HERS) -> str:
     with open_store(home) as store:
         project = store.projects.get(project_id)
         assert project
-        case = store_case(store, project, Draft(WRONG), author, 1.0)
+        case = store_case(store, project, CaseDraft(WRONG), author, 1.0)
         run = Run("a" * 32, case.id, project_id, Plan(), "queued", 1.0)
         with store.writing():
             store.runs.add(run, "nobody", 1.0)

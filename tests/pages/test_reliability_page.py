@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.measure.reliability import finding
 from core.learning.answer_weights import is_installed
-from core.learning.debate_worth import Step, Worth
+from core.learning.debate_worth import Worth, WorthStep
 from core.learning.learned_consensus import KIND, choose, learn
 from core.learning.reasoning import rows_of
 from core.learning.reliability import posterior
@@ -101,8 +101,8 @@ def test_weights_are_learned_used_and_seen_on_a_run(
 
 def test_a_debate_is_laid_beside_all_first_turns_too() -> None:
     share = posterior(30, 60)
-    alone = Step("opener", share, 28, 0.14, 0.06, 0.24, 60)
-    same = Step("openings", share, 3, -0.02, -0.05, 0.0, 60)
+    alone = WorthStep("opener", share, 28, 0.14, 0.06, 0.24, 60)
+    same = WorthStep("openings", share, 3, -0.02, -0.05, 0.0, 60)
     worse = replace(same, high=-0.01)
     whole = Worth((alone, same), (), 60, 1.0, 0.5, 0.5)
     assert "beats its first speaker alone, by **+14 points (+6 to +24)**" in finding(whole)

@@ -15,7 +15,7 @@ from components.review.correction_draft import suggested
 from components.review.review_queue import sound_categories
 from components.widgets.annotation_editors import Mark, Marked
 from core.pipeline.jobs import Jobs
-from core.pipeline.streaming_input import Draft, store_case
+from core.pipeline.streaming_input import CaseDraft, store_case
 from core.review.adjudication import record, settle
 from core.review.people import first_project, keep_draft
 from core.review.queue_ranking import FEWEST, Reordering, enqueue, imported_item
@@ -179,7 +179,7 @@ def test_a_long_queue_is_put_in_order_while_people_work(
         with store.writing():
             texts = ["Cats sleep by day."] * FEWEST + ["Bees make honey."]
             for n, text in enumerate(texts):
-                case = store_case(store, project, Draft(text, id=f"case-{n}"), "Mira", 1.0 + n)
+                case = store_case(store, project, CaseDraft(text, id=f"case-{n}"), "Mira", 1.0 + n)
                 store.queue.add(imported_item(case, 1.0 + n, "hallucinated", 0.5 + n / 100))
     site.open("pages/review/pending.py")
     assert state.reordering().wait(60)
@@ -281,7 +281,7 @@ def test_a_case_much_like_a_decided_one_shows_what_people_decided(site: Site, ru
         say(store, run_id, "Karl", "supported", 3.0)
         case, project = case_of(store, run_id), first_project(store, "Mira", 1.0)
         alike = [
-            store_case(store, project, Draft(text), "Mira", 5.0)
+            store_case(store, project, CaseDraft(text), "Mira", 5.0)
             for text in (case.response.upper(), case.response[:-1] + " mostly.", "Dogs bark.")
         ]
         with store.writing():
@@ -311,7 +311,7 @@ def test_a_case_that_nobody_checked_is_labelled_with_a_projects_own_category(
         project = first_project(store, "Mira", 1.0)
         with store.writing():
             store.projects.save(replace(project, categories=("contradicted", "made up source")))
-        case = store_case(store, project, Draft("Cats read Kant."), "Mira", 5.0)
+        case = store_case(store, project, CaseDraft("Cats read Kant."), "Mira", 5.0)
         span = Span(10, 14, "Kant", 0.8, "invented", "")
         with store.writing():
             store.queue.add(Item(case.id, project.id, None, 6.0, "", None, 0.0, "en", 0.5))

@@ -18,7 +18,7 @@ from core.agents.rosters import SHIPPED, one_model
 from core.llm.prompting import PromptBook
 from core.review.people import first_project
 from core.schema.records import PersonRole
-from core.schema.rosters import RosterSheet, Seat
+from core.schema.rosters import RosterConfig, Seat
 from core.store import open_store
 from core.store.projects import SavedRoster
 from tests.llm.loopback import Asked, Reply, loopback
@@ -91,18 +91,18 @@ def kept(home: Path, name: str) -> list[SavedRoster]:
         return store.rosters.history(name)
 
 
-def newest(home: Path, name: str) -> RosterSheet:
+def newest(home: Path, name: str) -> RosterConfig:
     sheet = kept(home, name)[0].sheet
     assert sheet is not None
     return sheet
 
 
-def keep(home: Path, sheet: RosterSheet, by: str = "Karl") -> None:
+def keep(home: Path, sheet: RosterConfig, by: str = "Karl") -> None:
     with open_store(home) as store:
         store.rosters.save(sheet, by, time.time())
 
 
-def mine(**changes: object) -> RosterSheet:
+def mine(**changes: object) -> RosterConfig:
     sheet = replace(one_model("openai/tiny", "http://127.0.0.1:9/v1"), name="Mine")
     return replace(sheet, **changes)  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from core.documents.library import store_file
 from core.review.people import drafts_of, first_project, keep_draft
 from core.runtime.config import Settings
 from core.schema.records import LibraryEntry
-from core.schema.rosters import RosterSheet
+from core.schema.rosters import RosterConfig
 from core.store import open_store
 from tests.pages.conftest import OpenApp
 from tests.pages.driving import Site, member, press, project_of, put
@@ -110,7 +110,7 @@ def test_the_projects_choices_are_put_in_words(site: Site, project_id: str) -> N
 
 def test_every_roster_can_be_a_projects_own(site: Site, project_id: str) -> None:
     with open_store(site.home) as store:
-        store.rosters.save(RosterSheet("our-lab", "See [this](http://evil.example)"), "Mira", 1.0)
+        store.rosters.save(RosterConfig("our-lab", "See [this](http://evil.example)"), "Mira", 1.0)
     at = site.open("pages/setup/project.py")
     key = f"project.{project_id}"
     roster = at.selectbox(key=f"{key}.roster")

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from core.runtime.errors import ConflictError, InputError
-from core.schema.rosters import BUILT_IN, DebaterSeat, RosterSheet, Seat
+from core.schema.rosters import BUILT_IN, DebaterSeat, RosterConfig, Seat
 from core.store import Store
 
-SHEET = RosterSheet(
+SHEET = RosterConfig(
     "Ours",
     "Two small models.",
     debaters=(

@@ -11,7 +11,7 @@ import msgspec
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ReviewError
 from core.schema.records import Passage
-from core.tools.registry import Answer, Bench, Found
+from core.tools.registry import Answer, Bench, SearchResult
 from tests.fakes import make_passage
 
 Given = TypeVar("Given", bound=msgspec.Struct)
@@ -36,7 +36,7 @@ def bench(
     ask: ScriptedAsker | None = None,
     match: Callable[[str, Sequence[Passage]], Answer] | None = None,
     library: Callable[[str, int], Sequence[Passage]] | None = None,
-    web: Callable[[str, int], Sequence[Found]] | None = None,
+    web: Callable[[str, int], Sequence[SearchResult]] | None = None,
 ) -> Bench:
     return Bench(Stop(), library, web, ask, match)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.tools.constraints import (
     FORMATS,
-    Format,
+    FormatConstraint,
     FormatName,
     Wording,
     WordingKind,
@@ -145,7 +145,9 @@ def kept(kind: str, asked_for: str, text: str) -> bool | None:
     """Whether a text keeps to what is asked for as the corpus writes it."""
     if kind == "format":
         name, _, items = asked_for.partition(" ")
-        check = check_format(text, Format(cast(FormatName, name), int(items) if items else None))
+        check = check_format(
+            text, FormatConstraint(cast(FormatName, name), int(items) if items else None)
+        )
         assert check.holds is (check.p < 0.5)
         return check.holds
     parts = re.fullmatch(r"(\w+) (.*) (\d+)\.\.(\d*)( letter)?", asked_for)
@@ -166,17 +168,17 @@ def test_what_is_kept_of_the_corpus(kind: str) -> None:
 
 
 def test_the_place_that_breaks_it_is_told() -> None:
-    comma = check_format("It rises, and falls.", Format("no_commas"))
+    comma = check_format("It rises, and falls.", FormatConstraint("no_commas"))
     assert (comma.start, comma.end) == (8, 9)
     assert comma.words == "No comma was asked for but the answer has one."
-    assert check_format("ABc", Format("upper")).start == 2
-    three = check_format("- a", Format("bullets", 3)).words
+    assert check_format("ABc", FormatConstraint("upper")).start == 2
+    three = check_format("- a", FormatConstraint("bullets", 3)).words
     assert three == "A bulleted list of 3 entries was asked for but the answer has 1."
 
 
 @given(st.text(max_size=200), st.sampled_from(sorted(FORMATS)))
 def test_any_text_can_be_looked_at(text: str, name: FormatName) -> None:
-    found = check_format(text, Format(name, 2))
+    found = check_format(text, FormatConstraint(name, 2))
     assert found.holds is not None
     assert all(one.name in FORMATS for one in asked_formats(f"In JSON, {text} as a table"))
 

@@ -15,7 +15,7 @@ from core.verdict.classifier import SEED_FOLDER, load_head
 from tests.evaluation.tiny_sets import write_sets
 from training import collect
 from training import train_seed_classifier as seed_head
-from training.collect import Source, infotabs, mctest, rte3_xml, squad, summedits
+from training.collect import DataSource, infotabs, mctest, rte3_xml, squad, summedits
 from training.train_seed_classifier import FOLDS, main
 
 SNLI = {
@@ -80,7 +80,7 @@ def test_what_a_repository_holds_is_written_with_its_commit(
     who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
     for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "x"]):
         subprocess.run(["git", *words], cwd=work, check=True)
-    source = Source("snli", "a/b", "MIT", r"dataset/eSNLI/\w+\.(dev|test)", collect.snli)
+    source = DataSource("snli", "a/b", "MIT", r"dataset/eSNLI/\w+\.(dev|test)", collect.snli)
     monkeypatch.setattr(collect, "SOURCES", (source,))
     assert collect.main(["--mirror", str(tmp_path / "mirror"), "--out", str(tmp_path / "o")]) == 0
     with gzip.open(tmp_path / "o" / "data" / "00-snli.jsonl.gz", "rt") as lines:

@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Example:
+class PreparedCase:
     """A case to try: what to check and the files beside this module that it rests on."""
 
     name: str
@@ -25,4 +25,6 @@ class Example:
         return [(name, (FOLDER / name).read_bytes()) for name in self.file_names]
 
 
-EXAMPLES = msgspec.json.decode((FOLDER / "examples.json").read_bytes(), type=tuple[Example, ...])
+EXAMPLES = msgspec.json.decode(
+    (FOLDER / "examples.json").read_bytes(), type=tuple[PreparedCase, ...]
+)

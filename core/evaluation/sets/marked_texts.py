@@ -77,7 +77,7 @@ def load_cases(folder: Path) -> list[RecordedCase]:
     """Every answer with what each detector said of it under each of the four plain prompts."""
     answers = {row.id: row for row in load_responses(folder, "responses", None)}
     kinds: dict[str, str] = {}
-    said: dict[str, dict[Detector, Said]] = defaultdict(dict)
+    said: dict[str, dict[Detector, RecordedAnswer]] = defaultdict(dict)
     for path in data_files(folder, ("error_detection_outputs.zip",)):
         for member, record in _records(path, "simple_prompt_baseline"):
             plain = PLAIN.fullmatch(member)
@@ -85,7 +85,7 @@ def load_cases(folder: Path) -> list[RecordedCase]:
             if plain is None or answer not in answers:
                 continue
             kinds[answer] = record.inner("metadata").text("task_name")
-            verdict = Said(_verdict(record), record.text("response"))
+            verdict = RecordedAnswer(_verdict(record), record.text("response"))
             said[answer][Detector(plain[1], plain[2])] = verdict
     return [RecordedCase(row, kinds.get(i, ""), said[i]) for i, row in answers.items()]
 
@@ -118,7 +118,7 @@ class Detector:
 
 
 @dataclass(frozen=True)
-class Said:
+class RecordedAnswer:
     """A recorded verdict; `unclear` where it could not be read."""
 
     label: Label
@@ -131,7 +131,7 @@ class RecordedCase:
 
     row: GoldRow
     kind: str
-    said: Mapping[Detector, Said]
+    said: Mapping[Detector, RecordedAnswer]
 
 
 LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())

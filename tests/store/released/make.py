@@ -15,7 +15,7 @@ from pathlib import Path
 from core.pipeline.streaming_input import Request, check_once
 from core.schema.records import Run, Span, new_id
 from core.schema.reviews import Correction
-from core.schema.rosters import RosterSheet
+from core.schema.rosters import RosterConfig
 from core.store import open_store
 from core.store.database import DATABASE
 from core.store.ledger import LedgerRow
@@ -47,7 +47,7 @@ def main() -> None:
                 store.projects.save_setting("passages", 7)
                 store.corrections.add(correction, CLAIM)
                 store.ledger.put(answered_call(run))
-                store.rosters.save(RosterSheet("Two of a kind", "Ours."), "Mira", 1_700_000_901.0)
+                store.rosters.save(RosterConfig("Two of a kind", "Ours."), "Mira", 1_700_000_901.0)
                 edit = PromptEdit(0, run.project_id, "judge", "en", "Decide.", 1.0, "Mira")
                 store.prompt_edits.save(edit)
         connection = sqlite3.connect(home / DATABASE)

@@ -20,13 +20,13 @@ from core.llm.keys import SEARCH_KEY, Keys
 from core.runtime.concurrency import Stop
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout, ReviewError, Stopped
 from core.schema.rosters import Seat
-from core.tools.registry import Found
+from core.tools.registry import SearchResult
 from core.tools.web_fetch import (
     LONGEST_QUERY,
-    Answered,
     Gate,
     Google,
     GuardedFetch,
+    HttpAnswer,
     Provider,
     SearXng,
     Wikipedia,
@@ -268,7 +268,7 @@ def asked(
     answer: Page | Callable[[Got], Page],
     query: str = "How long is the Orrin bridge?",
     language: str = "en",
-) -> tuple[tuple[Found, ...], list[Got]]:
+) -> tuple[tuple[SearchResult, ...], list[Got]]:
     with serving(answer) as server:
         found = make(server).search(query, language, server.fetch(), Stop())
     return found, server.got
@@ -283,7 +283,7 @@ def test_google_is_asked_for_five_with_the_key_in_a_header() -> None:
     assert got.headers["x-goog-api-key"] == KEY
     assert KEY not in str(got.params)
     assert len(found) == 5
-    assert found[0] == Found(
+    assert found[0] == SearchResult(
         "Orrin bridge", "https://a.org/orrin", "It is 412 m long.", "Google Programmable Search"
     )
 
@@ -427,7 +427,7 @@ def test_a_query_is_one_short_line(text: str) -> None:
 def test_whatever_bytes_come_are_read_or_refused(body: bytes) -> None:
     for provider in (Google("e", "k"), SearXng("https://s.test"), Wikipedia()):
         try:
-            found = provider.search("x", "en", lambda *_: Answered(200, body), Stop())
+            found = provider.search("x", "en", lambda *_: HttpAnswer(200, body), Stop())
         except ReviewError:
             continue
         assert all(isinstance(one.text, str) for one in found)

@@ -18,13 +18,13 @@ from core.schema.events import ToolUse
 from core.schema.records import Statement
 from core.store import Store, open_store
 from core.store.ledger import DAY, WebQuery
-from core.tools.registry import Bench, Found, read_input, use
-from core.tools.web_fetch import Answered, Fetch
+from core.tools.registry import Bench, SearchResult, read_input, use
+from core.tools.web_fetch import Fetch, HttpAnswer
 from core.tools.web_search import (
     NOTE,
     TOOL,
-    Account,
     Search,
+    SearchAccount,
     WebChoice,
     WebSearch,
     gate_for,
@@ -39,7 +39,7 @@ from tests.tools.benches import bench, library_of
 from tests.tools.corpus import table
 from tests.tools.web.server import as_json, serving
 
-FOUND = Found("Orrin bridge", "https://a.org/orrin", "It is 412 m long.", "Ours")
+FOUND = SearchResult("Orrin bridge", "https://a.org/orrin", "It is 412 m long.", "Ours")
 
 
 @dataclass
@@ -52,7 +52,9 @@ class Ours:
     languages: list[str] = field(default_factory=list)
     name = "Ours"
 
-    def search(self, query: str, language: str, fetch: Fetch, stop: Stop) -> tuple[Found, ...]:
+    def search(
+        self, query: str, language: str, fetch: Fetch, stop: Stop
+    ) -> tuple[SearchResult, ...]:
         self.asked.append(query)
         self.languages.append(language)
         if self.problem:
@@ -62,7 +64,7 @@ class Ours:
 
 def no_fetch(
     url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
-) -> Answered:
+) -> HttpAnswer:
     raise AssertionError("nothing is fetched here")
 
 
@@ -71,7 +73,7 @@ def make(home: Path) -> Callable[..., WebSearch]:
     def made(
         provider: Ours, at: float = 1000.0, language: str = "en", **account: object
     ) -> WebSearch:
-        own = Account(**({"run_id": "run", "most": 3, "days": 7} | account))  # type: ignore[arg-type]
+        own = SearchAccount(**({"run_id": "run", "most": 3, "days": 7} | account))  # type: ignore[arg-type]
         return WebSearch(provider, no_fetch, home, own, language, Stop(), lambda: at)
 
     return made
@@ -185,7 +187,7 @@ def test_old_searches_are_dropped(store: Store) -> None:
 def test_nothing_is_chosen_at_first(store: Store, home: Path) -> None:
     choice = web_choice(store)
     assert choice == WebChoice()
-    assert web_search(choice, Keys({}), home, Account("r", 1, 1), "en", Stop()) is None
+    assert web_search(choice, Keys({}), home, SearchAccount("r", 1, 1), "en", Stop()) is None
     with pytest.raises(ConfigError, match="No provider of web searches is chosen"):
         provider_for(choice, Keys({}))
 
@@ -240,7 +242,7 @@ def test_google_without_its_key_names_it() -> None:
 
 def test_a_search_without_its_key_fails_saying_so_and_sends_nothing(home: Path) -> None:
     choice = WebChoice("google", cx="c")
-    search = web_search(choice, Keys({}), home, Account("r", 1, 1), "en", Stop())
+    search = web_search(choice, Keys({}), home, SearchAccount("r", 1, 1), "en", Stop())
     assert search is not None
     with pytest.raises(ModelError, match=SEARCH_KEY):
         search("How long?", 5)
@@ -270,7 +272,7 @@ def test_a_search_is_written_down_in_the_home(home: Path) -> None:
     result = {"title": "Orrin", "url": "https://a.org", "content": "It is 412 m long."}
     with serving(as_json({"results": [result]})) as server:
         choice = WebChoice("searxng", server.origin)
-        search = web_search(choice, Keys({}), home, Account("run", 5, 7), "en", Stop())
+        search = web_search(choice, Keys({}), home, SearchAccount("run", 5, 7), "en", Stop())
         assert search is not None
         search("How long?", 5)
         search("How long?", 5)
@@ -281,18 +283,18 @@ def test_a_search_is_written_down_in_the_home(home: Path) -> None:
 
 SPEAKS = library_of("The Orrin bridge is 412 m long.", "It carries a tramway.")
 SILENT = library_of("Beat two eggs with the sugar.")
-PAGE = Found("Orrin", "https://a.org/orrin", "The bridge spans 412 m.", "Wikipedia")
+PAGE = SearchResult("Orrin", "https://a.org/orrin", "The bridge spans 412 m.", "Wikipedia")
 QUERY = "The Orrin bridge is 512 m long."
 
 
 class Web:
     """A web that finds what it is given, and keeps what it was asked."""
 
-    def __init__(self, *found: Found, problem: ModelError | None = None) -> None:
+    def __init__(self, *found: SearchResult, problem: ModelError | None = None) -> None:
         self.found, self.problem = found, problem
         self.asked: list[str] = []
 
-    def __call__(self, query: str, most: int) -> Sequence[Found]:
+    def __call__(self, query: str, most: int) -> Sequence[SearchResult]:
         self.asked.append(query)
         if self.problem:
             raise self.problem
