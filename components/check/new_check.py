@@ -206,12 +206,12 @@ def draw_again(run: Run, case: Case) -> None:
             i: store.library.name_of(case.project_id, i) for i in (*case.documents, *case.images)
         }
         kept = [i for i in names if store.library.get(case.project_id, i)]
-    pairs = [("the check before", run.parent_id, run.id)] if run.parent_id else []
+    pairs = [("the previous check", run.parent_id, run.id)] if run.parent_id else []
     pairs += [(f"the check of {when(child.started_at)}", run.id, child.id) for child in children]
     st.subheader("Check again", anchor=False)
     page = "pages/check/compare.py"
     for words, before, after in pairs:
-        link(page, f"Side by side with {words}", "compare_arrows", before=before, after=after)
+        link(page, f"Compare with {words}", "compare_arrows", before=before, after=after)
     link(page, "Compare ways to check it", "compare", case=case.id)
     key = f"run.{run.id}.again"
     _draw_choice(names, kept, key)

@@ -19,7 +19,9 @@ if "before" in st.query_params or "after" in st.query_params:
     before = load_run(st.query_params.get("before", ""))
     after = load_run(st.query_params.get("after", ""))
     if before is None or after is None:
-        st.info("One of the two runs is not here. Open a run and follow its link “Side by side”.")
+        st.info(
+            "One of the two runs is not here. Open a run and follow its link “Compare with the previous check”."
+        )
         st.stop()
     draw_comparison(before, after)
     st.stop()

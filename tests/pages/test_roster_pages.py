@@ -482,7 +482,7 @@ def test_what_is_wrong_is_said_in_words_and_no_key_is(page: AppTest, home: Path)
         at = choose(page.run(), "Here")
         at = put(at, f"settings.key.{seat_key}", SECRET)
         at = until_tested(press(at, "rosters.test"))
-        assert server.asked[0].headers["authorization"] == f"Bearer {SECRET}"
+        assert server.asked[0].bearer == SECRET
     assert tables(at).count("✗ does not work") == 9
     assert seat_key in tables(at)
     assert SECRET not in everything(at)
