@@ -284,12 +284,12 @@ def boxes_kept(key: str) -> Boxes:
 
 
 def boxes_of(key: str) -> tuple[ImageBox, ...]:
-    """All boxes of a form."""
+    """All boxes drawn in a form."""
     return _boxes_in(boxes_kept(key))
 
 
 def boxes_to(kept: Boxes) -> Any:
-    """As a draft keeps it."""
+    """The boxes as plain values, as a draft keeps them."""
     return to_plain(_boxes_in(kept))
 
 

@@ -149,7 +149,7 @@ LEAST_WINDOW = 2
 
 
 def argue_ceda(state: DebateState) -> Iterator[Event]:
-    """The debate, then the judge."""
+    """Hold the debate, then have the judge decide."""
     yield from debate_ceda(state)
     yield from state.heard()
     yield from judged(state.run, judge_view(state))

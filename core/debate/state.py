@@ -134,7 +134,7 @@ class Calls:
 
     @property
     def total(self) -> int:
-        """All calls."""
+        """The number of all calls."""
         return self.turns + self.judgements + self.context + self.summaries + self.revisions
 
 

@@ -241,7 +241,7 @@ def separation(risk: float) -> float:
 
 
 def risk_of(d: float) -> float:
-    """R0 of a separation."""
+    """The risk R0 of a judge whose separation is `d`."""
     return NormalDist().cdf(-d / 2.0)
 
 

@@ -109,7 +109,10 @@ def _require_number(name: str, value: object) -> None:
 
 
 def encoder_folder(name: str) -> Path:
-    """The folder with the encoder's weights, fetched where it is of the Hub. Raises ConfigError."""
+    """The folder with the encoder's weights, fetched where it is of the Hub.
+
+    Raises ConfigError: it is not there, cannot be fetched, or cannot be used.
+    """
     if name == EMBEDDED:
         return wheel_folder()
     path = Path(name).expanduser()

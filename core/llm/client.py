@@ -136,7 +136,7 @@ class _Heard:
 
     @property
     def text(self) -> str:
-        """The words together."""
+        """All words that were said so far."""
         return joined(self.said)
 
 
@@ -250,7 +250,7 @@ class _Embedding:
 
 
 def _unheard(piece: str) -> None:
-    """Embeddings say nothing."""
+    """Do nothing with a piece, for embeddings say nothing."""
 
 
 OLLAMA = ("ollama", "ollama_chat")

@@ -118,7 +118,7 @@ class Faults:
         return Fault(self._failed(status, words), is_passing=is_passing, wait=wait)
 
     def silent(self, seconds: float) -> ModelTimeout:
-        """Nothing came for that long."""
+        """The failure of a service that sent nothing for so long."""
         return ModelTimeout(
             f"{self.who} was silent for {seconds:g} seconds, the longest that its seat waits. "
             "Check again later, or give the seat more seconds."

@@ -406,7 +406,7 @@ class ShownPassages:
         self._lock = threading.Lock()
 
     def add(self, passages: Sequence[Passage]) -> None:
-        """These were shown."""
+        """Remember that these passages were shown."""
         with self._lock:
             self.shown |= {passage.id: passage for passage in passages}
 

@@ -282,7 +282,10 @@ def staffed(
     """The agents that the run's plan names; `roster` is what a test or demo seats instead.
 
     Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
-    KeyMissing, or ConfigError for what cannot be loaded.
+
+    Raises:
+        KeyMissing: a model of the plan's roster needs a key that is not at hand.
+        ConfigError: something that the plan needs cannot be loaded.
     """
     from core.agents.rosters import roster_named
     from core.baseline.entailment import SHIPPED, assessor_of

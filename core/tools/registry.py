@@ -266,7 +266,7 @@ one line that says so."""
 
 
 def add_commands(commands: Any, add_home: Any) -> None:
-    """Add it; `add_home` adds `--home`."""
+    """Add the command `tools`; `add_home` adds `--home`."""
     tools = commands.add_parser(
         "tools",
         help="list the tools of an audit, or use one",

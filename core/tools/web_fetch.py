@@ -402,7 +402,7 @@ class Google:
     def search(
         self, query: str, language: str, fetch: Fetch, stop: Stop
     ) -> tuple[SearchResult, ...]:
-        """Snippets."""
+        """Search and return the snippets that were found."""
         params = {"cx": self.cx, "q": query, "num": str(MOST_RESULTS), "safe": "off"}
         answered = fetch(self.address, params, stop, {"X-Goog-Api-Key": self.key})
         return _shown(_read(answered, self.name, _GoogleReply, GOOGLE_REFUSALS).items, self.name)
@@ -418,7 +418,7 @@ class SearXng:
 
     @property
     def service(self) -> str:
-        """The server."""
+        """The name of the server that is asked."""
         return f"searxng {self.address}"
 
     def search(
