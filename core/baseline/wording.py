@@ -136,7 +136,7 @@ class TextEdit:
 
 
 def edits_of(points: Iterable[Point], response: str) -> list[TextEdit]:
-    """Those of the points whose value fits; equal ones once."""
+    """The edits of the points whose value fits; equal ones once."""
     found = [
         TextEdit(point.start, point.end, _instead(point.text, point.evidence), point.weight)
         for point in points

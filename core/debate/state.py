@@ -79,7 +79,7 @@ class DebateState:
         return tuple(sorted(self.progress.turns, key=lambda turn: turn.number))
 
     def turns_before(self, number: int) -> tuple[Turn, ...]:
-        """Those before that one, in order; the same after a Resume."""
+        """The turns before that one, in order; the same after a Resume."""
         return tuple(turn for turn in self.turns if turn.number < number)
 
     def told_calls(self) -> Iterator[Event]:

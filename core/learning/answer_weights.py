@@ -183,7 +183,7 @@ def _counts(answers: Answers) -> Numbers:
 
 
 def _past(counts: Numbers) -> PastAnswers:
-    """The counts of right answers and of all answers, from an array (3, 2)."""
+    """The record of an agent, from its (3, 2) counts by stance: right answers, all answers."""
     right, n = counts.T.tolist()
     return PastAnswers(tuple(right), tuple(n))
 
@@ -370,7 +370,7 @@ class Debates:
     rewards: Numbers
 
     def rows(self, which: Flags) -> Debates:
-        """The same of these debates only."""
+        """The answers of these debates alone."""
         return subset(self, which, "read", "is_there", "rewards")
 
 

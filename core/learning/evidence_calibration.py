@@ -208,7 +208,7 @@ class ScoredStatements:
         return subset(self, which, *names)
 
     def of(self, material: MaterialKind) -> Flags:
-        """Which rows are of that material."""
+        """Flags of the rows that are of that material."""
         return np.array([own == material for own in self.materials], dtype=bool)
 
     def logistic(self, inputs: Sequence[str]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class Options:
     regularisation: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is stored and as a version's card shows it."""
+        """The options as plain values, as they are stored and shown on a version's card."""
         return asdict(self)
 
     def steps_for(self, texts: int) -> int:

@@ -146,7 +146,7 @@ def begin_training(
 
     Raises:
         InputError: an option is unknown or out of bounds.
-        NotAllowed: the author is not a lead, as all who share the classifier want.
+        NotAllowed: the author is no lead of the first project, whose leads train for all.
         NotEnoughLabels: a label has too few corrections.
         ConflictError: a training is under way already.
     """

@@ -307,8 +307,11 @@ def first_answer(
     """What the first attempt with an answer gave.
 
     `attempt` is told which parts of the request to leave out. Only what failed before its first
-    word is tried again, and only where the fault says that this may help. Raises ReviewError: the
-    last attempt's; Stopped: `stop` was set, also while waiting.
+    word is tried again, and only where the fault says that this may help.
+
+    Raises:
+        ReviewError: the last attempt's.
+        Stopped: `stop` was set, also while waiting.
     """
     server = seat.model, seat.api_base
     relaxed = _RELAXED.get(server, frozenset())

@@ -231,7 +231,7 @@ class Golds(Repository):
         return {gold.case_id: gold for gold in golds if gold.origin != "imported"}
 
     def of_project(self, project_id: str) -> dict[str, Gold]:
-        """By case, each right answer that counts."""
+        """Each right answer that counts, by case."""
         by_case: dict[str, list[Gold]] = {}
         own = "golds WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) ORDER BY rowid"
         for gold in records(self._db, Gold, own, [project_id]):

@@ -61,7 +61,9 @@ class Asker(Protocol):
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
         """The reply to the prompt of that name, with these untrusted fields fenced.
 
-        Raises ModelError if the service failed; ReplyError if it answered, unusably.
+        Raises:
+            ModelError: the service failed.
+            ReplyError: it answered, unusably.
         """
         ...
 
