@@ -370,7 +370,7 @@ def _evaluate(given: argparse.Namespace, home: Path) -> int:
 
 
 def _request(given: argparse.Namespace, **more: Any) -> Request:
-    """What is asked for, with whoever is to check it; InputError for several parts left out."""
+    """What is asked for, with whoever is to check it. Raises InputError: two parts are left out."""
     from core.pipeline.streaming_input import Request
 
     parts = list(dict.fromkeys(given.without))

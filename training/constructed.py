@@ -155,7 +155,7 @@ class PairMaker:
         }
 
     def make(self, count: int) -> Iterator[Pair]:
-        """That many pairs, each way in its share."""
+        """Make that many pairs, each way in its share."""
         weights = [weight for weight, _ in self._ways.values()]
         while count > 0:
             name = self._random.choices(list(self._ways), weights)[0]

@@ -48,7 +48,7 @@ NUMBERED = re.compile(r"(?:val|onnx::MatMul)_(\d+)_quantized")
 
 
 def english_layout(folder: Path = ENGLISH_DIR) -> Layout:
-    """As the English reader reads pairs."""
+    """The layout in which the English reader reads pairs."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))

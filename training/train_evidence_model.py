@@ -162,7 +162,7 @@ class Table:
     materials: Sequence[MaterialKind]
 
     def taken(self, which: Flags) -> Table:
-        """Those rows."""
+        """The rows that `which` selects."""
         names = ("rows", "wrong", "weights", "folds", "names", "materials")
         return subset(self, which, *names)
 

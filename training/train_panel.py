@@ -86,7 +86,7 @@ class _Watcher:
         self.seen: CaseView | None = None
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
-        """Nothing is decided."""
+        """Keep the view and decide nothing."""
         self.seen = view.view
         return Judgement(self.name, "unclear", "Watched.", cause="not_addressed")
 
@@ -183,7 +183,7 @@ class FittedVote:
 
     @property
     def body(self) -> dict[str, Any]:
-        """As it is written."""
+        """The weights and the threshold as plain values, as they are written."""
         return {"weights": [list(one) for one in self.weights], "threshold": self.threshold}
 
 

@@ -173,7 +173,7 @@ def figures(rows: Sequence[GoldRow], said: Sequence[Prediction]) -> dict[str, An
 def measured(
     rows: Sequence[MarkedRow], told: Sequence[Numbers], threshold: float
 ) -> dict[str, Any]:
-    """The figures at that threshold."""
+    """The figures of the rows at that threshold."""
     said = [_prediction(row, p, threshold) for row, p in zip(rows, told, strict=True)]
     return figures([row.row for row in rows], said)
 

@@ -38,7 +38,7 @@ def home() -> Path:
 
 
 def open_store() -> Store:
-    """A store for this script run, for a `with` block; NotAllowed where one must log in first."""
+    """A store for this script run, for a `with` block. Raises NotAllowed: one must log in first."""
     login.require_inside()
     return open_store_in(home())
 

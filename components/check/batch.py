@@ -66,7 +66,7 @@ Rows = Sequence[tuple[BatchRow, Run | None]]
 
 
 def draw_batches() -> None:
-    """Tables that were checked before."""
+    """Draw links to the tables that were checked before."""
     with state.open_store() as store:
         batches = store.batches.all(state.project(store).id)
     if batches:

@@ -489,7 +489,7 @@ def _way_words(own: ComparedRun) -> str:
 
 
 def draw_comparisons() -> None:
-    """Cases that were compared before."""
+    """Draw links to the cases that were compared before."""
     with state.open_store() as store:
         ids = compared_cases(store, state.project(store).id)
         cases = [case for case in map(store.cases.get, ids) if case is not None]

@@ -87,7 +87,10 @@ def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
 
 
 def held_uploads(key: str) -> list[str]:
-    """For callbacks: ids of all uploads by now; raises InputError for a refusal nobody has read."""
+    """For callbacks: ids of all uploads by now.
+
+    Raises InputError: nobody has read a refusal yet.
+    """
     known = set(st.session_state.get(f"{key}.known", {}).values())
     ids, refusals = _taken(key)
     if any(f"!{words}" not in known for words in refusals):

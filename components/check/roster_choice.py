@@ -314,7 +314,7 @@ def planned(
     protocol: str = "ceda",
     options: DebateOptions = AS_IS,
 ) -> Plan:
-    """The plan with the roster's sheet as it is now; raises InputError where it is gone."""
+    """The plan with the roster's sheet as it is now. Raises InputError: the sheet is gone."""
     sheet = None
     if name != BUILT_IN:
         with state.open_store() as store:

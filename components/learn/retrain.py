@@ -48,7 +48,7 @@ SETTLE_LIST = "pages/review/curate.py"
 
 
 def material() -> training.Overview:
-    """The numbers as of now."""
+    """The numbers of labels and cases as they are now."""
     with state.open_store() as store:
         changes = store.changes
         mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())

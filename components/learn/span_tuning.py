@@ -72,7 +72,7 @@ class SpanMaterial:
 
 
 def material() -> SpanMaterial:
-    """As of now."""
+    """What the project has to learn spans from, as it is now."""
     with state.open_store() as store:
         changes = store.changes
         mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())

@@ -34,7 +34,7 @@ def between(
 
 
 def draw_agreement() -> None:
-    """All figures over the project at hand."""
+    """Draw all figures over the project at hand."""
     with state.open_store() as store:
         project_id = state.project(store).id
     found = _tables(str(state.home()), project_id, state.answers_mark())

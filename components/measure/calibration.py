@@ -353,7 +353,7 @@ class CalibrationFigures:
 
 
 def draw_confidence() -> None:
-    """All figures over the project at hand."""
+    """Draw all figures over the project at hand."""
     with state.open_store() as store:
         project = state.project(store)
         role = store.projects.role_of(project.id, state.person(store))

@@ -262,7 +262,7 @@ HELP: dict[str, str] = WORDS["reliability.help"]
 
 
 def draw_reliability() -> None:
-    """All sections over the project at hand."""
+    """Draw all sections over the project at hand."""
     project_id, found = figures()
     if not found.records:
         st.info(WORDS["reliability.draw_reliability"], icon=":material/info:")

@@ -116,12 +116,12 @@ LONGEST_CATEGORY = 40  # characters
 
 
 def rules_of(project: Project) -> Rules:
-    """As the queue asks for them."""
+    """The project's rules, in the form that the queue asks for."""
     return Rules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
 
 
 def draw_review_rules(project: Project) -> dict[str, Any]:
-    """The fields; their values by the names that `Project` gives them."""
+    """Draw the fields and return their values by the names that `Project` gives them."""
     key = f"project.{project.id}"
     left, middle, right = st.columns(3)
     people = left.number_input(
@@ -162,7 +162,10 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
 
 
 def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
-    """The categories as kept, each once, in default words; InputError: none, or one too long."""
+    """The categories as kept, each once, in default words.
+
+    Raises InputError: there is none, or one is too long.
+    """
     ids: dict[str, str] = {words: name for name, words in CATEGORY_WORDS.items()}
     flat = (" ".join(name.split()) for name in categories if name.strip())
     found = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
@@ -329,7 +332,7 @@ DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
 
 
 def draw_settling() -> None:
-    """Which of them, and the list; a click opens a case."""
+    """Draw the choice of cases and their list; a click opens a case."""
     now = time.time()
     with state.open_store() as store:
         project = state.project(store)

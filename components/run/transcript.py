@@ -184,7 +184,7 @@ class Round:
 
     @property
     def turns(self) -> list[Turn]:
-        """Those that were taken."""
+        """The turns that the debaters took."""
         return [part for part in self.parts if isinstance(part, Turn)]
 
     @property

@@ -194,7 +194,7 @@ def _begin() -> None:
 
 
 def draw_record() -> None:
-    """The project's own fields."""
+    """Draw the project's own fields."""
     with state.open_store() as store:
         project = state.project(store)
     key = f"project.{project.id}"

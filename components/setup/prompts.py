@@ -49,7 +49,7 @@ class PromptAtHand:
 
     @property
     def typed(self) -> str:
-        """What stands in the field."""
+        """The text that stands in the field."""
         return str(st.session_state.get(f"{self.key}.text") or "")
 
     @property

@@ -62,7 +62,7 @@ class Marked:
 
 
 def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
-    """What the browser said; raises InputError where it does not fit the text or the categories."""
+    """What the browser said. Raises InputError: it does not fit the text or the categories."""
     found = from_plain(Marked, said)
     for mark in found.marks:
         if not 0 <= mark.start < mark.end <= len(text):
@@ -138,7 +138,7 @@ MOST_KEPT = 8  # pictures, of some megabytes each
 
 
 def picture_of(source_id: str, name: str) -> Upright:
-    """The stored image as people see it; raises InputError where it is gone or cannot be drawn."""
+    """The stored image as people see it. Raises InputError: it is gone or cannot be drawn."""
     data = file_bytes(state.home(), source_id)
     with state.open_store() as store:
         settings = store.projects.settings()
@@ -193,7 +193,7 @@ from_plain(Drawn, {})
 
 
 def drawn_from(said: object, categories: Collection[str]) -> Drawn:
-    """What the browser said; raises InputError where it does not fit an image or the categories."""
+    """What the browser said. Raises InputError: it does not fit an image or the categories."""
     found = from_plain(Drawn, said)
     if len(found.boxes) > MOST_BOXES:
         raise InputError(
@@ -284,12 +284,12 @@ def boxes_kept(key: str) -> Boxes:
 
 
 def boxes_of(key: str) -> tuple[ImageBox, ...]:
-    """All boxes of a form."""
+    """All boxes drawn in a form."""
     return _boxes_in(boxes_kept(key))
 
 
 def boxes_to(kept: Boxes) -> Any:
-    """As a draft keeps it."""
+    """The boxes as plain values, as a draft keeps them."""
     return to_plain(_boxes_in(kept))
 
 

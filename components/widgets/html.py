@@ -166,7 +166,7 @@ def text(value: str | Html) -> Html:
 
 
 def joined(pieces: Iterable[str | Html]) -> Html:
-    """Pieces one after the other."""
+    """The pieces joined, one after the other."""
     return Html("".join(text(piece) for piece in pieces))
 
 

@@ -90,7 +90,7 @@ def protocol_words(name: str, *, short: bool = False) -> str:
 
 
 def place_words(place: Passage | Quote) -> str:
-    """Source and page."""
+    """The source with its page, in words."""
     return f"{place.source}, p. {place.page}" if place.page else place.source
 
 
@@ -129,7 +129,7 @@ def percent(value: float) -> str:
 
 
 def size(number: int) -> str:
-    """Bytes as kB or MB."""
+    """A number of bytes in words, as kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{max(1, number // 1000)} kB"
 
 

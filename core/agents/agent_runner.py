@@ -301,9 +301,11 @@ class SeatAsker:
         """The reply to the prompt of that name; every field is fenced, an empty one too.
 
         Its slot is the same for the same question, in whatever order a resumed run comes to it.
-        Raises ModelError: the service failed, or the question does not fit the model's window;
-        ReplyError: two replies could not be read; ConfigError: there is no such prompt, or its
-        fields are others.
+
+        Raises:
+            ModelError: the service failed, or the question does not fit the model's window.
+            ReplyError: two replies could not be read.
+            ConfigError: there is no such prompt, or its fields are others.
         """
         with _one_at_a_time:  # msgspec's first look at a type is not safe in two threads
             form: Shape[Given] = _shape_of(shape)

@@ -106,7 +106,9 @@ class LlmReflector(LlmAgent):
     ) -> tuple[Reconsidered, ...]:
         """What has to change.
 
-        Raises ModelError: the service failed; ReplyError: two replies could not be used.
+        Raises:
+            ModelError: the service failed.
+            ReplyError: two replies could not be used.
         """
         held = {entry.statement: entry for entry in memory if entry.is_checkable}
         if not held:
@@ -188,7 +190,9 @@ class LlmToolPicker(LlmAgent):
     def next_step(self, view: AuditView, stop: Stop) -> Step:
         """The next tool with its input, or the model's conclusion.
 
-        Raises ModelError: the service failed; ReplyError: two replies could not be used.
+        Raises:
+            ModelError: the service failed.
+            ReplyError: two replies could not be used.
         """
         case, statement = view.view.case, view.statement
         about = "whole" if statement is None else f"statement {statement.index}"

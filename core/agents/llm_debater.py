@@ -84,8 +84,9 @@ class LlmImageReader(LlmAgent):
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
         """One conclusive paragraph on what the image shows that matters to the claim.
 
-        Raises ModelRefused: the model declined, or says that it sees no image; ReplyError: it said
-        nothing.
+        Raises:
+            ModelRefused: the model declined, or says that it sees no image.
+            ReplyError: it said nothing.
         """
         role, about = "image reader", f"image {image.id[:8]}"
         asking = self._asking("image_question", case, stop, role=role, slot=f"{about} question")

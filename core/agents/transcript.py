@@ -60,7 +60,7 @@ class Line:
 
     @cached_property
     def whole(self) -> str:
-        """All of it."""
+        """The whole line with all of its marks."""
         words = self.words
         for quote, mark in self.marks:
             words = _with_mark(words, quote, mark)
@@ -103,12 +103,12 @@ class Talk:
 
     @property
     def whole(self) -> Shown:
-        """All of it."""
+        """The whole transcript, with nothing left out or shortened."""
         return self._shown([line.whole for line in self.lines], 0)
 
     @property
     def least(self) -> int:
-        """Tokens of its shortest form."""
+        """How many tokens the transcript takes in its shortest form."""
         return _tokens(self._texts(self._staying, LEAST_TOKENS))
 
     def within(self, room: int) -> Shown:

@@ -154,7 +154,9 @@ def calibration_notice(home: Path, name: str) -> str:
 def assessor_of(home: Path, name: str) -> Assessor:
     """The assessor that works with that reader; one for each in a process.
 
-    Raises InputError if there is no such reader; ConfigError if it cannot be loaded.
+    Raises:
+        InputError: there is no such reader.
+        ConfigError: it cannot be loaded.
     """
     folder = require_reader(home, name)
     if folder is None:

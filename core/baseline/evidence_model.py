@@ -218,7 +218,7 @@ class Trees:
     """What is added to the sum of the leaves' values."""
 
     def predict(self, rows: npt.NDArray[np.float32]) -> Numbers:
-        """(n,) for (n, features)."""
+        """The summed values of the trees, (n,), for rows of (n, features)."""
         at = np.repeat(self.root[None], len(rows), axis=0)
         which = np.arange(len(rows))[:, None]
         for _ in range(self.depth):
@@ -228,7 +228,7 @@ class Trees:
         return summed
 
     def save(self, path: Path) -> str:
-        """Write them; the file's sha256."""
+        """Write the trees to a file and return its sha256."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
         with path.open("wb") as file:
             np.savez_compressed(

@@ -159,7 +159,7 @@ def write_encoder(out: Path) -> None:
     model = bert_of(packed)
 
     class TokenVectors(torch.nn.Module):
-        """(1, length, width)."""
+        """The encoder without its table: (1, length, width) vectors in and out."""
 
         def __init__(self) -> None:
             super().__init__()

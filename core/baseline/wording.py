@@ -89,12 +89,12 @@ def listed(words: Sequence[str], most: int = 3) -> str:
 
 
 def listed_plainly(names: Sequence[str]) -> str:
-    """Ada, Ben and Cleo."""
+    """Names as people list them: Ada, Ben and Cleo."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def counted(number: int, noun: str) -> str:
-    """“1 statement”, “2 statements”."""
+    """A number with its noun: “1 statement”, “2 statements”."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -136,7 +136,7 @@ class TextEdit:
 
 
 def edits_of(points: Iterable[Point], response: str) -> list[TextEdit]:
-    """Those of the points whose value fits; equal ones once."""
+    """The edits of the points whose value fits; equal ones once."""
     found = [
         TextEdit(point.start, point.end, _instead(point.text, point.evidence), point.weight)
         for point in points

@@ -106,7 +106,7 @@ def argue_copmad(state: DebateState) -> Iterator[Event]:
 
 
 def count_copmad_calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
+    """The calls that a check asks for at most, as the head of this file counts them."""
     if debaters < PAIR:
         return Calls(0, 0, chain=0)
     length, times = PAIR * rounds_of(plan), 1 + plan.options.is_swapped
@@ -188,7 +188,7 @@ def argue_colmad(state: DebateState) -> Iterator[Event]:
 
 
 def count_colmad_calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
+    """The calls that a check asks for at most, as the head of this file counts them."""
     said = debaters * rounds_of(plan)
     heard = sum(range(debaters, debaters + said))
     return Calls(debaters + said, 1, chain=min(debaters, 1) + said + 1, heard=heard)

@@ -182,7 +182,7 @@ def argue_adaptive(debates: Mapping[str, DebateProtocol], state: DebateState) ->
 
 
 def count_adaptive_calls(debates: Mapping[str, DebateProtocol], debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
+    """The calls that a check asks for at most, as the head of this file counts them."""
     asked = next_of(debates, plan).calls(debaters, plan)
     own = max(1, plan.options.samples)
     return replace(asked, judgements=own + asked.judgements, chain=1 + asked.chain)

@@ -143,7 +143,7 @@ def argue_mamm_refine(state: DebateState) -> Iterator[Event]:
 
 
 def calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
+    """The calls that a check asks for at most, as the head of this file counts them."""
     later = len(STAGES) - 1  # each hears the whole stage before it
     turns = len(STAGES) * debaters
     return Calls(turns, 1, chain=len(STAGES) + 1, heard=later * debaters**2)

@@ -64,7 +64,7 @@ def protocol_of(plan: Plan) -> DebateProtocol:
 
 
 def protocol_named(name: str) -> DebateProtocol:
-    """The protocol that a run argues by; InputError for one that this version does not know."""
+    """The protocol that a run argues by. Raises InputError: this version does not know it."""
     if name not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{name}”, which this version "

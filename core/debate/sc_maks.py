@@ -282,7 +282,7 @@ def argue_sc_maks(state: DebateState) -> Iterator[Event]:
 
 
 def calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
+    """The calls that a check asks for at most, as the head of this file counts them."""
     pairs, phases = debaters * (debaters - 1), len(_phases(plan))
     rounds = rounds_of(plan) if debaters > 1 else 0
     turns = debaters + rounds * (phases * pairs + debaters)

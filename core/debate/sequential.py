@@ -74,7 +74,7 @@ def argue_mad(state: DebateState) -> Iterator[Event]:
 
 
 def count_mad_calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
+    """The calls that a check asks for at most, as the head of this file counts them."""
     rounds = rounds_of(plan, MAD_ROUNDS)
     turns = min(debaters, SEATS) * rounds
     return Calls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
@@ -149,7 +149,7 @@ LEAST_WINDOW = 2
 
 
 def argue_ceda(state: DebateState) -> Iterator[Event]:
-    """The debate, then the judge."""
+    """Hold the debate, then have the judge decide."""
     yield from debate_ceda(state)
     yield from state.heard()
     yield from judged(state.run, judge_view(state))
@@ -171,7 +171,7 @@ def debate_ceda(state: DebateState) -> Iterator[Event]:
 
 
 def calls(debaters: int, plan: Plan) -> Calls:
-    """As the head of this file says."""
+    """The calls that a check asks for at most, as the head of this file counts them."""
     turns = plan.max_turns if debaters else 0
     return Calls(turns, 1, chain=turns + 2, context=1)
 

@@ -79,7 +79,7 @@ class DebateState:
         return tuple(sorted(self.progress.turns, key=lambda turn: turn.number))
 
     def turns_before(self, number: int) -> tuple[Turn, ...]:
-        """Those before that one, in order; the same after a Resume."""
+        """The turns before that one, in order; the same after a Resume."""
         return tuple(turn for turn in self.turns if turn.number < number)
 
     def told_calls(self) -> Iterator[Event]:
@@ -134,7 +134,7 @@ class Calls:
 
     @property
     def total(self) -> int:
-        """All calls."""
+        """The number of all calls."""
         return self.turns + self.judgements + self.context + self.summaries + self.revisions
 
 

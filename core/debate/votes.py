@@ -43,12 +43,12 @@ class VoteTally:
 
     @property
     def cast(self) -> int:
-        """All votes for a label."""
+        """The number of votes for a label."""
         return self.hallucinated + self.supported
 
     @property
     def asked(self) -> int:
-        """All who were asked."""
+        """The number of all who were asked."""
         return self.cast + self.open + self.lost
 
     @property

@@ -74,12 +74,12 @@ class TextBox(NamedTuple):
 
     @property
     def width(self) -> float:
-        """From left to right."""
+        """The width, from left to right."""
         return self.right - self.left
 
     @property
     def height(self) -> float:
-        """From top to bottom."""
+        """The height, from top to bottom."""
         return self.bottom - self.top
 
     @property

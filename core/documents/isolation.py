@@ -61,8 +61,9 @@ def read_source(
 ) -> Source:
     """The source in these bytes. `on_progress` gets (done, total, what is being done).
 
-    Raises InputError: the file cannot be read within the limits; one sentence says why; Stopped:
-    `stop` was set meanwhile; the child is gone then.
+    Raises:
+        InputError: the file cannot be read within the limits; one sentence says why.
+        Stopped: `stop` was set meanwhile; the child is gone then.
     """
     from core.documents.segmentation import language_note, language_of
     from core.store.sqlite import from_plain

@@ -102,9 +102,11 @@ def ensure_read(
 ) -> tuple[Source, bool, float]:
     """(the source, whether an earlier reading was reused, the seconds that reading took).
 
-    A second caller for the same content waits for the first and takes its reading. Raises
-    InputError: the file cannot be read, whatever the reason; the library says so too; Stopped:
-    `stop` was set meanwhile.
+    A second caller for the same content waits for the first and takes its reading.
+
+    Raises:
+        InputError: the file cannot be read, whatever the reason; the library says so too.
+        Stopped: `stop` was set meanwhile.
     """
     with _alone(source_id, stop):
         known = store.readings.get(source_id, name, reader=READER_VERSION)

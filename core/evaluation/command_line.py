@@ -120,7 +120,7 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
 
 
 def run_reader(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Do what was asked; 0. Raises ReviewError."""
+    """Carry out the chosen action, print what it tells and return 0."""
     action = {"import": _import, "calibrate": _calibrate, "use": _use, "list": _list}[given.action]
     told, words = action(given, home, say)
     out((json.dumps(told, ensure_ascii=False) if given.json else words) + "\n")
@@ -273,7 +273,11 @@ UNREAD, SAID_NOTHING = "the tool reads nothing here", "the tool says nothing"
 def evaluate_tool(
     order: EvaluationOrder, name: str, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
-    """The object of `python -m core evaluate --tool … --json`. Raises InputError."""
+    """The object of `python -m core evaluate --tool … --json`.
+
+    Raises InputError: there is no such tool or set, or the tool is off here or reads nothing by
+    itself.
+    """
     tool, bench = tool_named(name), Bench(Stop())
     if why := tool.why_off(bench):
         raise InputError(why)
@@ -391,7 +395,7 @@ KeysOf = Callable[[Request], Keys]
 def run_evaluate(
     given: argparse.Namespace, home: Path, request: Request, keys_of: KeysOf, say: Say, out: Out
 ) -> int:
-    """Measure and print the figures; 0, or 1 where it failed or was stopped. Raises ReviewError."""
+    """Measure and print the figures; return 0, or 1 where it failed or was stopped."""
     keep = None if given.keep is None else result_folder(Path(given.keep))
     try:
         result = _measured(given, home, request, keys_of, say)

@@ -100,7 +100,7 @@ def tasks_of(name: str) -> tuple[str, ...]:
 
 
 def rule_of(name: str, task: str | None = None) -> TaskRule:
-    """The rule of a set and a task. Raises InputError."""
+    """The rule of a set and a task. Raises InputError: there is no such set or task."""
     tasks = tasks_of(name)
     wanted = tasks[0] if task is None else task
     for rule in RULES:

@@ -57,7 +57,7 @@ from core.verdict.consensus_weights import LearnedWeigher, learned_in, with_weig
 
 
 def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
-    """Refuse learned weights where nobody's answers are weighed. Raises InputError."""
+    """Raise InputError for learned weights where none of the plans weighs answers by them."""
     if is_learned and not any(may_be_learned(plan) for plan in plans):
         left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
         names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
@@ -84,7 +84,10 @@ def weights_in_use(store: Store, home: Path) -> Learned:
 
 
 def weights_said(weigher: Weigher) -> str:
-    """The weigher's method, and which debaters it does not know. Raises InputError."""
+    """The weigher's method, and which debaters it does not know.
+
+    Raises InputError: the weights are learned, but of none of these debaters.
+    """
     if not isinstance(weigher, LearnedWeigher):
         return weigher.method
     unknown = weigher.unknown
@@ -343,7 +346,10 @@ class EngineRuns:
         return weights_said(self.seated("weights").roster.weigher)
 
     def checked(self, digest: str, row: GoldRow) -> Progress:
-        """The whole run over a row, which is not kept. Raises InputError."""
+        """The whole run over a row, which is not kept.
+
+        Raises InputError: the row cannot be stored as a case.
+        """
         material = BenchMaterial(row.response, row.question, row.documents, row.images)
         return self.bench.check(material, self.seated(digest), self.engine.plan, Stop())
 

@@ -47,7 +47,10 @@ class MeasuredWay:
 
 
 def ways_of(text: str) -> tuple[MeasuredWay, ...]:
-    """The ways that a list names, each once, in its order. Raises InputError."""
+    """The ways that a list names, each once, in its order.
+
+    Raises InputError: a protocol, an option or its value is not known.
+    """
     named = dict.fromkeys(part.strip() for part in text.split(","))
     return tuple(_way(name) for name in named)
 
@@ -243,7 +246,10 @@ def result_of(
 
 
 def labelled_rows(order: EvaluationOrder) -> list[GoldRow]:
-    """The set's rows that people labelled. Raises InputError."""
+    """The set's rows that people labelled.
+
+    Raises InputError: there is no row, or none has a label.
+    """
     rows = list(load(order.dataset, order.folder, task=order.task, split=order.split))
     where = f"{order.dataset} in {order.folder}"
     if not rows:

@@ -173,12 +173,18 @@ def is_of_split(name: str, split: str) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """A file's text, plain or gzipped. Raises InputError."""
+    """A file's text, plain or gzipped.
+
+    Raises InputError: it cannot be read, is cut off, is too large or is not UTF-8.
+    """
     return _decoded(str(path), lambda: _whole_file(path))
 
 
 def read_member(path: Path, member: str, password: str = "") -> str:
-    """The text of one file inside a zip, read in memory. Raises InputError."""
+    """The text of one file inside a zip, read in memory.
+
+    Raises InputError: the zip holds no such file, or as `read_text`.
+    """
     return _decoded(f"{path}/{member}", lambda: _whole_member(path, member, password))
 
 

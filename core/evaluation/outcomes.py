@@ -161,7 +161,10 @@ LABELS = ("supported", "hallucinated", "unclear")
 
 
 def digest_of(row: GoldRow) -> str:
-    """Names what an engine is shown of a row; its gold label is not among it. Raises InputError."""
+    """Names what an engine is shown of a row; its gold label is not among it.
+
+    Raises InputError: an image of the row cannot be read.
+    """
     try:
         images = [hashlib.sha256(path.read_bytes()).hexdigest() for path in row.images]
     except OSError as error:
@@ -177,7 +180,10 @@ class KeptOutcomes:
     """The predictions of one engine on one set; a file of JSON lines."""
 
     def __init__(self, home: Path, name: str, identity: Sequence[str]) -> None:
-        """`identity` holds all that another prediction could come from. Raises ConfigError."""
+        """`identity` holds all that another prediction could come from.
+
+        Raises ConfigError: the home cannot be written.
+        """
         digest = hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:16]
         self.path = home / FOLDER / f"{name}-{digest}.jsonl"
         self._known: dict[str, Prediction] = {}

@@ -70,7 +70,7 @@ class Paired:
 
     @property
     def words(self) -> str:
-        """What this shows, for people."""
+        """What the comparison shows, in words for people."""
         figure = self.figures.get(DECIDES)
         if self.is_same:
             return "the same answer on every row"
@@ -80,7 +80,10 @@ class Paired:
 
 
 def against(found: Outcomes, other: Outcomes, seed: int) -> Paired:
-    """`found` beside `other`, which holds the same rows in the same order. Raises ValueError."""
+    """`found` beside `other`.
+
+    Raises ValueError: they do not hold the same rows in the same order.
+    """
     if [row.id for row in found.rows] != [row.id for row in other.rows]:
         raise ValueError("paired figures need the same rows")
     here, there = measures(found), measures(other)
@@ -220,7 +223,7 @@ class ProtocolComparison:
     is_learned: bool = False
 
     def request(self, way: MeasuredWay) -> Request:
-        """What `check` would be given."""
+        """The request that `check` would be given."""
         own = {name: getattr(self, name) for name in ("roster", "model", "api_base", "token_cap")}
         return Request("", protocol=way.protocol, options=way.options, **own)
 
@@ -356,7 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _wanted(given: argparse.Namespace) -> ProtocolComparison:
-    """What the arguments ask for."""
+    """The comparison that the arguments ask for."""
     is_built_in = not given.model and given.roster == BUILT_IN
     names = ",".join(FOR_READERS if is_built_in else PROTOCOLS)
     ways, (baseline, *others) = ways_of(given.protocols or names), ways_of(given.against)

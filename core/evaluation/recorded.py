@@ -298,7 +298,11 @@ class Wanted:
 def evaluate_recorded(
     order: EvaluationOrder, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
-    """The object of `python -m core evaluate --system … --json`. Raises InputError."""
+    """The object of `python -m core evaluate --system … --json`.
+
+    Raises InputError: the set holds no cases, or the system, the detector or what it learns from is
+    not there.
+    """
     _require(order, wanted)
     began = clock()
     cases = _cases(order, order.folder)

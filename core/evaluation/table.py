@@ -45,7 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def stored_results(folder: Path) -> list[Result]:
-    """All results in the folder, by set, task and split. Raises InputError."""
+    """All results in the folder, by set, task and split.
+
+    Raises InputError: a file is not what `evaluate --keep` writes.
+    """
     results: list[Result] = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -68,7 +71,10 @@ def tables_of(results: Sequence[Result]) -> str:
 
 
 def with_tables(text: str, tables: str) -> str:
-    """The page with the tables between its markers. Raises InputError."""
+    """The page with the tables between its markers.
+
+    Raises InputError: a marker is not there exactly once, or they are in the wrong order.
+    """
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in before or END in after:

@@ -114,7 +114,10 @@ Out = Callable[[str | bytes], None]
 
 
 def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Bring a file in; 0 where something came in or was there, else 2. Raises InputError."""
+    """Bring a file in; return 0 where something came in or was there, else 2.
+
+    Raises InputError: the file cannot be read at all, or there is no such project.
+    """
     name = shown_safely(Path(given.file).name if given.file != "-" else "standard input")
     if given.format == ARCHIVE:
         return _take_archive(given, home, say, out)
@@ -142,7 +145,11 @@ def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int
 
 
 def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Write a project's cases; 0. Raises InputError."""
+    """Write a project's cases and return 0.
+
+    Raises InputError: there is no such project, the file cannot be written, or --balanced is given
+    without trajectories.
+    """
     if given.balanced and given.format != TRAJECTORIES:
         raise InputError("Expected --balanced only with --format trajectories; leave it out.")
     with open_store(home) as store:
@@ -210,7 +217,7 @@ def _take_archive(given: argparse.Namespace, home: Path, say: Say, out: Out) -> 
 
 
 def project_named(store: Store, name: str | None, person: str) -> Project:
-    """The project of that name, without one the first. Raises InputError."""
+    """The project of that name, without one the first. Raises InputError: none has that name."""
     if name is None:
         return first_project(store, person, time.time())
     projects = store.projects.all()
@@ -222,7 +229,10 @@ def project_named(store: Store, name: str | None, person: str) -> Project:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file: it appears whole or not at all. Raises InputError."""
+    """Write a file: it appears whole or not at all.
+
+    Raises InputError: it cannot be written there.
+    """
     temporary: Path | None = None
     try:
         if path.exists() and not path.is_file():  # a pipe or a device takes it as it comes

@@ -87,7 +87,10 @@ def reason(error: InputError) -> str:
 
 
 def case_id(value: object) -> str:
-    """The case's own id; "" where there is none. Raises InputError."""
+    """The case's own id; "" where there is none.
+
+    Raises InputError: it is neither a text nor a number, too long, or not printable.
+    """
     if value is None or value == "":
         return ""
     is_fit = isinstance(value, str | int | float) and not isinstance(value, bool)
@@ -113,7 +116,11 @@ def plain_text(record: Record, *names: str) -> str:
 
 
 def label_of(value: object) -> Label | None:
-    """What a label's word means; None where there is none. Raises InputError."""
+    """What a label's word means; None where there is none.
+
+    Raises InputError: the word is not known. Bare numbers are not: they mean opposite things in
+    different sets.
+    """
     if value is None or value == "":
         return None
     found = LABELS.get(value.strip().lower()) if isinstance(value, str) else None
@@ -126,7 +133,10 @@ def label_of(value: object) -> Label | None:
 
 
 def spans_of(response: str, items: object, source: str = "") -> tuple[Span, ...]:
-    """Spans written as objects with start and end, or as pairs. Raises InputError."""
+    """Spans written as objects with start and end, or as pairs.
+
+    Raises InputError: one does not lie in the response, or its text does not stand there.
+    """
     if items is None:
         return ()
     if not isinstance(items, list):
@@ -156,7 +166,10 @@ def _span(response: str, item: object, source: str, unit: Unit | None) -> Span:
 
 
 def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
-    """Stretches with the share of people who marked them. Raises InputError."""
+    """Stretches with the share of people who marked them.
+
+    Raises InputError: one does not lie in the response, or its share is no probability.
+    """
     if items is None:
         return ()
     if not isinstance(items, list):
@@ -171,7 +184,10 @@ def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
 
 
 def share(value: object, otherwise: float) -> float:
-    """A probability from 0 to 1; `otherwise` where there is none. Raises InputError."""
+    """A probability from 0 to 1; `otherwise` where none is given.
+
+    Raises InputError: it is neither.
+    """
     if value is None:
         return otherwise
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -233,7 +249,10 @@ def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
 
 
 def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
-    """What agents said, as `plain_suggestion` writes it. Raises InputError."""
+    """What agents said, as `plain_suggestion` writes it.
+
+    Raises InputError: one names no agent, or its label, probability or span is none.
+    """
     if items is None:
         return ()
     if not isinstance(items, list):

@@ -50,7 +50,7 @@ def is_mad(value: object) -> bool:
 
 
 def read_mad(name: str, data: bytes) -> Read:
-    """The debates of a file, each a case with its run. Raises InputError."""
+    """The debates of a file, each a case with its run."""
     items = _files(name, data) if is_tar(data) else json_items(text_of(name, data))
     rows, problems = rows_of(items, _row)
     return Read(tuple(rows), tuple(problems), "debate")

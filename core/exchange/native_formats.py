@@ -89,7 +89,7 @@ def read_jsonl(name: str, data: bytes) -> Read:
 
 
 def require_schema(value: object) -> None:
-    """Refuse rows of a newer Counterpoint, and what is no schema. Raises InputError."""
+    """Raise InputError for rows of a newer Counterpoint, and for what is no schema."""
     if value is not None and (type(value) is not int or not 1 <= value <= SCHEMA):
         raise InputError(
             f"expected rows of schema {SCHEMA} or older, found {str(value)[:20]}; update "
@@ -193,7 +193,7 @@ def _verdict(value: object) -> MachineVerdict | None:
 
 
 def write_jsonl(rows: Sequence[ExchangeRow]) -> bytes:
-    """The rows as a file."""
+    """The rows as the bytes of a JSONL file."""
     told: set[str] = set()
     return lines(_plain(row, told) for row in rows)
 
@@ -297,7 +297,10 @@ Grid = Iterator[tuple[int, list[str]] | Problem]
 
 
 def read_csv_table(name: str, data: bytes) -> Read:
-    """The rows of a table under its header. Raises InputError."""
+    """The rows of a table under its header.
+
+    Raises InputError: it is no table with a column of responses.
+    """
     text, name = text_of(name, data), shown(name)
     declared = DECLARED.match(text)
     text = text[declared.end() :] if declared else text

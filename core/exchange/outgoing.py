@@ -178,7 +178,7 @@ def newest_audits(store: Store, project_id: str) -> Iterator[tuple[str, str]]:
 
 
 def zipped(found: Sorted) -> bytes:
-    """Both files in one."""
+    """Pack both files into one zip."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr(KEPT_NAME, found.kept_file)

@@ -39,7 +39,10 @@ class _Refused:
 
 
 def text_of(name: str, data: bytes) -> str:
-    """The whole text of a file, unzipped where it is gzipped, without a BOM. Raises InputError."""
+    """The whole text of a file, unzipped where it is gzipped, without a BOM.
+
+    Raises InputError: it is empty, too large, cut off, or not UTF-8.
+    """
     name = shown(name)
     if data.startswith(GZIP):
         data = unzipped(name, data)
@@ -62,7 +65,10 @@ def text_of(name: str, data: bytes) -> str:
 
 
 def unzipped(name: str, data: bytes) -> bytes:
-    """The bytes of a gzip file, one more than is allowed at most. Raises InputError."""
+    """The bytes of a gzip file, one more than is allowed at most.
+
+    Raises InputError: it is cut off or damaged.
+    """
     most = MOST_MEGABYTES * MEGABYTE + 1
     out = io.BytesIO()
     try:
@@ -229,7 +235,10 @@ def is_tar(data: bytes) -> bool:
 
 
 def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
-    """(name, bytes) of each ordinary file in the archive, in its order. Raises InputError."""
+    """(name, bytes) of each ordinary file in the archive, in its order.
+
+    Raises InputError: it is damaged, or holds too much.
+    """
     found: list[tuple[str, bytes]] = []
     plain = unzipped(shown(name), data) if data.startswith(GZIP) else data
     if len(plain) > MOST_MEGABYTES * MEGABYTE:

@@ -71,12 +71,15 @@ MUSHROOM = ("id", "model_input", "model_output_text", "hard_labels", "soft_label
 
 
 def read_mushroom(name: str, data: bytes) -> Read:
-    """The rows of a file; those without labels are cases without a gold. Raises InputError."""
+    """The rows of a file; those without labels are cases without a gold."""
     return read_of(json_lines(text_of(name, data)), mushroom_row)
 
 
 def mushroom_row(record: Record) -> ExchangeRow:
-    """A row with what its spans say; without labels a case without a gold. Raises InputError."""
+    """A row with what its spans say; without labels a case without a gold.
+
+    Raises InputError: a field is missing, or a span lies outside of the response.
+    """
     fields = record.fields
     response = record.text("model_output_text")
     hard = fields.get("hard_labels")
@@ -100,7 +103,7 @@ def mushroom_row(record: Record) -> ExchangeRow:
 
 
 def write_mushroom(rows: Sequence[ExchangeRow]) -> bytes:
-    """The rows as a file."""
+    """The rows as the bytes of a file."""
     return lines(_mushroom_plain(row) for row in rows)
 
 
@@ -125,7 +128,10 @@ NO_MARK = ("null", "")
 
 
 def read_xsum(name: str, data: bytes) -> Read:
-    """A case for each summary, with the answers of its annotators. Raises InputError."""
+    """A case for each summary, with the answers of its annotators.
+
+    Raises InputError: the file cannot be read, or it has other columns.
+    """
     found: dict[str, list[Record]] = {}
     rows: list[ExchangeRow] = []
     problems: list[Problem] = []
@@ -164,7 +170,10 @@ def xsum_name(record: Record) -> str:
 
 
 def xsum_row(lines: Sequence[Record]) -> ExchangeRow:
-    """The summary that all these lines are on. Raises InputError."""
+    """The summary that all these lines are on.
+
+    Raises InputError: they are on several, or a field is missing.
+    """
     name, summary = xsum_name(lines[0]), lines[0].text("summary")
     if any(line.text("summary") != summary for line in lines):
         raise InputError(f"expected one summary called {name}, found several; rename them.")
@@ -230,7 +239,10 @@ def read_haluquestqa(name: str, data: bytes) -> Read:
 
 
 def haluquestqa_rows(record: Record) -> list[ExchangeRow]:
-    """Both answers of a line. Raises InputError."""
+    """Both answers of a line.
+
+    Raises InputError: a field is missing or no list, or there is not one answer for each span.
+    """
     pieces, answers = _listed(record, "factuality_span"), _listed(record, "factuality_label")
     if len(pieces) != len(answers) or set(answers) - {"answer1", "answer2"}:
         raise record.broken("answer1 or answer2 in factuality_label for each span", answers)
@@ -312,7 +324,11 @@ def _samples(items: Iterable[tuple[int, object] | Problem]) -> Iterator[Any]:
 
 
 def faithbench_row(record: Record) -> ExchangeRow:
-    """A sample with its source and the marks of all annotators. Raises InputError."""
+    """A sample with its source and the marks of all annotators.
+
+    Raises InputError: a field is missing, a mark is of no known kind, or it does not stand where it
+    says.
+    """
     summary = record.text("summary")
     annotations = record.records("annotations")
     unit = unit_of(summary, map(_place, annotations))
@@ -377,7 +393,7 @@ MORE = "more_sources"
 
 
 def read_ragtruth(name: str, data: bytes) -> Read:
-    """The rows of a file, joined with the sources that stand in it. Raises InputError."""
+    """The rows of a file, joined with the sources that stand in it."""
     items = list(json_lines(text_of(name, data)))
     sources = [i for i in items if not isinstance(i, Problem) and _is_source(i[1])]
     rest = (i for i in items if isinstance(i, Problem) or not _is_source(i[1]))
@@ -386,7 +402,7 @@ def read_ragtruth(name: str, data: bytes) -> Read:
 
 
 def with_sources(read: Read, data: bytes) -> Read:
-    """Responses with the sources of a file of their own. Raises InputError."""
+    """Responses with the sources of a file of their own."""
     return _joined_with(read, list(json_lines(text_of("sources", data))))
 
 

@@ -120,7 +120,10 @@ ONLY_READ = tuple(name for name in FORMATS if name not in WRITTEN)  # public set
 
 
 def recognised(name: str, data: bytes) -> str:
-    """The name of the format that the file is in, by its first row. Raises InputError."""
+    """The name of the format that the file is in, by its first row.
+
+    Raises InputError: it is empty, or no text.
+    """
     if is_tar(data):
         return "mad"  # the only one of these that comes as many files
     text = text_of(name, data)
@@ -155,7 +158,10 @@ def _of_table(text: str) -> str:
 
 
 def joined_sources(read: Read, data: bytes, name: str) -> Read:
-    """RAGTruth's responses with the sources of their second file. Raises InputError."""
+    """RAGTruth's responses with the sources of their second file.
+
+    Raises InputError: the format has no second file.
+    """
     if name != "ragtruth":
         raise InputError(f"Expected a second file only beside ragtruth, found one beside {name}.")
     return with_sources(read, data)

@@ -183,7 +183,7 @@ def _counts(answers: Answers) -> Numbers:
 
 
 def _past(counts: Numbers) -> PastAnswers:
-    """Of (3, 2) counts."""
+    """The record of an agent, from its (3, 2) counts by stance: right answers, all answers."""
     right, n = counts.T.tolist()
     return PastAnswers(tuple(right), tuple(n))
 
@@ -223,12 +223,17 @@ class FittedWeights:
     trained: Trained | None = None
 
     def p(self, answers: Answers) -> Numbers:
-        """(n,) p_hallucinated."""
+        """p_hallucinated of each of the n debates."""
         return self.platt.p(shares(weights_for(self.weights, answers), answers)[:, None])
 
 
 def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -> FittedWeights:
-    """Weights of these debates; a policy goes on from that of `start`. Raises ConfigError."""
+    """Weights of these debates; a policy goes on from that of `start`.
+
+    Raises:
+        InputError: there is one label only, or there are too few groups.
+        ConfigError: what a policy is trained with is not installed.
+    """
     if len(np.unique(answers.labels)) < 2:
         raise InputError("Expected debates of both labels to learn weights from, found one label.")
     past, whole = past_of(answers)
@@ -365,7 +370,7 @@ class Debates:
     rewards: Numbers
 
     def rows(self, which: Flags) -> Debates:
-        """The same of these debates only."""
+        """The answers of these debates alone."""
         return subset(self, which, "read", "is_there", "rewards")
 
 
@@ -461,7 +466,12 @@ class ComparedAnswers:
 def compare_answers(
     answers: Answers, methods: Sequence[Method] = METHODS, *, seed: int
 ) -> ComparedAnswers:
-    """All these weightings on the same folds; `uniform` must be among them. Raises ConfigError."""
+    """All these weightings on the same folds; `uniform` must be among them.
+
+    Raises:
+        InputError: there are fewer groups than folds, or one label only.
+        ConfigError: a policy is asked for, and what it is trained with is not installed.
+    """
     p: dict[str, Numbers] = {name: np.empty(len(answers)) for name in (*methods, ALWAYS)}
     for held in held_out(answers.groups, answers.labels, seed):
         rest, asked = answers.rows(~held), answers.rows(held)

@@ -120,7 +120,7 @@ def run_retrain(given: argparse.Namespace, home: Path, say: Say, out: Out) -> in
 
 
 def run_rescore(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Score old runs again; 0."""
+    """Score old runs again and return 0."""
     with open_store(home) as store:
         by = _person(store, given.by)
         version = given.version or store.versions.active()

@@ -165,7 +165,10 @@ def states_of(said: Numbers) -> Numbers:
 
 
 def held_out(groups: Sequence[str], labels: Numbers, seed: int) -> Iterator[Flags]:
-    """Of each fold, (n,) which cases lie in it. Raises InputError."""
+    """Of each fold, (n,) which cases lie in it.
+
+    Raises InputError: there are fewer groups than folds.
+    """
     fold = folds(groups, labels, seed)
     return (fold == own for own in np.unique(fold))
 

@@ -243,7 +243,7 @@ def learning_curve(
     home: Path,
     told: Told = lambda _done, _all: None,
 ) -> Curve:
-    """The curve over the newest rows. Raises NotEnoughLabels."""
+    """The curve over the newest rows. Raises NotEnoughLabels: a label has too few cases."""
     used = list(rows[-MOST_ROWS:])
     require_cases(cases_by_label(used), FEWEST_CASES)
     vectors = vectors_of([row.text for row in used], encoder, home, told)

@@ -189,7 +189,7 @@ def worth(rows: Sequence[ReasoningRow]) -> Worth | None:
 
 
 def _said(heard: Heard) -> tuple[float, ...]:
-    """As in `Votes.said`, of each of `STEPS`."""
+    """What each of `STEPS` says of one debate, as `Votes.said` has it."""
     own = {agent.part: told for agent, told in heard.last.items()}
     debaters = [told for agent, told in heard.last.items() if agent.part == DEBATER]
     opener = heard.opening[heard.opener] if heard.opener else np.nan
@@ -241,7 +241,7 @@ def separation(risk: float) -> float:
 
 
 def risk_of(d: float) -> float:
-    """R0 of a separation."""
+    """The risk R0 of a judge whose separation is `d`."""
     return NormalDist().cdf(-d / 2.0)
 
 

@@ -106,11 +106,11 @@ class Silent:
     rule = "Says nothing."
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
-        """An empty turn."""
+        """Return a turn that says nothing."""
         return Turn(view.debater, self.name, view.number, view.round, "agree", "unclear", "AGREE.")
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
-        """No span."""
+        """Propose no span."""
         return ()
 
     def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
@@ -203,12 +203,12 @@ class ScoredStatements:
     materials: Sequence[MaterialKind]
 
     def taken(self, which: Flags) -> ScoredStatements:
-        """Those rows."""
+        """The rows that `which` selects."""
         names = ("scores", "different", "wrong", "weights", "folds", "materials")
         return subset(self, which, *names)
 
     def of(self, material: MaterialKind) -> Flags:
-        """Which rows are of that material."""
+        """Flags of the rows that are of that material."""
         return np.array([own == material for own in self.materials], dtype=bool)
 
     def logistic(self, inputs: Sequence[str]) -> dict[str, Any]:

@@ -164,7 +164,13 @@ def _keep(store: Store, learned: Learned, what: str) -> int:
 
 
 def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, now: float) -> None:
-    """Take learned weights into use, or none (number 0). Raises ConfigError."""
+    """Take learned weights into use, or none (number 0).
+
+    Raises:
+        NotAllowed: the person is no lead of the project.
+        InputError: there is no reason, or no such weights.
+        ConfigError: the weights are not as they were learned.
+    """
     if not reason.strip():
         raise InputError("Expected a reason for the change, found none; a few words are enough.")
     with store.writing():
@@ -254,8 +260,12 @@ def weights_of_answers(rows: Sequence[ReasoningRow], *, with_policy: bool) -> di
 def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
     """The same of a kept policy that went on with what was answered since (SC-MAKS 3.5).
 
-    It is used where it does better than the kept one on the new answers, beyond chance; the new
-    ones are dealt into folds, and no case is judged by a policy that it taught. Raises ConfigError.
+    It is used where it does better than the kept one on the new answers, beyond chance. The new
+    answers are dealt into folds, and no case is judged by a policy that it taught.
+
+    Raises:
+        InputError: no policy was kept, or too little was answered since.
+        ConfigError: the kept policy is of another schema, or what trains one is not installed.
     """
     before = kept_policy(kept)
     if before is None:
@@ -283,7 +293,10 @@ def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
 
 
 def kept_policy(kept: Learned) -> LearnedWeights | None:
-    """The policy that was trained with it; None where there was none. Raises ConfigError."""
+    """The policy that was trained with it; None where there was none.
+
+    Raises ConfigError: it is of another schema.
+    """
     own = read_body(kept, lambda body: body.get("answers", {}).get("policy"))
     return read_body(kept, lambda _: answer_weights_from(own["weights"])) if own else None
 

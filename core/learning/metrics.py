@@ -67,11 +67,11 @@ class Figure(NamedTuple):
 
     @property
     def body(self) -> list[float]:
-        """As a list, as it is kept."""
+        """The rounded figures as a list, as they are kept."""
         return [round(own, DIGITS) for own in self]
 
     def rounded(self) -> dict[str, float]:
-        """By name, as it is kept."""
+        """The rounded figures by name, as they are kept."""
         return dict(zip(self._fields, self.body, strict=True))
 
 

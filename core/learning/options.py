@@ -68,7 +68,7 @@ class Options:
     regularisation: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is stored and as a version's card shows it."""
+        """The options as plain values, as they are stored and shown on a version's card."""
         return asdict(self)
 
     def steps_for(self, texts: int) -> int:
@@ -109,7 +109,10 @@ def _require_number(name: str, value: object) -> None:
 
 
 def encoder_folder(name: str) -> Path:
-    """The folder with the encoder's weights, fetched where it is of the Hub. Raises ConfigError."""
+    """The folder with the encoder's weights, fetched where it is of the Hub.
+
+    Raises ConfigError: it is not there, cannot be fetched, or cannot be used.
+    """
     if name == EMBEDDED:
         return wheel_folder()
     path = Path(name).expanduser()

@@ -45,12 +45,12 @@ class OneStepDebates(VecEnv):  # type: ignore[misc]
         super().__init__(AT_ONCE, seen, scored)
 
     def reset(self) -> Any:
-        """The next debates."""
+        """Draw the next debates and return their features."""
         self._drawn = self._random.integers(len(self._level), size=AT_ONCE)
         return self._level[self._drawn].reshape(AT_ONCE, -1).astype(np.float32)
 
     def step_async(self, actions: Any) -> None:
-        """Take the scores."""
+        """Keep the scores that the policy gave, for `step_wait`."""
         self._actions = np.asarray(actions, dtype=np.float64)
 
     def step_wait(self) -> Any:
@@ -64,22 +64,22 @@ class OneStepDebates(VecEnv):  # type: ignore[misc]
         return self.reset(), found.astype(np.float32), np.ones(AT_ONCE, dtype=bool), told
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, for there is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """The same of every debate."""
+        """The attribute of that name, once for every debate."""
         return [getattr(self, attr_name, None)] * AT_ONCE
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Nothing can be set."""
+        """Refuse, for no attribute can be set."""
         raise NotImplementedError(attr_name)
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        """Nothing can be called."""
+        """Refuse, for no method can be called."""
         raise NotImplementedError(method_name)
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Nothing is wrapped."""
+        """Say that no debate is wrapped."""
         return [False] * AT_ONCE
 
 

@@ -303,7 +303,7 @@ class Posterior:
 
     @property
     def is_thin(self) -> bool:
-        """Too few cases to say."""
+        """True where there are too few cases to say anything."""
         return self.n < FEWEST
 
 
@@ -367,7 +367,7 @@ class AgentPair:
 
     @property
     def is_thin(self) -> bool:
-        """Too few cases to say."""
+        """True where there are too few cases to say anything."""
         return self.n < FEWEST
 
 

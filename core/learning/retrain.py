@@ -142,7 +142,14 @@ COMPARISON = "comparison"  # the kind under which a comparison made since is kep
 def begin_training(
     store: Store, home: Path, author: str, options: Mapping[str, Any] | Options
 ) -> str:
-    """Take the one place for a training; its id. Raises NotEnoughLabels."""
+    """Take the one place for a training and return its id.
+
+    Raises:
+        InputError: an option is unknown or out of bounds.
+        NotAllowed: the author is no lead of the first project, whose leads train for all.
+        NotEnoughLabels: a label has too few corrections.
+        ConflictError: a training is under way already.
+    """
     given = options.as_dict() if isinstance(options, Options) else options
     chosen, now = options_of(given).as_dict(), time.time()
     training = Training(new_id(), author, now, "running", {}, None, "", None, options=chosen)

@@ -65,7 +65,7 @@ class Fit:
 
     @property
     def body(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The figures of this fit as plain values, as they are stored."""
         own = {name: getattr(self, name) for name in ("language", "n", "own", "tau")}
         means = {"iou_mark_all": self.mark_all, "iou_mark_nothing": self.mark_nothing}
         figures = {"iou_before": self.before, "iou_after": self.after, "gain": self.gain}
@@ -93,7 +93,7 @@ class Proposal:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What is kept of it."""
+        """The levels and figures as plain values, as they are stored."""
         return {
             "by_language": dict(self.levels.by_language),
             "otherwise": self.levels.otherwise,

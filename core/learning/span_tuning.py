@@ -193,7 +193,7 @@ class Candidate:
 
     @property
     def body(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The example as plain values, as it is stored."""
         case = self.answer.case
         return {
             "id": self.id,
@@ -310,7 +310,12 @@ def threshold_body(
 
 
 def take_into_use(store: Store, learned: Learned, reason: str) -> int:
-    """Keep a learned thing and use it in new checks; its number. Raises InputError."""
+    """Keep a learned thing, use it in new checks and return its number.
+
+    Raises:
+        NotAllowed: the author is no lead of the project.
+        InputError: there is no reason, or it is too long.
+    """
     store.projects.require(learned.project_id, learned.author, "lead", LEADS)
     words = _reason(reason)
     number = store.learned.add(learned)
@@ -478,7 +483,7 @@ class BestMember:
 
     @property
     def body(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The figures of this language as plain values, as they are stored."""
         members = {name: figure.body for name, figure in self.members}
         own = {"language": self.language, "n": self.n, "member": self.member, "members": members}
         return own | {"vote": self.vote.body, "gain": self.gain.body}

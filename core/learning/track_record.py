@@ -90,7 +90,7 @@ class TrackRecord:
 
     @cached_property
     def groups(self) -> dict[tuple[str, str], tuple[AnsweredVerdict, ...]]:
-        """By version and roster, the largest first."""
+        """The groups of verdicts by version and roster, the largest first."""
         found: dict[tuple[str, str], tuple[AnsweredVerdict, ...]] = defaultdict(tuple)
         for (version, roster, _, _), ones in self.cells.items():
             found[version, roster] += tuple(ones.values())

@@ -290,8 +290,13 @@ def be_modest(encoder: str) -> None:
 def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     """Train, compare with the active version on the hold-out, store; the new version's id.
 
-    The version is listed, its files lie where it is looked for and the training is finished: all
-    at once, or none of it. Raises Stopped, NotEnoughLabels and ConfigError.
+    The version is listed, its files lie where it is looked for and the training is finished: all at
+    once, or none of it.
+
+    Raises:
+        Stopped: the training was cancelled meanwhile.
+        NotEnoughLabels: corrections were taken back since it was started.
+        ConfigError: the encoder cannot be used, the active version is damaged, or the disk is full.
     """
     report("Collecting the corrections")
     data = training_set(store).settled  # what was corrected since the start has no side

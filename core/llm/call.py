@@ -217,8 +217,9 @@ class Desk(Protocol):
     def ask(self, asked: Asked, stop: Stop, speak: Speak = ...) -> Completion:
         """The answer from the ledger, or from the model within the caps.
 
-        Raises BudgetReached: a cap leaves no room; nothing was sent; ReviewError: whatever
-        `Model.complete` raises.
+        Raises:
+            BudgetReached: a cap leaves no room; nothing was sent.
+            ReviewError: whatever `Model.complete` raises.
         """
         ...
 
@@ -228,7 +229,7 @@ class Desk(Protocol):
 
 
 def in_silence(piece: str) -> None:
-    """For calls whose words nobody watches."""
+    """Do nothing with a piece of a reply, where nobody watches."""
 
 
 Kind = TypeVar("Kind")

@@ -86,7 +86,9 @@ class ModelClient:
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
         """A vector for each text, in order.
 
-        Raises ReviewError: as `complete` does; ReplyError when a vector is missing.
+        Raises:
+            ReviewError: as `complete` does.
+            ReplyError: a vector is missing.
         """
         request: dict[str, Any] = {**addressed(seat, self._keys), "input": list(texts)}
         request |= {"encoding_format": "float", "drop_params": True}
@@ -136,7 +138,7 @@ class _Heard:
 
     @property
     def text(self) -> str:
-        """The words together."""
+        """All words that were said so far."""
         return joined(self.said)
 
 
@@ -250,7 +252,7 @@ class _Embedding:
 
 
 def _unheard(piece: str) -> None:
-    """Embeddings say nothing."""
+    """Do nothing with a piece, for embeddings say nothing."""
 
 
 OLLAMA = ("ollama", "ollama_chat")
@@ -263,8 +265,11 @@ def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
     """Who is asked, with which key, as every request of the seat says it.
 
     The key is always given: left out, litellm would take one from the environment, whose ever it
-    is. Retries are our own. Raises KeyMissing: a key is needed that is not at hand; ConfigError:
-    the key belongs to somebody else, or cannot be one.
+    is. Retries are our own.
+
+    Raises:
+        KeyMissing: a key is needed that is not at hand.
+        ConfigError: the key belongs to somebody else, or cannot be one.
     """
     request: dict[str, Any] = {
         "model": wire_name(seat),

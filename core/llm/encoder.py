@@ -185,8 +185,11 @@ class LlmEmbedder:
     def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
         """(n, width) float32, rows of unit length; order as given, zero for a blank text.
 
-        What is longer than any provider takes is embedded by its beginning. Raises ReviewError: a
-        call failed; Stopped: `stop` was set.
+        What is longer than any provider takes is embedded by its beginning.
+
+        Raises:
+            ReviewError: a call failed.
+            Stopped: `stop` was set.
         """
         stop = stop or Stop()
         spoken = [number for number, text in enumerate(texts) if text.strip()]

@@ -90,7 +90,7 @@ def _write_onnx(model: Any, path: Path) -> None:
             self.model = model
 
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-            """(batch, length, width)."""
+            """The vector of each token, (batch, length, width)."""
             kinds = {"token_type_ids": torch.zeros_like(input_ids)} if has_kinds else {}
             return self.model(
                 input_ids=input_ids, attention_mask=attention_mask, **kinds

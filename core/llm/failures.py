@@ -118,7 +118,7 @@ class Faults:
         return Fault(self._failed(status, words), is_passing=is_passing, wait=wait)
 
     def silent(self, seconds: float) -> ModelTimeout:
-        """Nothing came for that long."""
+        """The failure of a service that sent nothing for so long."""
         return ModelTimeout(
             f"{self.who} was silent for {seconds:g} seconds, the longest that its seat waits. "
             "Check again later, or give the seat more seconds."
@@ -307,8 +307,11 @@ def first_answer(
     """What the first attempt with an answer gave.
 
     `attempt` is told which parts of the request to leave out. Only what failed before its first
-    word is tried again, and only where the fault says that this may help. Raises ReviewError: the
-    last attempt's; Stopped: `stop` was set, also while waiting.
+    word is tried again, and only where the fault says that this may help.
+
+    Raises:
+        ReviewError: the last attempt's.
+        Stopped: `stop` was set, also while waiting.
     """
     server = seat.model, seat.api_base
     relaxed = _RELAXED.get(server, frozenset())

@@ -100,8 +100,11 @@ class Keys:
         """What is sent to the seat's provider, under litellm's names.
 
         A provider's own key never goes to another address; there only the key that the seat names
-        or `COUNTERPOINT_API_KEY` does. Raises KeyMissing: a key is needed that is not at hand;
-        ConfigError: the key belongs to somebody else, or cannot be one.
+        or `COUNTERPOINT_API_KEY` does.
+
+        Raises:
+            KeyMissing: a key is needed that is not at hand.
+            ConfigError: the key belongs to somebody else, or cannot be one.
         """
         _check_owner(seat)
         missing = self.missing_for(seat)

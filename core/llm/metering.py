@@ -306,9 +306,10 @@ class MeteredClient:
     def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
         """The answer from the ledger, or from the model within the caps.
 
-        Raises BudgetReached: a cap leaves no room; nothing was sent; ModelError: the ledger cannot
-        be written; nothing was sent; ReviewError: whatever the model raises, with the role and the
-        model in front.
+        Raises:
+            BudgetReached: a cap leaves no room; nothing was sent.
+            ModelError: the ledger cannot be written; nothing was sent.
+            ReviewError: whatever the model raises, with the role and the model in front.
         """
         stop.check()
         with self._books.kept_open():
@@ -339,8 +340,11 @@ class MeteredClient:
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
         """A vector for each text within the caps, counted and told as any other call.
 
-        The ledger keeps no vectors: those of passages are stored with their source. Raises
-        ReviewError: as `ask` does; ConfigError when the desk's model embeds nothing.
+        The ledger keeps no vectors: those of passages are stored with their source.
+
+        Raises:
+            ReviewError: as `ask` does.
+            ConfigError: the desk's model embeds nothing.
         """
         stop.check()
         embed: Embed | None = getattr(self._model, "embed", None)

@@ -123,7 +123,7 @@ class AuditResult:
         return [(statement, entry) for statement, entry in known if entry.is_checkable]
 
     def with_label(self, label: Label) -> list[tuple[Statement, Remembered]]:
-        """Those of that label."""
+        """The checkable statements that have that label."""
         return [(statement, entry) for statement, entry in self.checkable if entry.label == label]
 
     def of(self, statement: int) -> list[ToolUse]:

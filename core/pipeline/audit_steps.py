@@ -309,9 +309,10 @@ def whole_so_far(pieces: Iterable[str], language: str) -> Iterator[str]:
 def decoded(
     read: Callable[[], bytes], most: int, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
-    """Pieces of UTF-8 text as their bytes come; InputError for more than `most`, or other bytes.
+    """Pieces of UTF-8 text as their bytes come.
 
-    Where it ends within a character, that one is left out, which `say` hears.
+    Where it ends within a character, that one is left out, which `say` hears. Raises InputError:
+    there are more than `most` bytes, or they are not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     count, data = 0, b"."
@@ -406,7 +407,7 @@ class ShownPassages:
         self._lock = threading.Lock()
 
     def add(self, passages: Sequence[Passage]) -> None:
-        """These were shown."""
+        """Remember that these passages were shown."""
         with self._lock:
             self.shown |= {passage.id: passage for passage in passages}
 

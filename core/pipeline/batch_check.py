@@ -43,7 +43,7 @@ class ClaimRow:
 
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
-    """The rows of a CSV or TSV file with a header; InputError where it cannot be read whole."""
+    """The rows of a CSV or TSV file with a header. Raises InputError: it cannot be read whole."""
     text = decoded(name, data)
     whole = _whole(name, text)
     header = [field.strip() for field in next(whole, [])]

@@ -280,7 +280,7 @@ class Expected:
 
     @property
     def words(self) -> str:
-        """One line for the page."""
+        """The estimate in one line for the page."""
         likely, most = self.likely, self.most
         if not most.calls:
             return "no cost"

@@ -218,9 +218,10 @@ SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hun
 
 
 def warm_up(home: Path) -> None:
-    """Load what a first check would wait for; ConfigError where that cannot be loaded.
+    """Load what a first check would wait for.
 
-    Languages first: a case is stored with its own, so the click itself waits for them.
+    Languages first: a case is stored with its own, so the click itself waits for them. Raises
+    ConfigError: something cannot be loaded.
     """
     from core.documents.segmentation import language_of
 
@@ -271,9 +272,10 @@ class Jobs:
         by: str = "",
         typed: Mapping[str, str] = NOTHING_TYPED,
     ) -> str:
-        """Queue a run over a stored case and return its id; InputError, KeyMissing as of `require`.
+        """Queue a run over a stored case and return its id.
 
         `by` pays for it (the case's author if empty); `typed` are keys that live in their session.
+        Raises InputError and KeyMissing as `require` does.
         """
         payer = self.payer(by or case.author, typed)
         self.require(plan, payer)
@@ -341,7 +343,10 @@ class Jobs:
             store.runs.request_stop(run_id, by)
 
     def say(self, run_id: str, by: str, text: str) -> None:
-        """Store words that the next turns hear; InputError for none, too many, or no debate."""
+        """Store words that the next turns hear.
+
+        Raises InputError: there are none or too many, or there is no debate.
+        """
         words = text.strip()
         if not words:
             raise InputError(

@@ -158,7 +158,7 @@ def _cast(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
-    """The plan with what is in use now; ConfigError where that is not as it was learned."""
+    """The plan with what is in use now. Raises ConfigError: that is not as it was learned."""
 
     def number(kind: str) -> int:
         found = store.learned.in_use(kind, project_id)
@@ -176,7 +176,7 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
 
 
 def learned_marks(store: Store, run: Run) -> LearnedMarks:
-    """What people's marks had taught when the run was planned; ConfigError where that is gone."""
+    """What people's marks had taught when the run was planned. Raises ConfigError: that is gone."""
     plan = run.plan
     threshold = _learned(store, run, THRESHOLD, plan.span_threshold)
     examples = _learned(store, run, EXAMPLES, plan.span_examples)
@@ -282,7 +282,10 @@ def staffed(
     """The agents that the run's plan names; `roster` is what a test or demo seats instead.
 
     Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
-    KeyMissing, or ConfigError for what cannot be loaded.
+
+    Raises:
+        KeyMissing: a key that the run needs is not at hand (any more).
+        ConfigError: the encoder, the classifier or what was learned cannot be loaded.
     """
     from core.agents.rosters import roster_named
     from core.baseline.entailment import SHIPPED, assessor_of

@@ -183,9 +183,10 @@ class CaseDraft:
 
 
 def store_case(store: Store, project: Project, draft: CaseDraft, author: str, now: float) -> Case:
-    """Keep a case, or the one that is there where all of it is the same; InputError for no text.
+    """Keep a case, or return the one that is there where all of it is the same.
 
     So one text checked in several ways is one case with several runs, and people judge it once.
+    Raises InputError: there is no text.
     """
     limit = store.projects.settings().response_characters
     if not draft.response.strip():
@@ -227,7 +228,8 @@ def submitted(
 ) -> tuple[str, Project, CaseDraft, list[str]]:
     """Take the files into the library; (person, project, draft, complaints about the others).
 
-    InputError: none could be used, or one is not there at all: that is a mistake in the command.
+    Raises InputError: none could be used, or one is not there at all, which is a mistake in the
+    command.
     """
     person = person_here(store)
     project = first_project(store, person, clock())
@@ -258,7 +260,7 @@ def submitted(
 
 
 def read_whole(path: Path, most_megabytes: int) -> bytes:
-    """The file's bytes, at most one more than is allowed; InputError where there is none."""
+    """The file's bytes, at most one more than is allowed. Raises InputError: there is no file."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"Expected a file at {path}, found a folder or a device.")
@@ -288,7 +290,10 @@ def check_once(
 
 
 def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
-    """(Who is to check, what to tell of it); InputError or KeyMissing before all else."""
+    """The plan of who is to check, and what to tell of it.
+
+    Raises InputError or KeyMissing, before anything else is done, where it cannot be carried out.
+    """
     if request.protocol not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
@@ -431,7 +436,8 @@ def check_arriving(
 ) -> tuple[dict[str, Any], list[str]]:
     """Check the response of which `pieces` arrive, as an audit; `tell` hears of each statement.
 
-    (The outcome, complaints about files left out); InputError and KeyMissing as of `check_once`.
+    Returns (the outcome, complaints about files left out). Raises InputError and KeyMissing as
+    `check_once` does.
     """
     plan, notices = planned(home, request, keys)
     if plan.protocol != AUDIT:

@@ -57,7 +57,7 @@ def same_or_alike(
 
 
 def decided(store: Store, cases: Sequence[Case], is_same: bool) -> list[Decided]:
-    """Those of the cases that people have decided something on."""
+    """The cases that people have decided something on."""
     found = [
         Decided(
             case,

@@ -32,7 +32,7 @@ class AgreementFigure:
 
     @property
     def is_thin(self) -> bool:
-        """Too few items to say."""
+        """True where there are too few items to say anything."""
         return self.n < FEWEST
 
 

@@ -203,7 +203,10 @@ def _providers(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def login_here(folders: Sequence[Path]) -> Login | None:
-    """The login that the last secrets file asks for, None for none; ConfigError if of no use."""
+    """The login that the last secrets file asks for; None where there is none.
+
+    Raises ConfigError: it is of no use.
+    """
     section: object = None
     for folder in folders:
         try:
@@ -247,7 +250,7 @@ def require_reachable(address: str) -> None:
 
 
 def identity_from(claims: Mapping[str, object]) -> Identity:
-    """Who the provider says this is; ConfigError where issuer or subject is missing."""
+    """Who the provider says this is. Raises ConfigError: issuer or subject is missing."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     if not (isinstance(issuer, str) and issuer and isinstance(subject, str) and subject):
         raise ConfigError(
@@ -303,7 +306,10 @@ def _free_name(store: Store, identity: Identity) -> str:
 
 
 def project_of(store: Store, person: str, wanted: str) -> Project:
-    """The wanted project, else the first of theirs; NotAllowed, with whom to ask, for none."""
+    """The wanted project, else the first of theirs.
+
+    Raises NotAllowed: the person has no project; the message says whom to ask.
+    """
     mine = store.projects.of(person)
     if mine:
         return next((project for project in mine if project.id == wanted), mine[0])

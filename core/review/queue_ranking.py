@@ -89,7 +89,7 @@ class Policy:
 
 
 def body_of(wanted: float, limits: Iterable[Limit]) -> dict[str, Any]:
-    """As `store.learned` keeps it."""
+    """The limits as plain values, as `store.learned` keeps them."""
     return {"wanted": wanted, "assurance": ASSURANCE, "limits": [asdict(limit) for limit in limits]}
 
 

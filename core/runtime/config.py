@@ -66,7 +66,10 @@ class Settings:
         return settings
 
     def with_value(self, name: str, value: object) -> Settings:
-        """A copy with one value changed; ConfigError where there is no such setting or bound."""
+        """A copy with one value changed.
+
+        Raises ConfigError: there is no such setting, or the value is out of bounds.
+        """
         if name not in SETTINGS:
             raise ConfigError(
                 f"There is no setting called “{name}”; Settings lists those there are."

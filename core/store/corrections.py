@@ -136,7 +136,7 @@ class Corrections(Repository):
 
 
 def require_quotes(spans: Sequence[Span], text: str) -> None:
-    """Refuse spans whose quote is not the text at their offsets. Raises InputError."""
+    """Raise InputError for the first span whose quote is not the text at its offsets."""
     for span in spans:
         if not 0 <= span.start < span.end or text[span.start : span.end] != span.text:
             raise InputError(
@@ -169,7 +169,7 @@ def _require_places(correction: Correction) -> None:
 
 
 def require_said(author: str, at: float) -> None:
-    """Refuse what nobody said, or at no time that a calendar knows. Raises InputError."""
+    """Raise InputError for a name that cannot be shown, or a time outside of 1970 to 9999."""
     if not 0 < len(author) <= LONGEST_AUTHOR or not author.isprintable():
         raise InputError(
             f"Expected a name of 1 to {LONGEST_AUTHOR} characters that can be shown, found "
@@ -206,7 +206,11 @@ class Golds(Repository):
     """The golds of all cases; `counting` says which of a case counts."""
 
     def add(self, gold: Gold, response: str) -> None:
-        """Append a gold of `response`; call inside `Store.writing()`. Raises InputError."""
+        """Append a gold of `response`; call inside `Store.writing()`.
+
+        Raises InputError: a quote is not the text at its offsets, or a corrected gold has no
+        reason.
+        """
         require_said(gold.author, gold.at)
         require_quotes(gold.spans, response)
         if gold.origin == "corrected" and not gold.reason.strip():
@@ -227,7 +231,7 @@ class Golds(Repository):
         return {gold.case_id: gold for gold in golds if gold.origin != "imported"}
 
     def of_project(self, project_id: str) -> dict[str, Gold]:
-        """By case, each right answer that counts."""
+        """Each right answer that counts, by case."""
         by_case: dict[str, list[Gold]] = {}
         own = "golds WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) ORDER BY rowid"
         for gold in records(self._db, Gold, own, [project_id]):

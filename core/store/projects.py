@@ -198,7 +198,10 @@ class Projects(Repository):
     """Who works on what, and in which role."""
 
     def settings(self) -> Settings:
-        """The home's settings; defaults where nothing is stored. Raises ConfigError."""
+        """The home's settings; defaults where nothing is stored.
+
+        Raises ConfigError: a stored one cannot be read.
+        """
         rows = self._db.query("SELECT name, value FROM settings WHERE name NOT LIKE 'note.%'")
         return Settings.from_mapping({r["name"]: _value(r["name"], r["value"]) for r in rows})
 
@@ -221,7 +224,10 @@ class Projects(Repository):
         upsert(self._db, "settings", {"name": name, "value": json.dumps(value)}, "name")
 
     def add_person(self, name: str, now: float) -> None:
-        """Make a person known; doing it again changes nothing. Raises InputError."""
+        """Make a person known; doing it again changes nothing.
+
+        Raises InputError: the name is empty or too long.
+        """
         if not name.strip() or len(name) > 80:
             raise InputError("Expected a name of 1 to 80 characters; please type yours.")
         self._db.execute(
@@ -230,7 +236,12 @@ class Projects(Repository):
         )
 
     def save(self, project: Project) -> None:
-        """Add a project or change its settings. Raises InputError, ConflictError."""
+        """Add a project or change its settings.
+
+        Raises:
+            InputError: the name is empty.
+            ConflictError: another project has that name.
+        """
         if not project.name.strip():
             raise InputError("Expected a name for the project, found none; please type one.")
         named = "SELECT id FROM projects WHERE name = ? AND id != ?"
@@ -316,7 +327,7 @@ class Projects(Repository):
         return row["role"] if row else None
 
     def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:
-        """Refuse what the person's role does not permit. Raises NotAllowed."""
+        """Raise NotAllowed for a person who has no role there, or a lesser one."""
         role = self.role_of(project_id, person)
         if role is None or RANK[role] < RANK[at_least]:
             project = self.get(project_id)

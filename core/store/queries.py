@@ -123,7 +123,7 @@ class Judged:
 
 
 def newest_verdicts(store: Store, project_id: str) -> dict[str, Judged]:
-    """By case; cases without a finished run are left out."""
+    """The newest verdicts by case; cases without a finished run are left out."""
     rows = store.db.query(
         "SELECT r.id, r.case_id, r.finished_at, e.kind, e.payload FROM runs r JOIN events e "
         "ON e.run_id = r.id AND (e.kind = 'run_finished' OR "

@@ -377,7 +377,10 @@ class Queue(Repository):
     def take(
         self, case_id: str, person: str, rules: Rules, now: float, why: str = "chosen"
     ) -> Assignment:
-        """Give the person this very item. Call inside `writing()`. Raises ConflictError."""
+        """Give the person this very item; call inside `writing()`.
+
+        Raises ConflictError: it is not in the queue, is settled, or enough others have it.
+        """
         mine = self.of(case_id, person)
         if mine is not None and mine.state != "claimed":
             return mine

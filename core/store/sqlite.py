@@ -58,7 +58,10 @@ def columns(record: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type[Record], text: str) -> Record:
-    """The record that `to_json` wrote; `kind` is one of `KINDS`. Raises InputError."""
+    """The record that `to_json` wrote; `kind` is one of `KINDS`.
+
+    Raises InputError: the text is not JSON of that shape.
+    """
     try:
         decoded: Record = DECODERS[kind].decode(text.encode())
         return decoded
@@ -69,7 +72,10 @@ def from_json(kind: type[Record], text: str) -> Record:
 
 
 def from_plain(kind: type[Record], value: object) -> Record:
-    """The record that `to_plain` made; strict, for data from outside. Raises InputError."""
+    """The record that `to_plain` made; strict, for data from outside.
+
+    Raises InputError: the value has another shape.
+    """
     try:
         return msgspec.convert(value, type=kind)
     except msgspec.MsgspecError as error:
@@ -77,7 +83,10 @@ def from_plain(kind: type[Record], value: object) -> Record:
 
 
 def event_from_json(kind: str, text: str) -> Event:
-    """The event of that kind. Raises InputError."""
+    """The event of that kind.
+
+    Raises InputError: the kind is unknown, or the text has another shape.
+    """
     if kind not in EVENT_TYPES:
         raise InputError(f"Expected a known kind of event, found “{kind}”.")
     return from_json(EVENT_TYPES[kind], text)

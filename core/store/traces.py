@@ -180,7 +180,10 @@ class _Trace(NamedTuple):
 
 
 def export_trace(store: Store, run_id: str, now: float, lease: float) -> bytes:
-    """The run's case, plan and events as JSON. Raises InputError."""
+    """The run's case, plan and events as JSON.
+
+    Raises InputError: there is no such run, or nothing has happened in it yet.
+    """
     run = store.runs.get(run_id, now, lease)
     case = store.cases.get(run.case_id) if run else None
     if run is None or case is None:

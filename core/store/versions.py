@@ -32,7 +32,7 @@ class Learned:
 
 
 def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
-    """What `read` makes of the body. Raises ConfigError."""
+    """What `read` makes of the body. Raises ConfigError: the body has another form."""
     try:
         return read(learned.body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -71,7 +71,7 @@ class LearnedThings(Repository):
         return next(map(_learned, rows), None)
 
     def all(self, kind: str, project_id: str) -> list[Learned]:
-        """Everything of that kind that the project learned, newest first. Raises ConfigError."""
+        """Everything of that kind that the project learned, newest first."""
         return [_learned(row) for row in self._rows("learned", kind, project_id)]
 
     def intact(self, kind: str, project_id: str) -> list[Learned]:
@@ -107,7 +107,7 @@ class LearnedThings(Repository):
         ]
 
     def in_use(self, kind: str, project_id: str) -> Learned | None:
-        """What was last taken into use; None where what ships counts. Raises ConfigError."""
+        """What was last taken into use; None where what ships counts."""
         row = next(self._rows("learned_choices", kind, project_id), None)
         return self.get(row["learned"]) if row and row["learned"] != NONE else None
 

@@ -297,8 +297,9 @@ def snippet_of(question: str, response: str) -> Snippet | None:
 def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
     """Run it; None where that tells nothing: it left early, wants what is withheld, or waited.
 
-    Raises Stopped if the person stopped the check meanwhile; RuntimeError if there is no
-    sandbox here (`sandbox.why_off`).
+    Raises:
+        Stopped: the person stopped the check meanwhile.
+        RuntimeError: there is no sandbox here (`sandbox.why_off`).
     """
     word = secrets.token_hex(16)
     found = snippet.found

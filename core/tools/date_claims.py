@@ -57,7 +57,7 @@ class DateSpan:
 
     @property
     def words(self) -> str:
-        """In words: "2 weeks and 3 days"."""
+        """The period in words: "2 weeks and 3 days"."""
         over = f" and {counted(self.days_over, 'day')}" if self.days_over else ""
         return f"{counted(self.whole, self.unit)}{over}"
 

@@ -80,7 +80,7 @@ def _is_day(month: int, day: int) -> bool:
 
 
 def _numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """2019-03-12, 12.03.2019, 12/03/2019, 03/2019."""
+    """Yield dates in digits: 2019-03-12, 12.03.2019, 12/03/2019, 03/2019."""
     for match in WRITTEN.year_first.finditer(low):
         year, month, day = (int(match[name]) for name in ("year", "month", "day"))
         if _is_day(month, day):

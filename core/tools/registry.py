@@ -61,7 +61,9 @@ class Asker(Protocol):
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
         """The reply to the prompt of that name, with these untrusted fields fenced.
 
-        Raises ModelError if the service failed; ReplyError if it answered, unusably.
+        Raises:
+            ModelError: the service failed.
+            ReplyError: it answered, unusably.
         """
         ...
 
@@ -266,7 +268,7 @@ one line that says so."""
 
 
 def add_commands(commands: Any, add_home: Any) -> None:
-    """Add it; `add_home` adds `--home`."""
+    """Add the command `tools`; `add_home` adds `--home`."""
     tools = commands.add_parser(
         "tools",
         help="list the tools of an audit, or use one",

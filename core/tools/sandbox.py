@@ -68,8 +68,9 @@ def why_off() -> str:
 def run_python(code: str, stop: Stop) -> Ran:
     """Run a program in the sandbox.
 
-    Raises RuntimeError if there is no sandbox here; ask `why_off` first; Stopped if the
-    person stopped the check meanwhile; nothing is left running.
+    Raises:
+        RuntimeError: there is no sandbox here; ask `why_off` first.
+        Stopped: the person stopped the check meanwhile; nothing is left running.
     """
     if off := why_off():
         raise RuntimeError(off)

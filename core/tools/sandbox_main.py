@@ -101,14 +101,14 @@ class _Runner(doctest.DocTestRunner):
         self.first: list[object] = []
 
     def report_start(self, out: Any, test: Any, example: doctest.Example) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
     def report_success(self, out: Any, test: Any, example: doctest.Example, got: str) -> None:
         """An example without a result only prepares the next."""
         self.held += bool(example.want)
 
     def report_failure(self, out: Any, test: Any, example: doctest.Example, got: str) -> None:
-        """Noted with what it gives."""
+        """Keep the first failure: the example and what it gave."""
         said = f"{example.source.strip()} gives {got.strip()}"
         self.first = self.first or ["AssertionError", said, EXAMPLE]
 

@@ -63,8 +63,9 @@ class Gate:
     def addresses_of(self, url: str) -> list[str]:
         """The addresses to connect to for that URL, in order of preference.
 
-        Raises ConfigError if it leads where nothing may be fetched from; ModelError if its
-        name cannot be resolved.
+        Raises:
+            ConfigError: it leads where nothing may be fetched from.
+            ModelError: its name cannot be resolved.
         """
         origin = origin_of(url)
         parts = urlsplit(origin)
@@ -282,7 +283,9 @@ class Provider(Protocol):
     ) -> tuple[SearchResult, ...]:
         """At most `MOST_RESULTS`, best first; none where it knows of nothing.
 
-        Raises ConfigError if key, engine or address are not right, ModelError if it failed.
+        Raises:
+            ConfigError: key, engine or address are not right.
+            ModelError: the search failed.
         """
         ...
 
@@ -292,8 +295,9 @@ def _read(
 ) -> Value:
     """The answer in that shape; `refusals` are what statuses of this provider mean.
 
-    Raises ConfigError if the provider refuses for a reason that the operator can mend;
-    ModelError where it failed, sends elsewhere, or answers in another form.
+    Raises:
+        ConfigError: the provider refuses for a reason that the operator can mend.
+        ModelError: it failed, sends elsewhere, or answers in another form.
     """
     status = answered.status
     if status in refusals:
@@ -402,7 +406,7 @@ class Google:
     def search(
         self, query: str, language: str, fetch: Fetch, stop: Stop
     ) -> tuple[SearchResult, ...]:
-        """Snippets."""
+        """Search and return the snippets that were found."""
         params = {"cx": self.cx, "q": query, "num": str(MOST_RESULTS), "safe": "off"}
         answered = fetch(self.address, params, stop, {"X-Goog-Api-Key": self.key})
         return _shown(_read(answered, self.name, _GoogleReply, GOOGLE_REFUSALS).items, self.name)
@@ -418,7 +422,7 @@ class SearXng:
 
     @property
     def service(self) -> str:
-        """The server."""
+        """The name of the server that is asked."""
         return f"searxng {self.address}"
 
     def search(

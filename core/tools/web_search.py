@@ -119,7 +119,9 @@ def _checked(choice: WebChoice) -> WebChoice:
 def provider_for(choice: WebChoice, keys: Keys) -> Provider:
     """The chosen provider, ready to be asked.
 
-    Raises ConfigError if none is chosen; KeyMissing if its key is not at hand.
+    Raises:
+        ConfigError: none is chosen.
+        KeyMissing: its key is not at hand.
     """
     if choice.provider == "google":
         key = keys.get(SEARCH_KEY)
@@ -195,9 +197,10 @@ class WebSearch:
     def __call__(self, query: str, most: int) -> Sequence[SearchResult]:
         """What was found, best first; with `seen_at` where it is an earlier search's.
 
-        Raises BudgetReached if as many searches as allowed were sent; this one was not;
-        ModelError where the provider failed, or is not set up rightly; Stopped if the person
-        stopped the check.
+        Raises:
+            BudgetReached: as many searches as allowed were sent; this one was not.
+            ModelError: the provider failed, or is not set up rightly.
+            Stopped: the person stopped the check.
         """
         self.stop.check()
         words = query_of(query)

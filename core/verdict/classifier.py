@@ -382,7 +382,7 @@ def _old_head(body: Mapping[str, Any]) -> Head | None:
 
 
 def json_digest(value: object) -> str:
-    """Of what the value says, not of how the file lays it out."""
+    """The digest of what the value says, not of how the file lays it out."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 

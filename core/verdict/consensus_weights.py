@@ -300,7 +300,7 @@ class LearnedWeights:
     features_schema: int = FEATURES_SCHEMA
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The weights as plain values that JSON can hold."""
         return asdict(self)
 
 
@@ -398,7 +398,10 @@ def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
 
 
 def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
-    """The weights of answers in use; None where none were learned. Raises ConfigError."""
+    """The weights of answers in use; None where none were learned.
+
+    Raises ConfigError: they are of another schema.
+    """
     own = body.get("answers", {}).get("weights")
     return weights_from(own) if own else None
 
