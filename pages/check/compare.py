@@ -20,7 +20,8 @@ if "before" in st.query_params or "after" in st.query_params:
     after = load_run(st.query_params.get("after", ""))
     if before is None or after is None:
         st.info(
-            "One of the two runs is not here. Open a run and follow its link “Compare with the previous check”."
+            "One of the two runs is not here. Open a run and follow its link “Compare with the "
+            "previous check”."
         )
         st.stop()
     draw_comparison(before, after)
