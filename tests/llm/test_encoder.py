@@ -14,7 +14,6 @@ from core.llm.client import Embedded, ModelClient
 from core.llm.encoder import TEXTS_PER_CALL, Embedder, LlmEmbedder, load_encoder
 from core.llm.failures import Patience
 from core.llm.keys import Keys
-from core.llm.providers import load
 from core.runtime.concurrency import Stop
 from core.runtime.config import ENCODER_DIR
 from core.runtime.errors import ConfigError, ModelError, ModelTimeout, Stopped
@@ -132,8 +131,9 @@ def test_too_few_vectors_are_an_error() -> None:
 
 def test_stop_closes_the_connection() -> None:
     stop = Stop()
+    with loopback(Reply()) as server:  # the first call of a process loads parts of the client
+        LlmEmbedder(seat_at(server), KEYS).encode(["x"], Stop())
     with loopback(Reply(fault="hang_before")) as server:
-        load(seat_at(server))  # the first import takes longer than the timer
         embedder = LlmEmbedder(seat_at(server), KEYS)
         timer = threading.Timer(0.4, stop.set)
         timer.start()
