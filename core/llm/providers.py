@@ -1,6 +1,7 @@
 """The two ways to a provider: the openai client for addresses that speak its API, litellm else.
 
-Both give the same pieces. Neither follows a redirect: prompts and keys go only where a seat says.
+Both give the same pieces. Neither follows a redirect, so that prompts and keys go only where a seat
+says; but litellm's `cohere_chat` takes no client of ours, and does.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from PIL import Image, ImageDraw, ImageFont
 from core.documents.draft import silent
 from core.documents.isolation import read_source
 from core.llm.keys import keys_here
+from core.llm.local_server import MODEL, weights
+from core.llm.servers import find_servers
 from core.review.people import login_here, require_reachable
 from core.runtime.concurrency import Stop
 from core.runtime.config import PROJECT_ROOT, Settings
@@ -163,6 +165,17 @@ def _login(home: Path) -> str:
     return f"on{where}, by {hosts}"
 
 
+def _models(home: Path) -> str:
+    """The language models that run on this computer; having none is no fault."""
+    found = [
+        f"{server.name} at {server.address} ({', '.join(model.name for model in server.models)})"
+        for server in find_servers()
+    ]
+    if weights():
+        found.append(f"the small one of `make local-model` ({MODEL})")
+    return "; ".join(found) or "none runs here; `make local-model` adds a very small one"
+
+
 LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("Python", lambda home: sys.version.split()[0]),
     ("packages", _packages),
@@ -172,6 +185,7 @@ LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("classifier", _classifier),
     ("OCR", _ocr),
     ("code sandbox", _sandbox),
+    ("local models", _models),
     ("web search", _web),
     ("retraining", _training),
     ("login", _login),

@@ -245,7 +245,7 @@ def _call_figures(folder: Path) -> None:
     """Quartiles of the processor time that one call takes here, in milliseconds."""
     for pieces in (8, 100):
         alone, booked = of_a_call(folder, CALLS, pieces)
-        _say(f"processor time of a call, {pieces} pieces, through litellm", middle(alone), "-", "")
+        _say(f"processor time of a call, {pieces} pieces, by the client", middle(alone), "-", "")
         _say("(the same with the ledger and the caps around it)", middle(booked), "-", unit="")
 
 

@@ -31,7 +31,7 @@ PROMPT = "\n".join(f"{number}. {LINE}" for number in range(40))  # 3,000 charact
 def of_a_call(folder: Path, repeats: int, pieces: int) -> tuple[list[float], list[float]]:
     """Milliseconds each of so many calls, whose answers come in so many pieces.
 
-    Through litellm alone, and with the ledger and the caps around it.
+    By the client alone, and with the ledger and the caps around it.
     """
     # A run has a connection of its own open meanwhile: the last one to close tidies up.
     with models(pieces, SERVER) as base, open_store(folder):
