@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from core.agents.roster_files import LEAST_WINDOW
 from core.agents.rosters import SHIPPED
 from core.debate import NAMES
 from core.evaluation.command_line import add_commands as add_readers
@@ -108,10 +109,12 @@ def require_sense(given: argparse.Namespace) -> None:
             raise InputError(f"Expected a text in --{name}, found an empty one; give one.")
         if isinstance(value, str) and option not in (*PATHS, "name"):
             _require_utf8(option, value, given.command)
-    if getattr(given, "api_base", None) is not None and given.model is None:
-        raise InputError(
-            "Expected --model beside --api-base, found none; name the model that is asked there."
-        )
+    for option in ("api_base", "window", "seconds"):
+        if getattr(given, option, None) and given.model is None:
+            raise InputError(
+                f"Expected --model beside --{option.replace('_', '-')}, found none; name the "
+                "model that is asked."
+            )
     if getattr(given, "as_it_arrives", False) and given.claim_file != "-":
         raise InputError(
             "Expected --claim-file - beside --as-it-arrives, found none; only standard input "
@@ -157,6 +160,14 @@ def _add_who(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--api-base", metavar="URL", help="the OpenAI-compatible address of --model"
     )
+    parser.add_argument(
+        "--window", metavar="TOKENS", type=_number(LEAST_WINDOW, MOST_TOKENS), default=0,
+        help="how much --model reads (default: as its server or litellm says)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seconds", metavar="S", type=_number(1, 3600), default=0,
+        help="the longest silence of --model before its call has failed (default: 60)",
+    )  # fmt: skip
     parser.add_argument(
         "--token-cap", metavar="N", type=_number(1, MOST_TOKENS), default=0,
         help="most tokens that models of no known price may use (default: as Settings say)",
@@ -382,6 +393,8 @@ def _request(given: argparse.Namespace, **more: Any) -> Request:
         protocol=given.protocol,
         model=given.model or "",
         api_base=given.api_base or "",
+        window=given.window,
+        seconds=given.seconds,
         token_cap=given.token_cap,
         options=DebateOptions(
             given.rounds, given.samples, given.style, given.swap, given.seed, given.then, *parts

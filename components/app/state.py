@@ -23,6 +23,7 @@ from core.review.queue_ranking import Reordering
 from core.runtime.config import PROJECT_ROOT, home_from
 from core.runtime.errors import ReviewError
 from core.schema.records import PersonRole, Project
+from core.schema.rosters import Seat
 from core.store import Store
 from core.store import open_store as open_store_in
 from core.store.sqlite import Mark
@@ -161,11 +162,15 @@ def _warm_up() -> None:
 
 
 @st.cache_resource
-def warm_models() -> None:
-    """Load what calls to language models need, once somebody has chosen a roster with some."""
+def warm_models(seats: tuple[Seat, ...]) -> None:
+    """Import the clients of the seats' calls, once somebody has chosen a roster with them."""
     from core.llm.providers import load
 
-    threading.Thread(target=load, daemon=True, name="warm-up models").start()
+    def load_all() -> None:
+        for seat in seats:
+            load(seat)
+
+    threading.Thread(target=load_all, daemon=True, name="warm-up models").start()
 
 
 @st.cache_resource

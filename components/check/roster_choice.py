@@ -302,7 +302,8 @@ def draw_keys_of_rosters(names: Sequence[str], page: str) -> None:
     """Fields for keys that these rosters need and that the server does not have, each once."""
     sheets = [sheet for sheet in map(sheet_of, dict.fromkeys(names)) if sheet is not None]
     if sheets:
-        state.warm_models()
+        seats = (seat for sheet in sheets for _, seat in sheet.seats() if not seat.is_built_in)
+        state.warm_models(tuple(dict.fromkeys(seats)))
         draw_keys_of(sheets, page)
 
 

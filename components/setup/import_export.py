@@ -21,7 +21,6 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from components.app import state
-from components.setup import WORDS
 from components.widgets.controls import button, download, link, problem_kept, show_problem, table
 from components.widgets.wording import LABEL_WORDS, clipped, escaped
 from core.documents.segmentation import terms
@@ -38,6 +37,20 @@ from core.schema.records import Project
 from core.store import Store
 from core.store import open_store as open_store_in
 from core.store.traces import MOST_BYTES, import_trace
+
+ABOUT_EXPORT = (
+    "The answer that counts is written: a settled one, else the newest correction, else the "
+    "imported gold. An archive holds documents, checks and the whole history too. "
+    "Trajectories are audits step by step, to train an agent on: those that people found "
+    "right in one file, the others with the reason in a second."
+)
+IMPORT_FORMATS = (
+    "JSONL, CSV, Label Studio, Argilla, Mu-SHROOM, RAGTruth, FaithBench, HaluQuestQA, XSum, "
+    "recorded debates (MAD), or an archive"
+)
+ABOUT_IMPORT = (
+    "Plain or gzipped. Nothing is stored until you confirm; the same file again changes nothing."
+)
 
 
 def draw_trace_import() -> None:
@@ -163,7 +176,7 @@ def draw_export() -> None:
             if name == "archive":
                 icon = name
             download(words, make, f"counterpoint-{file_name}", f"exchange.out.{name}", icon)
-    st.caption(WORDS["import_export.draw_export"])
+    st.caption(ABOUT_EXPORT)
     with st.expander("The labelling configuration for Label Studio"):
         st.code(config_of(categories), language="xml")
 
@@ -183,7 +196,11 @@ def _file_of(asker: Exporter, name: str, which: str) -> bytes:
 
 PREVIEWED = 5
 MOST_PROBLEMS = 50
-WHAT: dict[As, str] = WORDS["import_export.what"]
+WHAT: dict[As, str] = {
+    "gold": "gold answers",
+    "suggestions": "suggestions of an agent",
+    "cases": "cases without labels",
+}
 PROBLEM = "exchange.problem"
 ZIP = b"PK\x03\x04"
 
@@ -192,10 +209,10 @@ def draw_import() -> None:
     """The upload, what is in it, and the button."""
     st.subheader("In", anchor=False)
     upload = st.file_uploader(
-        WORDS["import_export.draw_import"],
+        IMPORT_FORMATS,
         key="exchange.file",
         max_upload_size=MOST_MEGABYTES,
-        help=WORDS["import_export.draw_import_2"],
+        help=ABOUT_IMPORT,
     )
     last: Import | None = st.session_state.get(RUNNING)
     is_over = last is not None and last.is_over

@@ -15,7 +15,6 @@ from components.check import roster_choice
 from components.check.new_check import entry_facts
 from components.measure.calibration import draw_error_rate, refit
 from components.review.review_queue import draw_review_rules, sound_categories
-from components.setup import WORDS
 from components.widgets.controls import (
     ask,
     button,
@@ -35,7 +34,12 @@ from core.schema.records import LibraryEntry, Member, PersonRole, Project, new_i
 from core.store.projects import Projects
 from core.store.sqlite import to_json
 
-STATUS: dict[str, str] = WORDS["project.status"]
+STATUS: dict[str, str] = {
+    "ready": "ready",
+    "waiting": "waiting to be read",
+    "reading": "being read",
+    "refused": "refused",
+}
 PREVIEW = 4000
 PROBLEM = "library.problem"
 

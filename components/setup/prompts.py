@@ -9,13 +9,21 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components.app import state
-from components.setup import WORDS
 from components.widgets import drafts
 from components.widgets.controls import ask, button, draw_question, problem_kept, show_problem
 from components.widgets.html import changed_lines, difference_html, element, joined, show
 from components.widgets.wording import FIELD_WORDS, LANGUAGE_WORDS, counted, escaped, when
 from core.llm import prompting
 from core.store.projects import RANK, PromptEdit
+
+ABOUT_PROMPTS = (
+    "What language models are told. An edit holds for this project’s new checks. Checks that "
+    "were made keep the prompt they used: it stands with each role on their Run page."
+)
+ABOUT_FIELDS = (
+    "A comment at the top is not sent. It must contain each of these fields, and no other; a "
+    "dollar sign itself is \\$\\$."
+)
 
 
 @dataclass(frozen=True)
@@ -178,7 +186,7 @@ FIELD_HEIGHT = 420
 def draw_prompts() -> None:
     """The prompts of the project at hand; leads and admins may edit them."""
     st.subheader("Prompts", anchor=False)
-    st.caption(WORDS["prompts.draw_prompts"])
+    st.caption(ABOUT_PROMPTS)
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
         role = store.projects.role_of(project.id, person)
@@ -220,7 +228,7 @@ def _choice(project_id: str, edited: set[tuple[str, str]]) -> PromptAtHand:
 
 
 def _draw_fields(name: str) -> None:
-    st.caption(WORDS["prompts.draw_fields"])
+    st.caption(ABOUT_FIELDS)
     rows = [
         joined([element("dt", f"${{{field}}}"), element("dd", FIELD_WORDS[field])])
         for field in prompting.FIELDS[name]

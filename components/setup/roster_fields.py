@@ -8,7 +8,6 @@ from typing import Any
 
 import streamlit as st
 
-from components.setup import WORDS
 from components.widgets.controls import button
 from components.widgets.html import Html, element, joined
 from components.widgets.wording import escaped
@@ -19,9 +18,31 @@ from core.llm.limits import price_of
 from core.llm.prompting import LANGUAGES, PromptBook
 from core.schema.rosters import PANEL_READERS, READERS, DebaterSeat, RosterConfig, Seat
 
+ABOUT_ROLES = (
+    "A role without a model is built in; debaters and panel members then say which reader "
+    "plays them. The panel's members mark words by themselves and vote on what the others "
+    "mark. A model for the retriever is one for embeddings; one for the image reader must "
+    "take images."
+)
 MILLION = 1_000_000
-READER_WORDS: dict[str, str] = WORDS["roster_fields.reader_words"]
-PROMPTS: dict[str, list[str]] = WORDS["roster_fields.prompts"]
+READER_WORDS: dict[str, str] = {
+    "rules": "built-in value checker",
+    "overlap": "built-in overlap reader",
+    "entailment": "built-in entailment reader",
+    "words": "built-in span reader",
+}
+PROMPTS: dict[str, list[str]] = {
+    "segmenter": ["segment"],
+    "tool picker": ["pick_tool"],
+    "reflector": ["reflect"],
+    "image reader": ["image_question", "image_reading"],
+    "context writer": ["context"],
+    "debater": ["debate"],
+    "judge": ["judge"],
+    "span extractor": ["spans"],
+    "span adjudicator": ["span_vote"],
+    "span panel": ["panel_spans", "panel_votes"],
+}
 HEADS = ("Role", "Played by", "Address", "Temp.", "Tokens", "Price", "Prompt")
 NONE = "–"
 LINE = "1px solid var(--cp-line)"
@@ -107,8 +128,19 @@ REFUSED = "rosters.refused"
 DEBATER, PANELIST = "Debater ", "Span panel "
 BEFORE = 6  # seats before the debaters
 SILENT = ("Retriever", "Segmenter")  # they stay as they are when one model gets every role
-TEXTS: dict[str, list[str]] = WORDS["roster_fields.texts"]
-NUMBER_WORDS: dict[str, list[str]] = WORDS["roster_fields.number_words"]
+TEXTS: dict[str, list[str]] = {
+    "model": ["Model", "provider/model as litellm names it, e.g. openai/gpt-4o-mini"],
+    "api_base": ["Address", "Of an OpenAI-compatible server, usually ending in /v1; else empty"],
+    "key_name": ["Name of its key", "E.g. OPENAI_API_KEY; empty for the usual one; never the key"],
+}
+NUMBER_WORDS: dict[str, list[str]] = {
+    "max_tokens": ["Longest reply (tokens)", "A debate turn in the paper has 100"],
+    "window": ["Context window (tokens)", "How much the model reads; 0: as litellm lists it"],
+    "seconds": ["Longest wait for a reply (seconds)", "Then the call counts as failed"],
+    "temperature": ["Temperature", "0 gives much the same answer each time"],
+    "price_in": ["Price in ($ a million tokens)", "Empty: as litellm lists it; 0: free"],
+    "price_out": ["Price out ($ a million tokens)", "Empty: as litellm lists it; 0: free"],
+}
 PRICES = (0.0, HIGHEST_PRICE)
 BOUNDS = {**WHOLE, "temperature": TEMPERATURE, "price_in": PRICES, "price_out": PRICES}
 
@@ -118,10 +150,16 @@ def begin(sheet: RosterConfig, *, fixed: str = "", seen: int = 0) -> None:
     if DRAFT in st.session_state:
         return  # a double click; what is being written stays
     st.session_state[DRAFT] = {"fixed": fixed, "seen": seen, "prompts": sheet.prompts, "round": 0}
-    for name, value in (("name", sheet.name), ("words", sheet.words),
-                        ("sees", sheet.panel_sees_evidence),
-                        ("debaters", len(sheet.debaters)), ("panel", len(sheet.span_panel)),
-                        *((f"all.{name}", "") for name in TEXTS)):  # fmt: skip
+    values: dict[str, Any] = {
+        "name": sheet.name,
+        "words": sheet.words,
+        "sees": sheet.panel_sees_evidence,
+        "debaters": len(sheet.debaters),
+        "panel": len(sheet.span_panel),
+        # The judge's, so that no address is wiped by a field that was never looked at.
+        **{f"all.{name}": getattr(sheet.judge, name) for name in TEXTS},
+    }
+    for name, value in values.items():
         st.session_state[f"{KEY}{name}"] = value
     debaters = [_row(f"{DEBATER}{n}", d.seat, d.name) for n, d in enumerate(sheet.debaters, 1)]
     rows = [_row(capital(role), s) for role, s in sheet.seats() if not role.startswith("debater ")]
@@ -218,7 +256,7 @@ def draw_form() -> None:
              "panel": (0, *range(PANELISTS[0], PANELISTS[1] + 1))}  # fmt: skip
     left.selectbox("Debaters", sizes["debaters"], key=f"{KEY}debaters", on_change=_resize,
                    persist_state="session")  # fmt: skip
-    right.selectbox("Seats in the panel that marks words", sizes["panel"], key=f"{KEY}panel",
+    right.selectbox("Members of the panel that marks words", sizes["panel"], key=f"{KEY}panel",
                     format_func=lambda n: str(n) if n else "no panel", on_change=_resize,
                     persist_state="session")  # fmt: skip
     if st.session_state.get(f"{KEY}panel"):
@@ -231,7 +269,7 @@ def draw_form() -> None:
 def _draw_seats() -> None:
     column, draft = st.column_config, st.session_state[DRAFT]
     columns: dict[str, Any] = {
-        "role": column.TextColumn("Seat", pinned=True),
+        "role": column.TextColumn("Role", pinned=True, width="small"),
         "name": column.TextColumn("Name in the debate", help="Of a debater"),
         "reader": column.SelectboxColumn(
             "Built-in reader",
@@ -257,7 +295,7 @@ def _draw_seats() -> None:
         column_order=list(columns),
         column_config=columns,
     )
-    st.caption(WORDS["roster_fields.about"])
+    st.caption(ABOUT_ROLES)
     draft["typed"] = _typed_rows()
 
 

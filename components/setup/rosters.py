@@ -19,6 +19,7 @@ import streamlit as st
 
 from components.app import state
 from components.run.debate import cost_words
+from components.setup.local_models import draw_local_models, draw_qualifications
 from components.setup.roster_fields import (
     DRAFT,
     QUIET,
@@ -42,6 +43,7 @@ from components.widgets.controls import (
 from components.widgets.html import Html, element, paged, show
 from components.widgets.wording import counted, escaped, roster_words, when
 from core.agents import roster_files as files
+from core.agents.qualification import NEEDED
 from core.agents.rosters import SHIPPED, require_filled_in, sheet_named, sheets_of
 from core.llm.keys import Keys
 from core.llm.prompting import PromptBook
@@ -54,6 +56,7 @@ from core.store import Store
 from core.store.projects import SavedRoster
 
 if TYPE_CHECKING:
+    from core.agents.qualification import Qualification
     from core.agents.roster_files import Probe
     from core.llm.metering import Account
 
@@ -66,12 +69,13 @@ UNEXPECTED = "The test broke off: an unexpected error, of which the server's log
 
 @dataclass
 class Trial:
-    """A test under way or done; its thread adds to `found`, the page only reads."""
+    """A test under way or done; its thread adds to `found` and `judged`, the page only reads."""
 
     sheet: RosterConfig
     at: float
     stop: Stop = field(default_factory=Stop)
     found: list[Probe] = field(default_factory=list)
+    judged: list[Qualification] = field(default_factory=list)
     problem: str = ""
     is_done: bool = False
 
@@ -89,7 +93,8 @@ def _draw_trial_button(sheet: RosterConfig) -> None:
         button(
             "Test every role", "rosters.test", _start, sheet.name,
             icon="network_check", type="primary",
-            help="Asks each model for one word; it is booked like any other call, under your caps.",
+            help="Asks each model for one word, and those that can decide a verdict about twelve "
+            "fixed claims; booked like any other call, under your caps.",
         )  # fmt: skip
 
 
@@ -114,11 +119,22 @@ def _start(name: str) -> None:
 def _work(trial: Trial, keys: Keys, home: Path, account: Account) -> None:
     """The thread: whatever happens, the test comes to an end that can be seen."""
     try:
+        from core.agents.qualification import qualify_deciding_models
         from core.agents.roster_files import probe
 
         found = probe(trial.sheet, keys, trial.stop, home=home, account=account, clock=time.time)
         for one in found:
             trial.found.append(one)
+        for result in qualify_deciding_models(
+            trial.sheet,
+            keys,
+            trial.stop,
+            home=home,
+            account=replace(account, run_id=new_id()),
+            clock=time.time,
+            without={one.model for one in trial.found if not one.works},
+        ):
+            trial.judged.append(result)
     except Stopped:
         trial.problem = STOPPED
     except ReviewError as error:
@@ -161,6 +177,11 @@ def _draw_found(trial: Trial) -> None:
             took = element("span", f" · {one.seconds:.1f} s · ", style=QUIET)
             cell = element("span", sign, took, one.words, dir="auto")
         rows.append([capital(role), cell])
+    rows += [
+        [f"{result.model.split('/', 1)[-1]} as a judge", f"{'✓' if result.has_passed else '✗'} "
+         f"{result.words}; {NEEDED} are needed"]
+        for result in list(trial.judged)
+    ]  # fmt: skip
     show(table(("Role", "Test"), rows))
     if trial.problem:
         st.error(escaped(trial.problem))
@@ -350,6 +371,10 @@ ASKED = "rosters.asked"
 
 def draw_rosters() -> None:
     """Choose a roster, see it, test it, change or copy it, pass it on."""
+    if used := draw_local_models():
+        st.session_state[CHOICE] = used
+        _start(used)
+        st.toast(f"New checks use “{escaped(used)}” now.", icon=":material/check:")
     st.subheader("Model sets", anchor=False)
     with state.open_store() as store:
         project = state.project(store)
@@ -367,6 +392,7 @@ def draw_rosters() -> None:
         history = [] if name in SHIPPED else store.rosters.history(name)
         book = PromptBook(store.prompt_edits.of_project(project.id))
     st.caption(escaped(sheet.words))
+    draw_qualifications(sheet)
     show(roster_table(sheet, book))
     st.caption(_origin(sheet, history, book.digest()))
     with st.container(horizontal=True):

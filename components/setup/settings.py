@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import streamlit as st
 
 from components.app import login, state
-from components.setup import WORDS
 from components.setup.roster_fields import table
 from components.widgets.controls import button, problem_kept, problem_shown, show_problem
 from components.widgets.html import show
@@ -26,6 +25,28 @@ from core.schema.records import Plan
 from core.schema.rosters import RosterConfig
 from core.store import Store
 from core.tools.web_search import PROVIDERS, WHO_IS_TOLD, WebChoice, save_web_choice, web_choice
+
+ABOUT_KEYS = (
+    "A key typed here stays in this browser session's memory: it is never stored, logged or "
+    "shown. To keep one, set it in the environment or in .streamlit/secrets.toml and start "
+    "again."
+)
+ABOUT_WEB_SEARCH = (
+    "An audit's search looks through a project's own documents. Where these hardly speak of a"
+    " statement it can ask the web too, through one provider, for all projects. It reads the "
+    "provider's snippets, or how Wikipedia's articles begin; the pages that are found are "
+    "never fetched. How many searches a run may send, and how long results are kept, stands "
+    "under Limits."
+)
+ABOUT_ADDRESS = (
+    "This one address may lie on this computer or in your own network; nothing else inside is"
+    " ever asked. Its settings.yml must list json under search.formats."
+)
+ABOUT_READERS = (
+    "What reads a statement against the evidence, on this computer. You may bring any model "
+    "that says whether a text supports a claim, or that marks unsupported words: it is "
+    "exported once. docs/readers.md names some that are worth downloading."
+)
 
 
 def draw_plan_keys(plan: Plan, page: str) -> None:
@@ -90,7 +111,11 @@ def _draw_key_field(name: str, page: str) -> None:
 
 
 IN_A_ROW = 3
-WHERE: dict[str, str] = WORDS["settings.where"]
+WHERE: dict[str, str] = {
+    "typed": "✓ typed in this session",
+    "secrets": "✓ .streamlit/secrets.toml",
+    "environment": "✓ environment",
+}
 ALIAS = "✓ environment or secrets, under another usual name"
 MISSING = "– missing"
 ONLY_IF_ASKED = "– none; needed only where the address asks for one"
@@ -131,7 +156,7 @@ def draw_keys() -> None:
     with st.container(horizontal=True):
         for name in state.typed_keys():
             _draw_forget(name, "settings")
-    st.caption(WORDS["settings.kept"])
+    st.caption(ABOUT_KEYS)
 
 
 WEB_FIELD = "settings.web"
@@ -142,7 +167,7 @@ SENT = "Each search sends a statement's words, which may come from your document
 def draw_web_search() -> None:
     """The choice as it stands, fields for another, and a button that tries it."""
     st.subheader("Web search", anchor=False)
-    st.caption(WORDS["settings.about_web_search"])
+    st.caption(ABOUT_WEB_SEARCH)
     stored = WebChoice()
     with problem_shown(), state.open_store() as store:
         stored = web_choice(store)
@@ -162,7 +187,7 @@ def draw_web_search() -> None:
             value=stored.address,
             key=f"{WEB_FIELD}.address",
             placeholder="https://search.example.org",
-            help=WORDS["settings.inside"],
+            help=ABOUT_ADDRESS,
         )
     if provider:
         who = WHO_IS_TOLD[provider]
@@ -225,7 +250,7 @@ UNCALIBRATED = "This reader is not calibrated, so its probabilities may be off."
 def draw_readers() -> None:
     """The reader in use, what is known of it, and a field for another."""
     st.subheader("Reader", anchor=False)
-    st.caption(WORDS["settings.about"])
+    st.caption(ABOUT_READERS)
     with state.open_store() as store:
         used = reader.reader_in_use(store)
     names = [reader.SHIPPED, *reader.reader_folders(state.home())]

@@ -60,7 +60,7 @@ THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL 
 
 
 class Notes:
-    """What agents want said in the trace that fits no record; safe between threads."""
+    """Notices of agents for the trace that fit no record; thread-safe."""
 
     def __init__(self) -> None:
         self._said: list[str] = []
@@ -68,19 +68,19 @@ class Notes:
         self._lock = threading.Lock()
 
     def add(self, words: str) -> None:
-        """Keep one sentence."""
+        """Add one sentence."""
         with self._lock:
             self._said.append(words)
 
     def once(self, words: str) -> None:
-        """Keep one sentence, unless it was kept before."""
+        """Add one sentence unless it was added before."""
         with self._lock:
             if words not in self._known:
                 self._known.add(words)
                 self._said.append(words)
 
     def drain(self) -> tuple[str, ...]:
-        """All sentences since this was last asked, once each."""
+        """Return all sentences since the last drain."""
         with self._lock:
             said, self._said = tuple(self._said), []
         return said
@@ -88,7 +88,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class AgentContext:
-    """What the agents of one run share: desk, prompts in force, fence, files, learned marks.
+    """What the agents of one run share: client, prompts in force, fence, files, learned marks.
 
     `manners`, `judging` and `writing` name the prompts that the run's protocol has its debaters,
     its judge and its context writer asked by: those rule them. Built-in agents beside the models
@@ -108,7 +108,7 @@ class AgentContext:
 
 
 class LlmAgent:
-    """The face of an agent with a language model: its name and the prompts that rule it."""
+    """An agent on a language model: its name and the prompts that rule it."""
 
     built_in = False
     prompts: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class LlmAgent:
 
     @property
     def rule(self) -> str:
-        """The prompts in force, in every language: the case's decides which one is sent."""
+        """The prompts in force in every language; the case's language decides which is sent."""
         return self._prompts_words(*self.prompts)
 
     def _prompts_words(self, *names: str) -> str:
@@ -148,7 +148,7 @@ class LlmAgent:
 
 @dataclass(frozen=True)
 class PromptCall:
-    """One question of one role, from its prompt to the reply."""
+    """One prompt of one role, up to its reply."""
 
     seat: Seat
     work: AgentContext
@@ -161,17 +161,17 @@ class PromptCall:
     preface: str = ""  # stands before the last message's words
 
     def fenced(self, kind: str, text: str) -> str:
-        """The text as material: fenced, and unable to end its fence."""
+        """Return the text as fenced material."""
         return self.work.fence.around(kind, text)
 
     def fields(self, **texts: str) -> dict[str, str]:
-        """The texts by the names of their fields, each in a fence that says that name."""
+        """Return the texts by field name, each in a fence of that name."""
         return {name: self.fenced(name.replace("_", " "), text) for name, text in texts.items()}
 
     def whole(
         self, fields: Mapping[str, str], pictures: tuple[Picture, ...] = ()
     ) -> tuple[Message, ...]:
-        """The filled prompt, nothing of it cut; pictures go with its last message.
+        """Return the filled prompt, uncut, with pictures in its last message.
 
         Raises ModelError: it does not fit the model's window.
         """
@@ -183,7 +183,7 @@ class PromptCall:
     def fitted(
         self, parts: Sequence[str], fields: Mapping[str, str], key: str
     ) -> tuple[PromptCall, tuple[Message, ...], int]:
-        """As many leading parts as the model's window takes, fenced in the field `key`.
+        """Fit as many leading parts as the window takes, fenced in the field `key`.
 
         (The asking, which says what was cut; the messages; how many parts are in them.) Raises
         ModelError: even without any of them the question does not fit.
@@ -204,7 +204,7 @@ class PromptCall:
         return (*before, replace(last, text=words))
 
     def room(self, fields: Mapping[str, str]) -> int:
-        """Tokens that the model's window has left beside the prompt filled so, and the answer.
+        """Return the tokens left in the window beside this prompt and the answer.
 
         Raises ModelError: they are less than none.
         """
@@ -220,7 +220,7 @@ class PromptCall:
     def say(
         self, messages: tuple[Message, ...], *, again: bool = False, speak: Speak = in_silence
     ) -> Completion:
-        """The reply; the retry that shows the model its error has a slot of its own.
+        """Return the reply; a retry that shows the model its error has its own slot.
 
         A retry shows no more of the reply before it than its seat allows, and the window takes: a
         model that keeps to no limit would else use up the caps, and the run, for its role.
@@ -249,13 +249,13 @@ class PromptCall:
         return replace(said, text=form.prose(text) if form else text)
 
     def mend(self, error: str) -> Message:
-        """The message that shows the model what was wrong with its reply."""
+        """Return the message that tells the model what was wrong with its reply."""
         prompt = self.work.book.prompt("mend", self.prompt.language)
         return filled(prompt, {"error": error})[-1]
 
 
 def too_small(role: str, seat: Seat, needed: int) -> str:
-    """That a role's model takes no question of so many tokens beside its answer, and what to do."""
+    """Return the message for a prompt that does not fit the model's window."""
     return (
         f"The {role}'s model {seat.model} takes {window_of(seat):,} tokens; the question in its "
         f"shortest form needs about {needed:,} and its answer up to {seat.max_tokens:,}. Seat a "
@@ -264,7 +264,7 @@ def too_small(role: str, seat: Seat, needed: int) -> str:
 
 
 def case_fields(asking: PromptCall, case: Case) -> dict[str, str]:
-    """The claim, its question, and the person's role and instruction (CEDA A.3.1)."""
+    """Return the fields claim, question, role and instruction (CEDA A.3.1)."""
     return asking.fields(
         role=case.role or Project.role,
         instruction=case.instruction or Project.instruction,
@@ -274,7 +274,7 @@ def case_fields(asking: PromptCall, case: Case) -> dict[str, str]:
 
 
 def one_line(text: str, limit: int = 60) -> str:
-    """A name that stands outside fences: on one line, and short."""
+    """Shorten a name to one line, for use outside fences."""
     return " ".join(text.split())[:limit]
 
 
@@ -285,7 +285,7 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class SeatAsker:
-    """The `Asker` of tools over one seat; used from several threads at once.
+    """The `Asker` of tools over one seat; thread-safe.
 
     `language` (a BCP 47 tag or `und`) picks the prompt's language; `role` names who asks in the
     ledger and in messages.
@@ -298,7 +298,7 @@ class SeatAsker:
     role: str = "tool"
 
     def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
-        """The reply to the prompt of that name; every field is fenced, an empty one too.
+        """Return the reply to the prompt of that name; every field is fenced, even an empty one.
 
         Its slot is the same for the same question, in whatever order a resumed run comes to it.
 
@@ -331,17 +331,17 @@ class RunContext:
 
 
 def calls_of(run: RunContext) -> tuple[ModelCalled, ...]:
-    """The calls to models that were made since this was last asked."""
+    """Return the model calls made since the last drain, as events."""
     return tuple(ModelCalled(run.now(), call) for call in run.roster.calls_made())
 
 
 def notes_of(run: RunContext, stage: Stage) -> Iterator[Event]:
-    """What agents want said of their work."""
+    """Yield the agents' notices as events."""
     yield from (ProblemMet(run.now(), stage, words) for words in run.roster.notes_made())
 
 
 def segmented(run: RunContext, case: Case, known: Mapping[int, Statement]) -> Iterator[Event]:
-    """The statements after those that are known: what was cut once is not cut otherwise."""
+    """Segment the response; statements that are known already stay as they are."""
     segmenter = run.roster.segmenter
     statements, told = part_played(
         run,
@@ -359,7 +359,7 @@ def segmented(run: RunContext, case: Case, known: Mapping[int, Statement]) -> It
 
 
 def context_built(run: RunContext, view: CaseView, names: Sequence[str]) -> Iterator[Event]:
-    """Agent C's part for debaters of these names (CEDA 3.3)."""
+    """Have agent C write the context for debaters of these names (CEDA 3.3)."""
     writer = run.roster.context_writer
     context, told = part_played(
         run,
@@ -377,7 +377,7 @@ def context_built(run: RunContext, view: CaseView, names: Sequence[str]) -> Iter
 
 
 def judged(run: RunContext, seen: JudgeView) -> Iterator[Event]:
-    """The judge's part; nobody stands in for it: an unusable reply is no verdict."""
+    """Have the judge decide; nobody stands in for it: an unusable reply is no verdict."""
     run.stop.check()
     yield ProgressMade(run.now(), "judging", "Weighing what was said")
     judgement, seconds, cost = yield from _heard_out(run, seen, "So there is no verdict.")
@@ -385,7 +385,7 @@ def judged(run: RunContext, seen: JudgeView) -> Iterator[Event]:
 
 
 def sampled(run: RunContext, seen: JudgeView, note: str) -> Iterator[Event]:
-    """One judgement of several; an unusable reply is one that is `unclear`, and counts for none."""
+    """Sample one judgement; an unusable reply is `unclear` and counts for no label."""
     judgement, seconds, cost = yield from _heard_out(run, seen, "So it counts for no label.")
     yield JudgementSampled(run.now(), judgement, seen.number, note, seconds, cost)
 
@@ -393,7 +393,7 @@ def sampled(run: RunContext, seen: JudgeView, note: str) -> Iterator[Event]:
 def _heard_out(
     run: RunContext, seen: JudgeView, so: str
 ) -> Generator[Event, None, tuple[Judgement, float, float | None]]:
-    """The events of one judgement, of which `so` says what a loss means.
+    """Yield one judgement's events; `so` says what an unusable reply means.
 
     Returns it, the seconds it took and the cost of its calls.
     """
@@ -427,7 +427,7 @@ def part_played(
     *,
     role: str,
 ) -> tuple[Part | None, list[Event]]:
-    """What the agent did, or its spare where its reply is unusable, and what there is to tell."""
+    """Return what the agent did, or its spare for an unusable reply, and the events."""
     run.stop.check()
     try:
         return act(), [*calls_of(run)]
@@ -440,6 +440,6 @@ def part_played(
 
 
 def why_unusable(agent: Agent, role: str, error: ReplyError) -> str:
-    """Which role's reply it is and what is wrong with it; a refusal names its role itself."""
+    """Say whose reply is unusable and why; a refusal names its role itself."""
     words = str(error)
     return words if words.startswith(f"{role} (") else f"{role} ({agent.name}): {words}"

@@ -55,7 +55,7 @@ DIGEST = re.compile(r"[0-9a-f]{0,64}")
 
 
 def looks_like_a_key(text: str) -> bool:
-    """True for text that holds what providers' keys look like; a model's name does not."""
+    """Return True for text that seems to hold an API key; model names do not."""
     kinds = (str.isdigit, str.isupper, str.islower)
 
     def is_random(word: str) -> bool:
@@ -66,7 +66,7 @@ def looks_like_a_key(text: str) -> bool:
 
 
 def check_sheet(sheet: RosterConfig) -> None:
-    """Refuse a sheet that cannot be kept or run as it is.
+    """Refuse a roster that cannot be saved or run.
 
     Raises InputError: it names the field, what was expected and what was found; never a key.
     """
@@ -92,7 +92,7 @@ def check_sheet(sheet: RosterConfig) -> None:
 
 
 def wrong(field: str, expected: str, found: str) -> InputError:
-    """The error of a field of a roster."""
+    """Return the error for a field of a roster."""
     return InputError(f"Roster, {field}: expected {expected}, found {found}.")
 
 
@@ -189,6 +189,7 @@ WORD = "Reply with the single word OK and nothing else. (Test {nonce})"
 COLOUR = "Which colour is the square in the picture? Reply with one word. (Test {nonce})"
 RED = ("red", "红", "紅", "rouge", "rojo", "rosso", "vermelho", "赤")
 EMBEDS, SEES = "retriever", "image reader"  # roles whose tests are others
+OK = re.compile(r"\bok(?:ay)?\b", re.IGNORECASE)
 FEW_TOKENS = 32
 AT_ONCE = 8
 SHOWN = 40
@@ -198,7 +199,7 @@ PATIENCE = Patience(tries=2, backoff=0.5, longest_wait=5.0, overall=2.0)
 
 @dataclass(frozen=True)
 class Probe:
-    """What became of one role's test.
+    """The result of one role's test.
 
     Seats that share a model are asked once; `calls` stand with the first of their roles, so that
     a sum over all probes counts each call once.
@@ -221,7 +222,7 @@ def probe(
     account: Account,
     clock: Callable[[], float],
 ) -> Iterator[Probe]:
-    """One result for every role that a model plays, in order of arrival.
+    """Yield a result for every role that a model plays, as they arrive.
 
     `account.run_id` must be new for each test: it goes into the prompts, so that no earlier reply
     answers for a model that is away. Raises Stopped: `stop` was set; what was under way is closed.
@@ -235,7 +236,7 @@ def probe(
         desk = MeteredClient(ModelClient(keys, PATIENCE), home, account, caps, clock)
         asked = [_asked(roles[0], seat, most, account) for most in (FEW_TOKENS, seat.max_tokens)]
         try:
-            works, words = True, _tested(desk, asked, stop)
+            works, words = _tested(desk, asked, stop)
         except Stopped:
             raise
         except ReviewError as error:
@@ -251,7 +252,7 @@ def probe(
 
 
 def _groups(sheet: RosterConfig) -> list[tuple[Seat, list[str]]]:
-    """Seats with their roles; those that share model, address, key and temperature are one.
+    """Group seats by model, address, key and temperature, with their roles.
 
     Seeing and embedding are tests of their own.
     """
@@ -264,11 +265,12 @@ def _groups(sheet: RosterConfig) -> list[tuple[Seat, list[str]]]:
     return list(found.values())
 
 
-def _tested(desk: MeteredClient, asked: Sequence[Asked], stop: Stop) -> str:
+def _tested(desk: MeteredClient, asked: Sequence[Asked], stop: Stop) -> tuple[bool, str]:
+    """Return whether it did what it was asked for, and what came back."""
     brief, whole = asked
     if brief.role == EMBEDS:
         found = desk.embed(brief.call.seat, [brief.call.messages[0].text], stop)
-        return f"Answered with {len(found.vectors[0])} numbers for a text."
+        return True, f"Answered with {len(found.vectors[0])} numbers for a text."
     try:
         said = desk.ask(brief, stop).text
     except ModelRefused:
@@ -281,11 +283,13 @@ def _tested(desk: MeteredClient, asked: Sequence[Asked], stop: Stop) -> str:
     shown = " ".join(said.split())
     shown = shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 1]}…"
     if brief.role == SEES and not any(word in said.casefold() for word in RED):
-        return (
+        return False, (
             f"Answered “{shown}”, but the picture shows a red square: make sure that this model "
             "takes images."
         )
-    return f"Answered “{shown}”."
+    if brief.role != SEES and not OK.search(said):
+        return False, f"Answered “{shown}”, but was asked for the single word OK."
+    return True, f"Answered “{shown}”."
 
 
 def _asked(role: str, seat: Seat, most: int, account: Account) -> Asked:
@@ -328,7 +332,7 @@ ANOTHER_VERSION = (
 
 @dataclass(frozen=True)
 class ReadRoster:
-    """A roster from a file; `notice` is empty or says what differs here."""
+    """A roster from a file; `notice` says what differs here, or is empty."""
 
     sheet: RosterConfig
     notice: str = ""
@@ -349,7 +353,7 @@ Kind = TypeVar("Kind")
 
 
 def roster_file(sheet: RosterConfig, prompts: str = "") -> bytes:
-    """The sheet as a file's bytes; `prompts` is the digest of the prompts in force.
+    """Return the roster as a file's bytes; `prompts` is the digest of the prompts in force.
 
     Raises InputError: the sheet breaks a rule; what could not be read back is not written.
     """
@@ -365,7 +369,7 @@ def roster_file(sheet: RosterConfig, prompts: str = "") -> bytes:
 
 
 def read_roster(data: bytes, prompts: str = "") -> ReadRoster:
-    """The roster in a file; `prompts` is the digest of the prompts in force here.
+    """Read a roster file; `prompts` is the digest of the prompts in force.
 
     Raises InputError: it is no roster file, or one that breaks a rule; the message names the field.
     """
@@ -458,7 +462,7 @@ def _debater(where: str, value: object) -> DebaterSeat:
 
 
 def _read(where: str, value: object, kind: type[Kind], expected: str = "") -> Kind:
-    """The value as what it should be; it is never shown, for it may be a key."""
+    """Convert the value; messages never show it, for it may be a key."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

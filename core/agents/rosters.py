@@ -22,11 +22,13 @@ from core.agents.roster_files import (
 )
 from core.llm.call import provider_of
 from core.llm.local_server import MODEL, PROVIDER, WINDOW, weights
+from core.llm.servers import FoundServer, ServedModel, find_window
 from core.runtime.errors import InputError
 from core.schema.records import PanelRule, SpanThreshold
 from core.schema.roles import Debater, Roster, SpanPanelist
 from core.schema.rosters import (
     BUILT_IN,
+    DEFAULT_SECONDS,
     LONGEST_NAME,
     PANEL_READERS,
     READERS,
@@ -91,11 +93,35 @@ def _speaking(name: str, words: str, seat: Seat) -> RosterConfig:
     )
 
 
-def one_model(model: str, api_base: str = "", key_name: str = "") -> RosterConfig:
+def one_model(
+    model: str,
+    api_base: str = "",
+    key_name: str = "",
+    *,
+    window: int = 0,
+    seconds: int = DEFAULT_SECONDS,
+) -> RosterConfig:
     """Every speaking role to one model; retrieval and segmentation stay built in."""
     words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
     name = model if len(model) <= LONGEST_NAME else f"{model[: LONGEST_NAME - 1]}…"
-    return _speaking(name, words, Seat(model, api_base, key_name))
+    return _speaking(name, words, Seat(model, api_base, key_name, window=window, seconds=seconds))
+
+
+def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
+    """Every speaking role to a model of a server on this computer; images are read without it."""
+    # Ollama reads so much only where its own API says so, and cuts the rest without a word.
+    is_ollama = server.name == "Ollama"
+    seat = Seat(
+        f"{'ollama_chat' if is_ollama else 'openai'}/{model.name}",
+        server.address.removesuffix("/v1") if is_ollama else server.address,
+        window=OLLAMA_WINDOW if is_ollama else model.window,
+        price_in=0.0,
+        price_out=0.0,
+        seconds=OLLAMA_SECONDS,
+    )
+    name = f"{model.name} ({server.name})"[-LONGEST_NAME:]
+    words = f"Every speaking role is {model.name} of {server.name} on this computer. No key."
+    return replace(_speaking(name, words, seat), image_reader=Seat())
 
 
 def _shipped() -> Iterator[RosterConfig]:
@@ -319,11 +345,18 @@ FILE_SUFFIX = ".json"
 
 
 def chosen_roster(
-    home: Path, roster: str, model: str = "", api_base: str = "", prompts: str = ""
+    home: Path,
+    roster: str,
+    model: str = "",
+    api_base: str = "",
+    prompts: str = "",
+    window: int = 0,
+    seconds: int = 0,
 ) -> ReadRoster:
     """The sheet of that roster, or of `model` for every speaking role; nothing is stored.
 
-    A roster that ends in .json or has a slash is a file, else a name. `prompts` is the digest of
+    A roster that ends in .json or has a slash is a file, else a name. Without a `window` (tokens)
+    the server at `api_base` is asked for the model's. `prompts` is the digest of
     the prompts in force: a notice says when a file was written for others. Raises InputError: there
     is no such roster, or its sheet or file breaks a rule.
     """
@@ -332,7 +365,9 @@ def chosen_roster(
             raise InputError("--model: expected a model's name, found what looks like a key.")
         if api_base:
             check_address("--api-base", api_base)
-        found = ReadRoster(one_model(model, api_base))
+            window = window or find_window(api_base, model)
+        seconds = seconds or DEFAULT_SECONDS
+        found = ReadRoster(one_model(model, api_base, window=window, seconds=seconds))
         check_sheet(found.sheet)
     else:
         found = _named(home, roster, prompts)

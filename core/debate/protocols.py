@@ -173,6 +173,22 @@ def seated_for(plan: Plan, sheet: RosterConfig) -> RosterConfig:
     return replace(sheet, judge=replace(seats[0], max_tokens=longest))
 
 
+def deciding_seats(plan: Plan, sheet: RosterConfig) -> tuple[Seat, ...]:
+    """The language models whose word makes the plan's verdict, each once.
+
+    These are the judge's, the debaters' where they vote, and an audit's tool picker and judge.
+    """
+    sheet = seated_for(plan, sheet)
+    if plan.protocol == AUDIT:
+        seats = [sheet.tool_picker, sheet.judge]
+    elif set(manners_of(plan)[1]) - {"rerank"}:
+        seats = [sheet.judge]
+    else:
+        seats = [debater.seat for debater in sheet.debaters]
+    models = {(seat.model, seat.api_base): seat for seat in seats if not seat.is_built_in}
+    return tuple(models.values())
+
+
 BARE = frozenset({"debater", "debaters", "about", "assigned", "language", "revisions"})
 DEBATE, EVIDENCE = frozenset({"heard", "transcript"}), frozenset({"evidence", "passages"})
 SPEAKERS = 2

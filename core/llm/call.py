@@ -49,7 +49,7 @@ _ALIASES = {"bedrock_converse": "bedrock", "text-completion-openai": "openai"}
 
 @lru_cache(maxsize=2)
 def bundled(name: str) -> dict[str, Any]:
-    """A list that comes with litellm, read as plain JSON; empty when it is not installed."""
+    """Return a list that ships with litellm, read as plain JSON; empty without litellm."""
     spec = find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
         return {}
@@ -60,14 +60,14 @@ def bundled(name: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def known_providers() -> frozenset[str]:
-    """The words that may stand before the first slash of a model's name."""
+    """Return the providers' names, which may precede the first slash of a model's name."""
     priced = (str(entry.get("litellm_provider", "")) for entry in bundled(PRICE_LIST).values())
     plain = {word for word in priced if re.fullmatch(r"[\w-]+", word)}
     return frozenset(plain | set(bundled(PROVIDER_LIST).get("providers", {})) | LOCAL)
 
 
 def provider_of(seat: Seat) -> str | None:
-    """The provider that the seat's model belongs to, None where the name does not tell.
+    """Return the provider of the seat's model, or None where the name does not tell.
 
     A name without a known provider, at an address of its own, is an OpenAI-compatible server's.
     """
@@ -81,7 +81,7 @@ def provider_of(seat: Seat) -> str | None:
 
 
 def wire_name(seat: Seat) -> str:
-    """The model's name as litellm takes it: `provider/model`.
+    """Return the model's name as litellm takes it: `provider/model`.
 
     Servers name models after their authors (`meta-llama/Llama-3-8B`), so a first word counts as a
     provider only when litellm knows it.
@@ -93,7 +93,7 @@ def wire_name(seat: Seat) -> str:
 
 
 def is_elsewhere(seat: Seat) -> bool:
-    """True when the seat's address is not its provider's own: no provider's key may go there."""
+    """Return True if the address is not the provider's own, so no provider's key may go there."""
     if not seat.api_base:
         return False
     # Nothing but a plain address is read: a host that two parsers read differently is nobody's.
@@ -103,12 +103,12 @@ def is_elsewhere(seat: Seat) -> bool:
 
 
 def is_on_own_server(seat: Seat) -> bool:
-    """True where a server that people run themselves answers, which decodes by a grammar."""
+    """Return True for a server that people run themselves, which decodes by a grammar."""
     return is_elsewhere(seat) or provider_of(seat) in LOCAL
 
 
 def shown_address(seat: Seat) -> str:
-    """The seat's address as people may see it: without a name or password inside it."""
+    """Return the seat's address for display, without a name or password in it."""
     if not seat.api_base:
         provider = provider_of(seat)
         return "this computer" if provider == "local" else provider or "its provider"
@@ -138,7 +138,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Call:
-    """What is sent: who is asked (model, temperature, token limit), what, and in which form.
+    """A request: the model with its settings, the messages, and the form of the reply.
 
     `schema` is the JSON schema of the reply, None for plain text. `fence` is the random delimiter
     inside the messages; it differs from run to run and is left out of the digest.
@@ -151,7 +151,7 @@ class Call:
 
     @property
     def digest(self) -> str:
-        """Names everything that decides about the answer: two equal calls have one digest."""
+        """Digest of everything that decides the answer; equal calls have equal digests."""
         seat = self.seat
         body = [seat.model, seat.api_base, seat.temperature, seat.max_tokens, self.schema]
         for message in self.messages:
@@ -180,7 +180,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class Asked:
-    """A call with what the ledger and the trace say about it.
+    """A call with what ledger and trace record about it.
 
     `role` is the roster's name for the role, `slot` tells the calls of one run apart (“turn 3”,
     “image 5f2c prompt”); n samples of one prompt are n slots. `prompt` and `prompt_hash` name the
@@ -199,7 +199,7 @@ class Model(Protocol):
     """Anything that answers calls."""
 
     def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
-        """The whole answer; `speak` is called with its pieces as they come.
+        """Return the whole answer; call `speak` with its pieces as they arrive.
 
         Raises:
             ModelError: the service failed, after retries (ModelTimeout when it was silent).
@@ -212,10 +212,10 @@ class Model(Protocol):
 
 
 class Desk(Protocol):
-    """Where the agents of one run have their calls made."""
+    """Makes the calls of one run's agents."""
 
     def ask(self, asked: Asked, stop: Stop, speak: Speak = ...) -> Completion:
-        """The answer from the ledger, or from the model within the caps.
+        """Return the answer from the ledger, or from the model within the caps.
 
         Raises:
             BudgetReached: a cap leaves no room; nothing was sent.
@@ -224,12 +224,12 @@ class Desk(Protocol):
         ...
 
     def drain(self) -> tuple[ModelCall, ...]:
-        """The calls made since this was last asked, each handed out once."""
+        """Return the calls made since the last drain."""
         ...
 
 
 def in_silence(piece: str) -> None:
-    """Do nothing with a piece of a reply, where nobody watches."""
+    """Ignore a piece of a reply."""
 
 
 Kind = TypeVar("Kind")
@@ -246,11 +246,11 @@ LEFT_OUT = frozenset({"title", "minimum", "maximum", "minLength", "maxLength", "
 
 
 class Unusable(ValueError):
-    """Raised while a reply is read; its words are for the model that is to mend it."""
+    """Raised for a reply that cannot be read; the message tells the model what to mend."""
 
 
 class Ask(Protocol):
-    """Puts a conversation to the model; `again` says that it is the retry."""
+    """Sends a conversation to the model; `again` marks the retry."""
 
     def __call__(self, messages: tuple[Message, ...], *, again: bool) -> Completion:
         """The model's reply."""
@@ -258,7 +258,7 @@ class Ask(Protocol):
 
 
 class Shape(Generic[Kind]):
-    """The form of a reply.
+    """The form of a reply: its JSON schema and its decoder.
 
     Make shapes at import: msgspec's first look at a type is not safe in two threads at once.
     """
@@ -271,7 +271,7 @@ class Shape(Generic[Kind]):
         self.schema: Mapping[str, Any] = _closed({**root, "$defs": rest} if rest else root)
 
     def read(self, completion: Completion) -> Kind:
-        """The reply as a value.
+        """Return the reply as a value.
 
         Raises Unusable: it is cut off, holds no JSON object, or one of another form.
         """
@@ -303,7 +303,7 @@ def ask_structured(
     mend: Callable[[str], Message],
     check: Callable[[Kind], None] = lambda _value: None,
 ) -> Kind:
-    """The reply in that shape; `check` may raise `Unusable` for what a schema cannot say.
+    """Return the reply in that form; `check` raises `Unusable` for what a schema cannot say.
 
     Raises ReplyError: two replies could not be read; the second one's raw text goes along.
     """
@@ -322,7 +322,7 @@ def ask_readable(
     read: Callable[[Completion], Kind],
     mend: Callable[[str], Message],
 ) -> Kind:
-    """What `read` makes of the reply, or of the one after the model was shown what was wrong.
+    """Return what `read` makes of the reply, or of a second one after showing the error.
 
     Raises ReplyError: `read` found both unusable.
     """
@@ -342,7 +342,7 @@ def ask_readable(
 
 
 def _object_in(text: str) -> str:
-    """The likeliest JSON object in a reply: inside a code fence, else between the outer braces."""
+    """Return the likeliest JSON object: inside a code fence, else between the outer braces."""
     fenced = FENCED.search(text)
     inner = fenced.group(1) if fenced and "{" in fenced.group(1) else text
     start, end = inner.find("{"), inner.rfind("}")
@@ -366,7 +366,7 @@ def _depth(text: str) -> int:
 
 
 def _nesting(text: str) -> int:
-    """As `_depth` for strict JSON: brackets within strings are words."""
+    """Return `_depth` for strict JSON, ignoring brackets within strings."""
     depth = deepest = 0
     is_string = False
     for found in MARK.finditer(text):
@@ -391,7 +391,7 @@ def _closed(schema: Any) -> Any:
 
 
 def with_items(schema: Any, name: str, array: Mapping[str, Any]) -> Any:
-    """The schema with `array` as the schema of every property of that name."""
+    """Return the schema with `array` as the schema of every property of that name."""
     if isinstance(schema, list):
         return [with_items(part, name, array) for part in schema]
     if not isinstance(schema, dict):
@@ -403,7 +403,7 @@ def with_items(schema: Any, name: str, array: Mapping[str, Any]) -> Any:
 
 
 def bounded(schema: Any) -> Any:
-    """The schema without a list or text of any length, which a small model may never end.
+    """Return the schema with a bound on every list and text, which a small model may never end.
 
     For servers that decode by a grammar; OpenAI's own refuses lengths of texts.
     """

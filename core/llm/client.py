@@ -10,7 +10,7 @@ import asyncio
 import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -27,7 +27,8 @@ from core.llm.call import (
 from core.llm.failures import Fault, Faults, Patience, first_answer
 from core.llm.keys import NO_KEY, Keys, headers_for
 from core.llm.limits import estimated_tokens, price_of, window_of
-from core.llm.providers import StreamPiece, load, pieces, vectors
+from core.llm.providers import StreamPiece, load, own_address, pieces, vectors
+from core.llm.servers import MOST_SLOTS, turn_at
 from core.llm.stream import streamed_from
 from core.runtime.concurrency import Stop
 from core.runtime.config import shown_safely
@@ -39,12 +40,14 @@ Vector = Sequence[float]
 
 FILTERED = "content_filter"
 LATEST_COUNT = 5.0  # seconds after an answer's end, which is not lost with its count
+SHORT_PROMPT = 500  # tokens that the seat's own seconds have to do for
+SLOWEST_READING = 20.0  # tokens of a prompt a second, on a laptop without a graphics card
 LONGEST_ANSWER = 1_000_000  # characters, far beyond any token limit that a server keeps to
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A vector for each text, with what they cost; fields as in `Completion`."""
+    """A vector for each text, with the cost; fields as in `Completion`."""
 
     vectors: tuple[Vector, ...]
     tokens: int
@@ -54,14 +57,14 @@ class Embedded:
 
 
 class ModelClient:
-    """Asks language models through litellm. Source of every word that a model says here."""
+    """Calls language models; every word of a model in this program comes from here."""
 
     def __init__(self, keys: Keys, patience: Patience | None = None) -> None:
         self._keys = keys
         self._patience = patience or Patience()
 
     def complete(self, call: Call, speak: Speak, stop: Stop) -> Completion:
-        """The whole answer; `speak` is called in the caller's thread with pieces as they come.
+        """Return the whole answer; call `speak` in the caller's thread with pieces as they arrive.
 
         Raises:
             KeyMissing: a key is needed that is not at hand; nothing was sent.
@@ -81,10 +84,13 @@ class ModelClient:
         stop.check()
         addressed(call.seat, self._keys)  # a missing key is said before the long import
         load(call.seat)
-        return first_answer(attempt, call.seat, stop, self._patience)
+        own = own_address(call.seat)
+        usual = 1 if provider_of(call.seat) in OLLAMA else MOST_SLOTS  # Ollama's own default
+        with turn_at(own, stop, usual) if own else nullcontext():
+            return first_answer(attempt, call.seat, stop, self._patience)
 
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
-        """A vector for each text, in order.
+        """Return a vector for each text, in order.
 
         Raises:
             ReviewError: as `complete` does.
@@ -112,12 +118,12 @@ class ModelClient:
 
 
 class _TooLong(Exception):
-    """A stream has gone on beyond what any seat asks for."""
+    """Raised when a stream goes on beyond any token limit."""
 
 
 @dataclass
 class _Heard:
-    """What came of a stream so far."""
+    """What a stream has delivered so far."""
 
     said: list[str] = field(default_factory=list)
     length: int = 0
@@ -127,7 +133,7 @@ class _Heard:
     counts: tuple[int, int] | None = None
 
     def hear(self, piece: StreamPiece) -> None:
-        """Add one event's part."""
+        """Add one event."""
         self.events += 1
         if piece.words:
             self.said.append(piece.words)
@@ -138,7 +144,7 @@ class _Heard:
 
     @property
     def text(self) -> str:
-        """All words that were said so far."""
+        """The text so far."""
         return joined(self.said)
 
 
@@ -150,17 +156,16 @@ class _Answer:
     longest: float
 
     async def streamed(self, put: Put) -> Completion | Fault:
-        """Hand on the pieces and return the whole; what fails is returned, never raised."""
+        """Pass pieces on and return the whole answer; failures are returned, not raised."""
         started = time.monotonic()
         heard = _Heard()
         try:
             async with asyncio.timeout(self.longest):
                 await self._read(heard, put)
         except TimeoutError as late:
-            silent = bool(late.args)
-            seconds = self.call.seat.seconds if silent else self.longest
-            error = self.faults.silent(seconds) if silent else self.faults.endless(seconds)
-            return Fault(error)
+            if late.args:
+                return Fault(self.faults.silent(round(late.args[1])))
+            return Fault(self.faults.endless(self.longest))
         except _TooLong:
             return Fault(self.faults.too_long(LONGEST_ANSWER, heard.text))
         except Exception as error:  # noqa: BLE001 - whatever the providers' code raises
@@ -170,9 +175,11 @@ class _Answer:
         return self._fault_in(text, heard) or self._whole(text, heard, seconds)
 
     async def _read(self, heard: _Heard, put: Put) -> None:
-        """Read to the end. Once the end was said only a count can follow, which may be lost."""
+        """Read to the end; only a token count follows the finish reason, and may be lost."""
         async with aclosing(pieces(self.call.seat, self.request)) as stream:
-            while (piece := await self._within(anext(stream, None))) is not None:
+            allowed = self.call.seat.seconds + self._reading_seconds
+            while (piece := await self._within(anext(stream, None), allowed)) is not None:
+                allowed = self.call.seat.seconds
                 heard.hear(piece)
                 if piece.words:
                     put(without_keys(shown_safely(piece.words), self.request))
@@ -185,13 +192,21 @@ class _Answer:
                     async for piece in stream:
                         heard.hear(piece)
 
-    async def _within(self, step: Any) -> Any:
-        """One step of the stream, within the silence that the seat allows."""
+    @property
+    def _reading_seconds(self) -> float:
+        """Seconds that a server on a person's own machine may take to read the prompt."""
+        if not is_on_own_server(self.call.seat):
+            return 0.0
+        tokens = sum(estimated_tokens(message.text) for message in self.call.messages)
+        return max(0, tokens - SHORT_PROMPT) / SLOWEST_READING
+
+    async def _within(self, step: Any, seconds: float) -> Any:
+        """Take one step of the stream within the allowed silence."""
         try:
-            async with asyncio.timeout(self.call.seat.seconds):
+            async with asyncio.timeout(seconds):
                 return await step
         except TimeoutError:
-            raise TimeoutError("silence") from None
+            raise TimeoutError("silence", seconds) from None
 
     def _fault_in(self, text: str, heard: _Heard) -> Fault | None:
         who, finish = self.faults.who, heard.finish
@@ -232,7 +247,7 @@ class _Embedding:
     faults: Faults
 
     async def embedded(self, put: Put) -> Embedded | Fault:
-        """The vectors; what fails is returned, never raised."""
+        """Return the vectors; failures are returned, not raised."""
         started = time.monotonic()
         texts = self.request["input"]
         try:
@@ -252,7 +267,7 @@ class _Embedding:
 
 
 def _unheard(piece: str) -> None:
-    """Do nothing with a piece, for embeddings say nothing."""
+    """Ignore a piece; embeddings stream nothing."""
 
 
 OLLAMA = ("ollama", "ollama_chat")
@@ -262,7 +277,7 @@ SPARE_SECONDS = 30  # litellm's own time-out lies behind ours, which tells where
 
 
 def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
-    """Who is asked, with which key, as every request of the seat says it.
+    """Return the part of a request that says which model is asked, where, and with which key.
 
     The key is always given: left out, litellm would take one from the environment, whose ever it
     is. Retries are our own.
@@ -286,7 +301,7 @@ def addressed(seat: Seat, keys: Keys) -> dict[str, Any]:
 
 
 def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, Any]:
-    """The whole request; `relaxed` names the parts that this server is known to refuse."""
+    """Return the whole request, without the `relaxed` parts that this server refuses."""
     seat = call.seat
     limit = "max_completion_tokens" if "max_tokens" in relaxed else "max_tokens"
     request = {
@@ -312,7 +327,7 @@ def chat_request(call: Call, keys: Keys, relaxed: frozenset[str]) -> dict[str, A
 
 
 def without_keys(text: str, request: Mapping[str, Any]) -> str:
-    """An answer without the keys of its request, which a server may well repeat.
+    """Return the answer without the request's keys, which a server may repeat.
 
     Short ones and plain words, as people give to servers of their own, are no secret.
     """
@@ -323,7 +338,7 @@ def without_keys(text: str, request: Mapping[str, Any]) -> str:
 
 
 def keys_sent(request: Mapping[str, Any]) -> list[str]:
-    """The secrets that the request carries."""
+    """Return the secrets that the request carries."""
     found = [request.get(name) for name in SECRETS]
     return [key for key in found if key and key != NO_KEY]
 
@@ -339,7 +354,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _is_closed(schema: object) -> bool:
-    """True when every object in the schema needs all its fields and allows no other.
+    """Return True if every object in the schema requires all its fields and allows no other.
 
     Only such a schema may be asked for strictly.
     """
@@ -355,6 +370,6 @@ def _is_closed(schema: object) -> bool:
 
 
 def joined(pieces: Sequence[str]) -> str:
-    """One text that can be stored: halves of a character that came apart are put together."""
+    """Join pieces into storable text, reuniting surrogate halves that were split."""
     halves = "".join(pieces).encode("utf-16-le", "surrogatepass")
     return halves.decode("utf-16-le", "replace")

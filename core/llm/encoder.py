@@ -30,7 +30,7 @@ UNKNOWN = "[UNK]"
 
 
 class Embedder(Protocol):
-    """An encoder, as CEDA's agent A and the classifier need it: vectors of whole texts."""
+    """Encodes whole texts as vectors, for retrieval (CEDA's agent A) and the classifier."""
 
     @property
     def id(self) -> str:
@@ -135,7 +135,7 @@ def _loaded(folder: Path) -> OnnxEncoder:
 
 
 def load_encoder(folder: Path) -> OnnxEncoder:
-    """The encoder in that folder, loaded once per process.
+    """Load the encoder in that folder, once per process.
 
     Raises ConfigError: it is missing or incomplete.
     """
@@ -148,15 +148,15 @@ LONGEST_TEXT = 6000  # characters: below every provider's limit in any script
 
 
 class Embeds(Protocol):
-    """Anything that embeds for money: `ModelClient`, or a desk that keeps the ledger around it."""
+    """Anything that embeds by a provider: `ModelClient`, or the metered client around it."""
 
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
-        """A vector for each text, in order."""
+        """Return a vector for each text, in order."""
         ...
 
 
 class LlmEmbedder:
-    """A `Embedder` on the seat's model; safe to use from several threads.
+    """An `Embedder` on the seat's model; safe to use from several threads.
 
     Vectors of tokens cannot be had from a provider: the built-in agents keep their own encoder.
     """

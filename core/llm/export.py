@@ -44,7 +44,7 @@ def wheel_folder() -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Hex digest of a file's bytes."""
+    """Return the hex digest of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -133,7 +133,7 @@ def _trace(module: Any, path: Path) -> None:
 
 
 def packages() -> dict[str, str]:
-    """Name to version of what an export depends on, for its card."""
+    """Return the versions of the packages that an export depends on, for its card."""
     return {
         package: importlib.metadata.version(package)
         for package in ("torch", "onnx", "onnxruntime", "transformers")
@@ -141,7 +141,7 @@ def packages() -> dict[str, str]:
 
 
 def exported_is_current(folder: Path) -> bool:
-    """True when the folder holds an undamaged export by this exporter."""
+    """Return True if the folder holds an undamaged export by this exporter."""
     try:
         card = json.loads((folder / "encoder.json").read_text())
         return bool(

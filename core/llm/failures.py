@@ -52,7 +52,7 @@ _WRAPPING = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::| -
 
 @dataclass(frozen=True)
 class Fault:
-    """An attempt that gave no answer: what to raise, and whether another attempt makes sense.
+    """A failed attempt: the error to raise, and whether another attempt makes sense.
 
     `wait` is the provider's own word on when to come back, in seconds. `relax` names the part of
     the request to leave out in another attempt. `is_unbilled` as in `ModelError`.
@@ -75,11 +75,11 @@ class Faults:
 
     @property
     def who(self) -> str:
-        """The model and where it is, as people read it."""
+        """The model and its address, for display."""
         return f"{self.seat.model} at {shown_address(self.seat)}"
 
     def of(self, error: BaseException, sent: Mapping[str, Any], *, has_begun: bool) -> Fault:
-        """The fault behind litellm's error; `sent` is the request, `has_begun` if words came."""
+        """Return the fault behind a client's error; `has_begun` if any text had arrived."""
         if not has_begun and _is_sent_on(error):
             refusal = ConfigError(
                 f"{self.who} answered that what was asked for is at another address. Keys and "
@@ -94,7 +94,7 @@ class Faults:
         return replace(self._unanswered(error, words, sent), is_unbilled=is_unbilled)
 
     def _unanswered(self, error: BaseException, words: str, sent: Mapping[str, Any]) -> Fault:
-        """No answer was begun: an error came instead, or nobody was reached."""
+        """Return the fault of a call that got an error, or no connection, instead of an answer."""
         status = getattr(error, "status_code", None)
         if _is_out_of_reach(error):
             hint = "cannot be reached. Is it running, and is the address right?"
@@ -118,21 +118,21 @@ class Faults:
         return Fault(self._failed(status, words), is_passing=is_passing, wait=wait)
 
     def silent(self, seconds: float) -> ModelTimeout:
-        """The failure of a service that sent nothing for so long."""
+        """Return the error for a service that sent nothing for so long."""
         return ModelTimeout(
             f"{self.who} was silent for {seconds:g} seconds, the longest that its seat waits. "
             "Check again later, or give the seat more seconds."
         )
 
     def endless(self, seconds: float) -> ModelTimeout:
-        """It kept on sending for longer than a call may take."""
+        """Return the error for a stream that outlasted the longest call."""
         return ModelTimeout(
             f"{self.who} had not finished after {seconds:g} seconds, the longest that a call may "
             "take. Give the seat a lower token limit, or more seconds."
         )
 
     def too_long(self, characters: int, said: str) -> ReplyError:
-        """It sent more than any answer has; `said` is what came of it."""
+        """Return the error for an answer beyond any length; `said` is what arrived."""
         return ReplyError(
             f"{self.who} sent more than {characters:,} characters and went on: it keeps to no "
             "token limit. What came is not used. Take another model or server.",
@@ -140,7 +140,7 @@ class Faults:
         )
 
     def broken_off(self, words: str, *, has_begun: bool) -> Fault:
-        """The stream ended in the middle; what came of it is not used."""
+        """Return the fault of a stream that broke off; what arrived is not used."""
         came = "What came before is not used." if has_begun else "Nothing came before."
         error = ModelError(
             f"The answer of {self.who} broke off: expected a whole stream, found {words}. {came}"
@@ -148,7 +148,7 @@ class Faults:
         return Fault(error, is_passing=not has_begun)
 
     def not_a_stream(self) -> Fault:
-        """An answer without one event: a web page, an empty body, something else altogether."""
+        """Return the fault of an answer without any event, such as a web page or an empty body."""
         return Fault(
             ModelError(
                 f"Expected a chat-completions stream from {self.who}, found none. Is the address "
@@ -157,7 +157,7 @@ class Faults:
         )
 
     def quoted(self, error: BaseException) -> str:
-        """The provider's own words as a short quotation, without keys and litellm's wrapping."""
+        """Quote the provider's message, shortened, without keys and the client's wrapping."""
         body = getattr(error, "body", None)  # of the openai client: the reply's own `error`
         said = body.get("message") if isinstance(body, dict) else None
         text = said if isinstance(said, str) else str(error)
@@ -214,7 +214,7 @@ class Faults:
         return ModelError(f"{self.who} failed{code}: {words}.{AGAIN}")
 
     def _to_relax(self, text: str, sent: Mapping[str, Any]) -> str:
-        """The part of the request that the refusal speaks of, if it was sent."""
+        """Return the part of the request that the refusal names, if it was sent."""
         has_schema = "response_format" in sent
         for part, pattern in RELAXABLE.items():
             is_sent = has_schema if part == "schema" else part in sent
@@ -225,14 +225,14 @@ class Faults:
 
 
 def _headers(error: BaseException) -> Any:
-    """Those of an answer that came; litellm's own `response` may be one that it invented."""
+    """Return the headers of a real answer; litellm's own `response` may be invented."""
     if type(error).__module__.startswith("openai"):
         return getattr(getattr(error, "response", None), "headers", None)
     return getattr(error, "litellm_response_headers", None)
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds that a Retry-After header asks for, given in seconds or as a date."""
+    """Return the seconds that a Retry-After header asks for, as seconds or as a date."""
     headers = _headers(error) or getattr(getattr(error, "response", None), "headers", None) or {}
     said = str(headers.get("retry-after") or "").strip()
     with contextlib.suppress(ValueError):
@@ -246,7 +246,7 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def _is_out_of_reach(error: BaseException) -> bool:
-    """True when no connection came about: nothing of the request has left."""
+    """Return True if no connection was made, so nothing of the request was sent."""
     return any(type(each).__name__ in ("ConnectError", "ConnectTimeout") for each in _all_of(error))
 
 
@@ -267,7 +267,7 @@ def _all_of(error: BaseException) -> list[BaseException]:
 
 
 def _message_in(text: str) -> str:
-    """The message inside an error that some providers hand on as JSON."""
+    """Return the message inside an error that some providers pass on as JSON."""
     try:
         found: Any = json.loads(text[text.index("{") :])
     except (ValueError, RecursionError):
@@ -282,7 +282,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Patience:
-    """How often and how long: `backoff` and `longest_wait` in seconds.
+    """How often and how long to retry; `backoff` and `longest_wait` in seconds.
 
     `overall` says how many times its seat's longest silence a whole call may take.
     """
@@ -293,7 +293,7 @@ class Patience:
     overall: float = 10.0
 
     def longest(self, silence: float) -> float:
-        """The seconds that a call may take in all."""
+        """Return the seconds that a whole call may take."""
         return silence * self.overall
 
 
@@ -304,7 +304,7 @@ _RELAXED: dict[tuple[str, str], frozenset[str]] = {}
 def first_answer(
     attempt: Callable[[frozenset[str]], T | Fault], seat: Seat, stop: Stop, patience: Patience
 ) -> T:
-    """What the first attempt with an answer gave.
+    """Return the answer of the first attempt that gives one.
 
     `attempt` is told which parts of the request to leave out. Only what failed before its first
     word is tried again, and only where the fault says that this may help.
@@ -336,7 +336,7 @@ def first_answer(
 
 
 def _after(fault: Fault, tries: int, patience: Patience) -> tuple[ReviewError, float | None]:
-    """What to raise if this was the last attempt, and the seconds until another, None for none."""
+    """Return the error to raise, and the seconds until another attempt or None."""
     error = fault.error
     words = str(error).removesuffix(AGAIN)
     if not fault.is_passing:

@@ -70,7 +70,7 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """Keys by name, from three places; what is typed goes before secrets before environment."""
+    """API keys by name: typed ones first, then the secrets file, then the environment."""
 
     environment: Mapping[str, str]
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -80,24 +80,24 @@ class Keys:
         return "Keys(…)"
 
     def get(self, name: str) -> str | None:
-        """The key of that name; one that is empty or blank counts as none."""
+        """Return the key of that name; a blank one counts as none."""
         found = self._found(name)
         return found[1] if found else None
 
     def where(self, name: str) -> Place | None:
-        """Which of the three places the key of that name is taken from."""
+        """Return which of the three places holds the key of that name."""
         found = self._found(name)
         return found[0] if found else None
 
     def missing_for(self, seat: Seat) -> tuple[str, ...]:
-        """The names without which the seat cannot be asked; empty when all is at hand."""
+        """Return the names of keys that the seat lacks; empty when none is missing."""
         names = key_names(seat)
         if provider_of(seat) in AMAZON and self.get(AMAZON_TOKEN):
             names = tuple(name for name in names if name == "AWS_REGION_NAME")
         return tuple(name for name in names if self._any_of(name) is None)
 
     def credentials(self, seat: Seat) -> dict[str, str]:
-        """What is sent to the seat's provider, under litellm's names.
+        """Return the credentials for the seat's provider, under litellm's names.
 
         A provider's own key never goes to another address; there only the key that the seat names
         or `COUNTERPOINT_API_KEY` does.
@@ -124,7 +124,7 @@ class Keys:
         return {"api_key": _checked(name, key) if key else NO_KEY}
 
     def name_for(self, seat: Seat) -> str:
-        """The name of the key that the seat's calls carry; empty when they carry none."""
+        """Return the name of the key that the seat's calls carry; empty when none."""
         if seat.key_name:
             return seat.key_name
         names = key_names(seat)
@@ -133,13 +133,13 @@ class Keys:
         return ADDRESS_KEY if seat.api_base and self.get(ADDRESS_KEY) else ""
 
     def scrubbed(self, text: str) -> str:
-        """The text with every key that it repeats replaced."""
+        """Return the text with every key in it replaced."""
         for value in sorted(set(self._values()), key=len, reverse=True):
             text = text.replace(value, "…")
         return text
 
     def _amazon(self, seat: Seat) -> dict[str, str]:
-        """Amazon's set of names; made-up ones where the address is not Amazon's."""
+        """Return Amazon's credentials; dummies where the address is not Amazon's."""
         region = {"aws_region_name": self._any_of("AWS_REGION_NAME") or "us-east-1"}
         if is_elsewhere(seat):
             name = self.name_for(seat)
@@ -177,7 +177,7 @@ class Keys:
 
 
 def key_names(seat: Seat) -> tuple[str, ...]:
-    """The names of the keys that the seat cannot do without."""
+    """Return the names of the keys that the seat needs."""
     provider = provider_of(seat)
     if seat.is_built_in:
         return ()
@@ -194,7 +194,7 @@ def _usual_name(provider: str) -> str:
 
 
 def _check_owner(seat: Seat) -> None:
-    """A roster that somebody sent us must not carry a secret to whom it does not belong."""
+    """Refuse a key for a provider it does not belong to: rosters may come from others."""
     name = seat.key_name
     provider = provider_of(seat) or ""
     if provider in SIGN_IN:
@@ -232,7 +232,7 @@ def _checked(name: str, key: str) -> str:
 
 
 def keys_here(environment: Mapping[str, str], root: Path) -> Keys:
-    """Keys of the environment as it is now, and of the secrets file under the project's root.
+    """Load the keys of the environment and of the secrets file under the project's root.
 
     Raises ConfigError: the file is there and cannot be read; the message shows nothing of it.
     """
@@ -240,7 +240,7 @@ def keys_here(environment: Mapping[str, str], root: Path) -> Keys:
 
 
 def _secrets(path: Path) -> dict[str, str]:
-    """Texts that stand in the file by themselves or under `[keys]`; the table goes first."""
+    """Return the file's texts, top-level or under `[keys]`; the table goes first."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_KEYS_BYTES + 1)
@@ -279,7 +279,7 @@ _kept: dict[str, str] = {}
 
 
 def take_out() -> None:
-    """Keep the settings here instead of in the environment; the newest value counts."""
+    """Move provider settings out of the environment, where litellm would read them."""
     for name in TAKEN_OUT:
         value = os.environ.pop(name, "").strip()
         if value:
@@ -287,7 +287,7 @@ def take_out() -> None:
 
 
 def headers_for(seat: Seat, key: str) -> dict[str, str]:
-    """The headers of the seat's calls beside those that its `key` makes by itself.
+    """Return the headers of the seat's calls beyond those that its `key` implies.
 
     Another server that is asked as watsonx gets its key as it is: litellm would take it to IBM
     for a token.

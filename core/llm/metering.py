@@ -54,7 +54,7 @@ Origin = Literal["called", "resumed", "reused"]
 
 
 def counted(found: Completion, worst: WorstCase) -> Completion:
-    """The completion with our figures where the service's are missing or make no sense."""
+    """Return the completion with our own estimates where its counts make no sense."""
     tokens_in, tokens_out = (
         min(max(tokens, 0), MOST_TOKENS) for tokens in (found.tokens_in, found.tokens_out)
     )
@@ -72,7 +72,7 @@ def counted(found: Completion, worst: WorstCase) -> Completion:
 
 
 def answered(row: LedgerRow, completion: Completion, worst: WorstCase) -> LedgerRow:
-    """A call that was answered counts with what it used."""
+    """Return the ledger row of an answered call: it counts with what it used."""
     cost = None if completion.cost is None else in_nano(completion.cost)
     nano, tokens = worst.counts(completion.tokens_in, completion.tokens_out)
     if worst.price is not None and cost is not None:
@@ -95,7 +95,7 @@ def answered(row: LedgerRow, completion: Completion, worst: WorstCase) -> Ledger
 def failed(
     error: BaseException, row: LedgerRow, worst: WorstCase, heard: str, now: float
 ) -> LedgerRow:
-    """A call that ended in this error: released, or kept at what may be owed for it."""
+    """Return the row of a failed call: released, or kept at what may be owed for it."""
     problem = shown_safely(str(error) or type(error).__name__)
     seconds = max(0.0, now - row.at)
     if not heard and _is_unbilled(error):
@@ -108,19 +108,19 @@ def failed(
 
 
 def released(row: LedgerRow, problem: str) -> LedgerRow:
-    """Nothing is owed: the reservation is given back."""
+    """Return the row of a call for which nothing is owed."""
     return replace(
         row, status="failed", counts_nano=0, counts_tokens=0, cost_nano=0, problem=problem
     )
 
 
 def _is_unbilled(error: BaseException) -> bool:
-    """True where the service surely charges nothing: it was not reached, or it declined the key."""
+    """Return True if the service surely charges nothing: not reached, or the key declined."""
     return isinstance(error, ConfigError) or getattr(error, "is_unbilled", False)
 
 
 def unanswered(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) -> LedgerRow:
-    """Sent, without a usable answer: prompt and what was heard count, the cost is not known."""
+    """Return the row of a call without a usable answer: prompt and partial text count."""
     nano, tokens = worst.counts(worst.prompt_tokens, tokens_out)
     return replace(
         row,
@@ -135,7 +135,7 @@ def unanswered(row: LedgerRow, worst: WorstCase, problem: str, tokens_out: int) 
 
 
 def reused(row: LedgerRow, other: LedgerRow) -> LedgerRow:
-    """The other run's answer as this run's own, for nothing."""
+    """Return another run's answer as this run's own, at no cost."""
     counts = ("reserved_nano", "reserved_tokens", "counts_nano", "counts_tokens", "cost_nano")
     names = ("tokens_in", "tokens_out", "is_counted", "reply", "finish")
     changed: dict[str, Any] = dict.fromkeys(counts, 0) | {n: getattr(other, n) for n in names}
@@ -143,7 +143,7 @@ def reused(row: LedgerRow, other: LedgerRow) -> LedgerRow:
 
 
 def completion_of(row: LedgerRow) -> Completion:
-    """The answer that the ledger kept."""
+    """Return the answer that the ledger kept."""
     return Completion(
         row.reply,
         "length" if row.finish == "length" else "stop",
@@ -156,7 +156,7 @@ def completion_of(row: LedgerRow) -> Completion:
 
 
 def model_call(row: LedgerRow, origin: Origin) -> ModelCall:
-    """The row as the trace tells it."""
+    """Return the row as a trace shows it."""
     names = "id role slot model prompt prompt_hash tokens_in tokens_out seconds cut problem"
     told = {name: getattr(row, name) for name in names.split()}
     return ModelCall(**told, cost=_dollars(row), origin=origin)
@@ -172,7 +172,7 @@ Act = Callable[[Store], T]
 
 @dataclass
 class _Entry(Generic[T]):
-    """What one thread wants written, and what came of it once it `is_done`."""
+    """One thread's pending write, and its result once it `is_done`."""
 
     act: Act[T]
     is_note: bool
@@ -182,7 +182,7 @@ class _Entry(Generic[T]):
 
 
 class LedgerWriter:
-    """The ledger of a home, for the threads of one run."""
+    """Writes a home's ledger for the threads of one run."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -194,7 +194,7 @@ class LedgerWriter:
 
     @contextlib.contextmanager
     def kept_open(self) -> Iterator[None]:
-        """Around several writes: they share one connection, whichever threads they come from."""
+        """Share one connection among several writes, from whichever threads."""
         with self._lock:
             self._keepers += 1
         try:
@@ -208,7 +208,7 @@ class LedgerWriter:
                     self._let_go()
 
     def write(self, act: Act[T], *, is_note: bool = False) -> T:
-        """What `act` returns, once what it wrote is on the disk; it may run in another thread.
+        """Return what `act` returns once its writes are on disk; it may run in another thread.
 
         It is all written or none of it. What it raises is raised here and is no other act's loss,
         but for errors of the database, which every act of the transaction gets to hear. A note
@@ -244,7 +244,7 @@ class LedgerWriter:
                 entry.is_done = True
 
     def _let_go(self, *, is_broken: bool = False) -> None:
-        """Close the connection unless others go on with it; by whoever has the turn."""
+        """Close the connection unless others still use it."""
         with self._lock:
             if self._kept is None or (self._keepers and not is_broken):
                 return
@@ -268,7 +268,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Account:
-    """On whose account a run's calls go."""
+    """The run, person and project that a call is booked to."""
 
     run_id: str
     person: str
@@ -304,7 +304,7 @@ class MeteredClient:
         self._unwritten: list[LedgerRow] = []
 
     def ask(self, asked: Asked, stop: Stop, speak: Speak = in_silence) -> Completion:
-        """The answer from the ledger, or from the model within the caps.
+        """Return the answer from the ledger, or from the model within the caps.
 
         Raises:
             BudgetReached: a cap leaves no room; nothing was sent.
@@ -338,7 +338,7 @@ class MeteredClient:
         return completion
 
     def embed(self, seat: Seat, texts: Sequence[str], stop: Stop) -> Embedded:
-        """A vector for each text within the caps, counted and told as any other call.
+        """Return a vector for each text within the caps, recorded as any other call.
 
         The ledger keeps no vectors: those of passages are stored with their source.
 
@@ -363,7 +363,7 @@ class MeteredClient:
         return found
 
     def drain(self) -> tuple[ModelCall, ...]:
-        """The calls since this was last asked, once each, failed ones too."""
+        """Return the calls since the last drain, failed ones too."""
         self._write_again()
         with self._lock:
             made, self._made = tuple(self._made), []
@@ -372,7 +372,7 @@ class MeteredClient:
     def _found(
         self, store: Store, row: LedgerRow, worst: WorstCase, asked: Asked
     ) -> tuple[LedgerRow, Origin, list[LedgerRow]]:
-        """The row to go by, where it comes from, and the calls that died before it.
+        """Return the row to reuse, its origin, and the calls that died before it.
 
         A reservation for what is asked again belongs to a process that died with it.
         """
@@ -434,7 +434,7 @@ class MeteredClient:
     def _under_way_as(
         self, row: LedgerRow, asked: Asked, worst: WorstCase, stop: Stop
     ) -> Iterator[list[str]]:
-        """Around the sending: a failure settles the reservation, by what was heard until then."""
+        """Settle the reservation on a failure, by what had arrived until then."""
         if stop.is_set:  # while the ledger was waited for
             self._settle(released(row, "Stopped before it was sent."))
             stop.check()
@@ -448,7 +448,7 @@ class MeteredClient:
             raise
 
     def _settle(self, row: LedgerRow) -> None:
-        """Write what became of a call and tell it; a paid reply outlives a ledger that fails.
+        """Record the outcome of a call; a paid reply survives a ledger that fails.
 
         It need not outlive a power cut: then the reservation stands, which counts for more.
         """
@@ -466,7 +466,7 @@ class MeteredClient:
                 self._unwritten.append(row)
 
     def _write_again(self) -> None:
-        """What could not be written when it was due; until then its reservation counts."""
+        """Retry a failed write; until it succeeds its reservation counts."""
         with self._lock:
             waiting, self._unwritten = self._unwritten, []
         for row in waiting:
@@ -478,12 +478,12 @@ class MeteredClient:
 
 
 def who_of(asked: Asked) -> str:
-    """Role and model as messages name them: “Judge (openai/x)”."""
+    """Return role and model as messages name them: “Judge (openai/x)”."""
     return f"{asked.role[:1].upper()}{asked.role[1:]} ({asked.call.seat.model})"
 
 
 def embedding_digest(seat: Seat, texts: Sequence[str]) -> str:
-    """Names what is embedded by whom; no call for words has the same."""
+    """Digest of what is embedded by which model; distinct from any chat call's."""
     body = ["embedding", seat.model, seat.api_base, *texts]
     return hashlib.sha256(json.dumps(body).encode()).hexdigest()
 

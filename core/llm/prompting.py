@@ -51,7 +51,7 @@ _LOOKALIKES = dict(
 
 
 def visible(text: str) -> str:
-    """The text without characters that nobody sees; control characters become their pictures."""
+    """Return the text without invisible characters; control characters become their symbols."""
     text = _SURROGATE.sub("\ufffd", text)
     text = _LINE_END.sub("\n", text).translate(_CONTROL)
     while (seen := _SELECTOR.sub("", _JOINER.sub("", _UNSEEN.sub("", text)))) != text:
@@ -60,7 +60,7 @@ def visible(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """What the text looks like, in small Latin letters where it can; of the same length.
+    """Return the text's look-alike in lower-case Latin letters, of the same length.
 
     A character stays what it is where its plain form has another length than one.
     """
@@ -145,21 +145,21 @@ _POSED = "· "
 
 @dataclass(frozen=True)
 class Fence:
-    """The random delimiters of one run; the token is the same in all its prompts."""
+    """Random delimiters around untrusted text; one token for all prompts of a run."""
 
     token: str
 
     @classmethod
     def of_run(cls, run_id: str) -> Fence:
-        """The fence of a run: whoever wrote a document did not know the run's id."""
+        """Return a run's fence: no document's author knew the run's id."""
         return cls(hashlib.sha256(f"{_SALT}{run_id}".encode()).hexdigest()[:16])
 
     def around(self, kind: str, text: str) -> str:
-        """The text, made harmless, between delimiters that say of which kind it is."""
+        """Return the text, made harmless, between delimiters that name its kind."""
         return self.enclosed(kind, self.harmless(text))
 
     def enclosed(self, kind: str, text: str) -> str:
-        """The delimiters around a text that was put together from harmless pieces.
+        """Put the delimiters around a text made of harmless pieces.
 
         For the transcript: each turn is made harmless, then our own ✓ ≈ ✗ are put behind its
         quotes; `around` would strip them as forged.
@@ -169,7 +169,7 @@ class Fence:
         return f"⟦{kind} {self.token}⟧\n{text}\n⟦/{kind} {self.token}⟧"
 
     def harmless(self, text: str) -> str:
-        """The text without anything that could be taken for a fence, a role or a mark of ours."""
+        """Return the text without anything that could pass for a fence, role or mark of ours."""
         return _harmless(self.token, text)
 
 
@@ -218,7 +218,7 @@ _LONGEST = 160
 
 
 def steering(text: str) -> str | None:
-    """The words with which a text openly speaks to a model instead of to its reader, or None.
+    """Return the words with which a text addresses a model instead of its reader, or None.
 
     These are words in letters that nobody sees, the markup of a chat or of a prompt, and the order
     to ignore instructions. All other wordings pass unnoticed; the fence holds them just the same.
@@ -299,7 +299,7 @@ FIELDS = {name: tuple(Template(_text(name, "en")).get_identifiers()) for name in
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt's whole text with its fields unfilled; `is_edited` when it is not ours."""
+    """A prompt's text with its fields unfilled; `is_edited` if a person changed it."""
 
     name: str
     language: str
@@ -308,36 +308,36 @@ class Prompt:
 
     @property
     def hash(self) -> str:
-        """The version: the text's first twelve hex digits of sha256."""
+        """The version: the first twelve hex digits of the text's sha256."""
         return _hash(self.text)
 
 
 @dataclass(frozen=True)
 class PromptBook:
-    """Our prompts with a project's edits, by name and language, laid over them."""
+    """The shipped prompts with a project's edits, by name and language, over them."""
 
     edits: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def prompt(self, name: str, language: str) -> Prompt:
-        """The prompt in force for a case in that language."""
+        """Return the prompt in force for a case in that language."""
         ours = shipped(name, prompt_language(language))
         text = self.edits.get((name, ours.language), ours.text)
         return ours if text == ours.text else Prompt(name, ours.language, text, is_edited=True)
 
     def digest(self) -> str:
-        """Twelve hex digits that change whenever any prompt in force does."""
+        """Return twelve hex digits that change with any prompt in force."""
         every = [self.prompt(name, language) for name in NAMES for language in LANGUAGES]
         return _hash("\n".join(f"{p.name} {p.language} {_sha(p.text)}" for p in every))
 
 
 def prompt_language(language: str) -> str:
-    """The language of the prompts for a case in `language` (a BCP 47 tag or `und`)."""
+    """Return the prompts' language for a case in `language` (a BCP 47 tag or `und`)."""
     return base_of(language) if base_of(language) in LANGUAGES else "en"
 
 
 @cache
 def shipped(name: str, language: str) -> Prompt:
-    """The prompt as we ship it; its file is read once."""
+    """Return the shipped prompt; its file is read once."""
     if name not in FIELDS or language not in LANGUAGES:
         raise ConfigError(
             f"Expected a prompt named {', '.join(NAMES)} in {' or '.join(LANGUAGES)}, found "
@@ -347,7 +347,7 @@ def shipped(name: str, language: str) -> Prompt:
 
 
 def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
-    """The messages to send: a system and a user one (`mend`: only the user's).
+    """Return the messages to send: system and user (`mend`: only user).
 
     Values are put in as they are: what looks like a field in them stays text. Raises ConfigError: a
     field has no value, or a value no field; the message names it.
@@ -368,7 +368,7 @@ def filled(prompt: Prompt, fields: Mapping[str, str]) -> tuple[Message, ...]:
 
 
 def check_edit(name: str, language: str, text: str) -> None:
-    """Checks that a person's version of a prompt can be filled, before it is saved.
+    """Check that an edited prompt can be filled, before it is saved.
 
     Raises InputError: a part or a field is missing or unknown; the message says which.
     """
@@ -396,7 +396,7 @@ def check_edit(name: str, language: str, text: str) -> None:
 
 @lru_cache(maxsize=128)  # a prompt is filled for every call of its role
 def _read(prompt: Prompt, error: type[ReviewError]) -> tuple[Mapping[str, str], frozenset[str]]:
-    """The texts under `## System` and `## User`, and the names of the fields in them.
+    """Return the texts under `## System` and `## User` and the names of their fields.
 
     The comment before them is not sent.
     """

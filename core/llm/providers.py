@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from core.llm import local_server
-from core.llm.call import OPENAI_COMPATIBLE, provider_of
+from core.llm.call import OPENAI_COMPATIBLE, is_on_own_server, provider_of
 from core.llm.keys import take_out
 from core.schema.rosters import Seat
 
@@ -54,7 +54,7 @@ class Rows:
 
 
 def speaks_openai(seat: Seat) -> bool:
-    """Whether the seat's provider speaks OpenAI's API, so that the openai client asks it."""
+    """Return True if the provider speaks OpenAI's API, so the openai client calls it."""
     provider = provider_of(seat)
     if provider in SPEAK_OPENAI or provider in SPEAK_OTHERWISE or provider is None:
         return provider in SPEAK_OPENAI
@@ -62,7 +62,7 @@ def speaks_openai(seat: Seat) -> bool:
 
 
 def load(seat: Seat | None = None) -> None:
-    """Import what the seat's calls need, else what all need: seconds, in the caller's thread."""
+    """Import the client that the seat needs, or both; takes seconds, in the caller's thread."""
     if seat is None or speaks_openai(seat):
         _openai()
     if seat is None or not speaks_openai(seat):
@@ -70,7 +70,7 @@ def load(seat: Seat | None = None) -> None:
 
 
 async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[StreamPiece]:
-    """The answer as it comes. Raises whatever the provider's code does."""
+    """Yield the answer as it arrives. Raises whatever the client does."""
     if speaks_openai(seat):
         client = await _openai_client(seat, request)
         # Events as they come: the client's own objects cost twice as much as the rest of a call.
@@ -100,7 +100,7 @@ async def pieces(seat: Seat, request: dict[str, Any]) -> AsyncGenerator[StreamPi
 
 
 async def vectors(seat: Seat, request: dict[str, Any]) -> Rows:
-    """Vectors for the request's texts. Raises whatever the provider's code does."""
+    """Return vectors for the request's texts. Raises whatever the client does."""
     if speaks_openai(seat):
         client = await _openai_client(seat, request)
         reply = await client.embeddings.create(**_openais(seat, request))
@@ -113,7 +113,7 @@ async def vectors(seat: Seat, request: dict[str, Any]) -> Rows:
 
 
 def _piece(event: Any) -> StreamPiece:
-    """One event, whatever stands in it: the first choice's words, and counts that are numbers."""
+    """Read one event, whatever it holds: the first choice's text, and numeric counts."""
     usage, choices = _of(event, "usage"), _of(event, "choices")
     read, written = (_of(usage, f"{name}_tokens") for name in ("prompt", "completion"))
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -132,9 +132,16 @@ def _of(value: Any, name: str) -> Any:
 
 
 def _openais(seat: Seat, request: dict[str, Any]) -> dict[str, Any]:
-    """The request in the API's own words: the name as the server knows it."""
+    """Return the request in the API's own terms, with the model's name as the server knows it."""
     kept = {key: value for key, value in request.items() if key not in LITELLMS}
     return {**kept, "model": request["model"].removeprefix(f"{provider_of(seat)}/")}
+
+
+def own_address(seat: Seat) -> str:
+    """Return the address of a person's own server, starting the built-in one; else empty."""
+    if provider_of(seat) == local_server.PROVIDER:
+        return local_server.SERVER.address()
+    return seat.api_base if is_on_own_server(seat) else ""
 
 
 async def _openai_client(seat: Seat, request: dict[str, Any]) -> Any:
@@ -153,12 +160,12 @@ async def _openai_client(seat: Seat, request: dict[str, Any]) -> Any:
 
 @lru_cache(maxsize=1)
 def _http() -> Any:
-    """Connections of all calls; they live on the one loop that calls run on."""
+    """Return the connection pool of all calls; it lives on the loop that calls run on."""
     return _openai().DefaultAsyncHttpxClient(follow_redirects=False)
 
 
 def _litellms(seat: Seat, request: dict[str, Any]) -> dict[str, Any]:
-    """With a client that stays where it is sent; Azure's is that of `aclient_session`."""
+    """Add a client that follows no redirects; Azure's is that of `aclient_session`."""
     return request if provider_of(seat) == "azure" else {**request, "client": _handler()}
 
 
@@ -188,14 +195,14 @@ def _litellm() -> Any:
 
 
 def _quiet() -> None:
-    """At DEBUG they write whole requests, keys and all, whatever the root logger says."""
+    """Silence loggers that at DEBUG write whole requests, keys and all."""
     for name in CHATTY.split(","):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @lru_cache(maxsize=1)
 def _loaded() -> Any:
-    """litellm, imported once: quiet, offline, keeping to itself."""
+    """Import litellm once, quiet and offline."""
     # Else the import fetches a price list, and reads a .env file into the environment.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")

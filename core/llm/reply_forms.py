@@ -46,7 +46,7 @@ class ReplyPart:
     before: str = ""
 
     def told(self, value: Any) -> str:
-        """The field's value as prose; of a list, each on a line of its own."""
+        """Return the field's value as prose; a list has a line for each item."""
         if isinstance(value, list):
             pairs = (tuple(one.values()) if isinstance(one, dict) else (one,) for one in value)
             return "".join(self.before + " -> ".join(f"“{x}”" for x in pair) for pair in pairs)
@@ -61,7 +61,7 @@ class ReplyForm:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the fields."""
+        """Return the JSON schema of the fields."""
         return {
             "type": "object",
             "properties": {part.name: dict(part.schema) for part in self.parts},
@@ -71,19 +71,19 @@ class ReplyForm:
 
     @property
     def asked(self) -> str:
-        """What the last message adds to the prompt."""
+        """Return what the last message adds to the prompt."""
         names = ", ".join(f'"{part.name}"' for part in self.parts)
         return f"\n\nWrite all this as one JSON object with the fields {names}, in this order."
 
     def prose(self, text: str) -> str:
-        """The prose of a whole reply; a reply that is no such object is left as it is."""
+        """Return the prose of a whole reply; a reply that is no such object stays as it is."""
         found = _object(text)
         if found is None or any(part.name not in found for part in self.parts):
             return text
         return "".join(part.told(found[part.name]) for part in self.parts)
 
     def beginning(self, text: str) -> str:
-        """The prose of a reply that is still being written; of a word of a choice, all or none."""
+        """Return the prose of a reply still being written; a choice shows whole or not at all."""
         found = _object(HALF_ESCAPE.sub(r"\1", text), '"}') or _object(text) or {}
         names = list(found)
         told = ""
@@ -97,7 +97,7 @@ class ReplyForm:
 
 @dataclass
 class ProseStream:
-    """Hands on a reply's prose while its fields come; nothing that was said is taken back."""
+    """Passes on a reply's prose while its fields arrive; nothing is taken back."""
 
     form: ReplyForm
     speak: Callable[[str], None]

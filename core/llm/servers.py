@@ -1,16 +1,20 @@
-"""Language models that run on this computer already: looked for at their servers' usual ports.
+"""Servers that people run themselves: which there are on this computer, and how many calls at once.
 
-Only loopback is asked, and only for lists of models; nothing that is checked is sent.
+Only for lists of models and for slots are they asked; nothing that is checked is sent.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+
+from core.runtime.concurrency import Stop
 
 # Documented defaults of Ollama, llama.cpp, LM Studio and vLLM.
 USUAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}
@@ -23,7 +27,7 @@ WINDOWS = (("max_model_len",), ("loaded_context_length",), ("max_context_length"
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model of a server: its name there, and its window in tokens, 0 where nobody tells it."""
+    """A model of a server: its name, and its window in tokens, 0 if not told."""
 
     name: str
     window: int = 0
@@ -39,7 +43,7 @@ class FoundServer:
 
 
 def find_servers(ports: Mapping[str, int] = USUAL_PORTS) -> tuple[FoundServer, ...]:
-    """The servers that answer with a list of models, in the order of `ports`; it takes a second."""
+    """Return the servers that list models, in the order of `ports`; takes up to a second."""
     with ThreadPoolExecutor(len(ports)) as pool:
         found = pool.map(lambda item: _asked(*item), ports.items())
         return tuple(server for server in found if server is not None)
@@ -57,7 +61,7 @@ def _asked(name: str, port: int) -> FoundServer | None:
 
 
 def _json(client: httpx.Client, url: str) -> Any:
-    """The reply, read up to a bound: whoever listens there need not be a model's server."""
+    """Read a bounded JSON reply: whoever listens there need not be a model's server."""
     body = b""
     with client.stream("GET", url) as reply:
         reply.raise_for_status()
@@ -79,3 +83,51 @@ def _window(row: Any, path: tuple[str, ...]) -> int:
     for key in path:
         row = row.get(key) if isinstance(row, dict) else None
     return row if isinstance(row, int) and 0 < row <= 100_000_000 else 0
+
+
+MOST_SLOTS = 64  # as many as are ever asked at once
+_turns: dict[str, threading.Semaphore] = {}
+_turns_lock = threading.Lock()
+
+
+def find_slots(address: str) -> int:
+    """Return how many prompts the server at an address answers at once; 0 if not told.
+
+    llama.cpp's server tells; what comes beyond its slots waits there in silence.
+    """
+    try:
+        with httpx.Client(timeout=SECONDS, trust_env=False) as client:
+            told = _json(client, f"{address.rstrip('/').removesuffix('/v1')}/props")
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return 0
+    slots = told.get("total_slots") if isinstance(told, dict) else None
+    return slots if isinstance(slots, int) and 0 < slots <= MOST_SLOTS else 0
+
+
+def find_window(address: str, model: str) -> int:
+    """Return the window, in tokens, that a server tells of a model; 0 if not told."""
+    try:
+        with httpx.Client(timeout=SECONDS, trust_env=False) as client:
+            models = list(_models(_json(client, f"{address.rstrip('/')}/models")))
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return 0
+    return next((one.window for one in models if one.name == model.removeprefix("openai/")), 0)
+
+
+@contextmanager
+def turn_at(address: str, stop: Stop, usual: int = MOST_SLOTS) -> Iterator[None]:
+    """Hold one of the server's slots, so that no call queues there and seems stuck.
+
+    `usual` is how many it has where it does not tell. Raises Stopped: `stop` was set while all
+    were taken.
+    """
+    with _turns_lock:
+        if address not in _turns:
+            _turns[address] = threading.Semaphore(find_slots(address) or usual)
+        slots = _turns[address]
+    while not slots.acquire(timeout=0.1):
+        stop.check()
+    try:
+        yield
+    finally:
+        slots.release()

@@ -30,7 +30,7 @@ class _End(Generic[T]):
 
 
 class _TidyLoop(asyncio.SelectorEventLoop):
-    """Closes what a thread made for a task that was cancelled meanwhile.
+    """A loop that closes coroutines made for a task that was cancelled meanwhile.
 
     litellm prepares each request in a thread, which hands back a coroutine that is to send it. At
     a Stop in between nobody would await that coroutine, or close it.
@@ -68,7 +68,7 @@ class _TidyLoop(asyncio.SelectorEventLoop):
 
 
 class _Loop:
-    """The loop and its thread; it ends with the process, leaving no task behind."""
+    """An event loop on its own thread; it ends with the process."""
 
     def __init__(self) -> None:
         self._loop = _TidyLoop()
@@ -111,7 +111,7 @@ _STARTING = threading.Lock()
 
 
 class _Work(Generic[T]):
-    """One piece of work on the loop, as its caller's thread sees it."""
+    """One task on the loop, as its caller's thread sees it."""
 
     def __init__(self, work: Callable[[Put], Coroutine[Any, Any, T]]) -> None:
         self._work = work
@@ -122,7 +122,7 @@ class _Work(Generic[T]):
         self._loop.soon(self._start)
 
     def cancel(self) -> None:
-        """Ask the work to end; callable from any thread, harmless when it is over."""
+        """Ask the work to end; callable from any thread, harmless after its end."""
         self._loop.soon(self._cancel)
 
     def next(self) -> str | _End[T]:
@@ -147,7 +147,7 @@ class _Work(Generic[T]):
 def streamed_from(
     work: Callable[[Put], Coroutine[Any, Any, T]], speak: Callable[[str], None], stop: Stop
 ) -> T:
-    """Run the work on the loop; what it puts is spoken in the caller's thread as it comes.
+    """Run the work on the loop; call `speak` in the caller's thread with what it puts.
 
     Raises Stopped: `stop` was set; the work has been cancelled and has unwound by then; SystemExit:
     the program is ending.
@@ -174,4 +174,4 @@ def streamed_from(
 
 
 def _in_silence(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Libraries leave tasks of their own behind; what failed in them is nobody's answer."""
+    """Ignore the failures of tasks that libraries leave behind."""

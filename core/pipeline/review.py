@@ -68,7 +68,8 @@ class Resources:
     """What a review works with; each thread opens the store for itself.
 
     `encoder` is the built-in agents' own; `bench` is what tools may reach beside the sources;
-    `reader_id` is an imported reader's, the shipped one is part of the program.
+    `reader_id` is an imported reader's, the shipped one is part of the program. `why_unfit` says
+    why the models that decide are not to be relied on, and nothing where they are.
     """
 
     home: Path
@@ -79,6 +80,7 @@ class Resources:
     retriever: Embedder | None = None
     bench: Callable[[Case, Stop], Bench] = lambda _, stop: Bench(stop)
     reader_id: str = ""
+    why_unfit: Callable[[Stop], str] = lambda _: ""
 
     @property
     def embedder(self) -> Embedder:
@@ -261,6 +263,11 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
     if verdict is None:
         run.stop.check()
         verdict = run.resources.classifier.verdict(progress.judgement)
+        if verdict.label != "unclear" and (why := run.resources.why_unfit(run.stop)):
+            verdict = Verdict(
+                "unclear", None, None, verdict.rationale, "model_not_fit", why, verdict.classifier
+            )
+        yield from calls_of(run.play)
         yield LabelPredicted(now(), verdict)
     held = progress.memory.items()
     aside = [

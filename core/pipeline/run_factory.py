@@ -40,11 +40,12 @@ from core.schema.records import (
 )
 from core.schema.roles import CaseView
 from core.schema.rosters import RosterConfig, judge_prompt
-from core.store import Store
+from core.store import Store, open_store
 from core.store.cases import fingerprint
 from core.store.versions import NONE, Learned, read_body
 
 if TYPE_CHECKING:
+    from core.agents.agent_runner import AgentContext
     from core.baseline.assessment import Assessor
     from core.llm.encoder import Embedder
     from core.pipeline.review import Resources
@@ -297,24 +298,42 @@ def staffed(
 
     learned = learned_marks(store, run)
     assessor = assessor_of(home, run.plan.reader)
-    retriever: Embedder | None = None
-    ask: MakeAsker | None = None
-    require_room: Callable[[Case], None] | None = None
+    models = None
     if roster is None and run.plan.sheet is not None:
-        roster, retriever, ask, require_room = _with_models(
+        models = _with_models(
             store, home, run, payer, learned, assessor, run.plan.sheet, sources or home
         )
+        roster = models.roster
     roster = roster or roster_named(run.plan.roster, learned.threshold, assessor)
+    ask = models.ask if models else None
     resources = Resources(
-        *(sources or home, store.projects.settings(), load_multilingual_encoder()),
+        sources or home,
+        store.projects.settings(),
+        load_multilingual_encoder(),
         load_classifier(home, run.plan.classifier),
         time.time,
-        retriever,
+        models.retriever if models else None,
         # Rows that are measured go nowhere.
         bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
         "" if run.plan.reader in ("", SHIPPED) else assessor.id,
+        models.why_unfit if models else Resources.why_unfit,
     )
+    require_room = models.require_room if models else None
     return Staff(with_weigher(roster, store, run), resources, require_room)
+
+
+@dataclass(frozen=True)
+class _Models:
+    """A sheet's agents, its embedding model if it has one, and what its tools ask.
+
+    `require_room` refuses too long a case; `why_unfit` is that of `Resources`.
+    """
+
+    roster: Roster
+    retriever: Embedder | None
+    ask: MakeAsker | None
+    require_room: Callable[[Case], None]
+    why_unfit: Callable[[Stop], str]
 
 
 def _with_models(
@@ -326,8 +345,7 @@ def _with_models(
     assessor: Assessor,
     sheet: RosterConfig,
     sources: Path,
-) -> tuple[Roster, Embedder | None, MakeAsker | None, Callable[[Case], None]]:
-    """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
+) -> _Models:
     from core.agents.agent_runner import AgentContext
     from core.agents.rosters import seated
     from core.agents.transcript import notices
@@ -373,7 +391,49 @@ def _with_models(
     seat = sheet.retriever
     retriever = None if seat.is_built_in else LlmEmbedder(seat, payer.keys, desk)
     ask = asker_of(sheet.tool_picker, work)
-    return roster, retriever, ask, lambda case: require_room(plan, sheet, case, book)
+    return _Models(
+        roster,
+        retriever,
+        ask,
+        require_room=lambda case: require_room(plan, sheet, case, book),
+        why_unfit=lambda stop: _why_unfit(home, run, sheet, work, stop),
+    )
+
+
+def _why_unfit(home: Path, run: Run, sheet: RosterConfig, work: AgentContext, stop: Stop) -> str:
+    """Why a model that decides the run failed its test; empty where none is known to have failed.
+
+    The model in the box is tested here, once; others are tested in Settings, for it may cost.
+    """
+    from core.agents.qualification import (
+        NEEDED,
+        load_qualification,
+        qualification_key,
+        qualify_model,
+        save_qualification,
+        trusted_by,
+    )
+    from core.debate.protocols import deciding_seats
+    from core.llm.call import provider_of
+    from core.llm.local_server import PROVIDER
+
+    for seat in deciding_seats(run.plan, sheet):
+        key = qualification_key(seat, work.book)
+        with open_store(home) as store:
+            result = load_qualification(store, key)
+            trusted = trusted_by(store, run.project_id, key)
+        if trusted:
+            continue
+        if result is None and provider_of(seat) == PROVIDER:
+            result = qualify_model(seat, work, stop, time.time())
+            with open_store(home) as store, store.writing():
+                save_qualification(store, key, result)
+        if result is not None and not result.has_passed:
+            return (
+                f"{seat.model.split('/', 1)[-1]} failed its test as a judge: {result.words}, "
+                f"{NEEDED} are needed. Read what it says, but do not rely on it."
+            )
+    return ""
 
 
 def earlier_of(store: Store, run: Run, lease: float) -> Earlier | None:

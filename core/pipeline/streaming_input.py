@@ -145,7 +145,8 @@ NO_KEYS = Keys({})
 class Request:
     """One claim with its files, as the command line takes it.
 
-    `roster` is a name or a file; `model` goes before it and gets every speaking role. `reader` is
+    `roster` is a name or a file; `model` goes before it and gets every speaking role, with
+    `api_base`, `window` (tokens) and `seconds` (the longest silence); 0 is the default. `reader` is
     the name of a reader, or a model that is imported as one; empty is what Settings chose.
     """
 
@@ -159,6 +160,8 @@ class Request:
     protocol: str = "ceda"
     model: str = ""
     api_base: str = ""
+    window: int = 0
+    seconds: int = 0
     token_cap: int = 0
     options: DebateOptions = AS_IS
     reader: str = ""
@@ -299,7 +302,13 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
         )
     found = chosen_roster(
-        home, request.roster, request.model, request.api_base, PromptBook().digest()
+        home,
+        request.roster,
+        request.model,
+        request.api_base,
+        PromptBook().digest(),
+        request.window,
+        request.seconds,
     )
     plan = Plan(
         request.protocol,

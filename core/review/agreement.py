@@ -107,15 +107,18 @@ def cohen_of(answers: Answers, one: str, other: str) -> AgreementFigure:
     """Cohen's kappa of two people, or of one and the machine, with its interval."""
     first, second = pair_of(answers, one, other)
     labels = sorted({*first, *second})
-    rows = np.array([labels.index(label) for label in first], dtype=np.int64)
-    columns = np.array([labels.index(label) for label in second], dtype=np.int64)
+    many = len(labels)
+    pairs = np.array(
+        [labels.index(a) * many + labels.index(b) for a, b in zip(first, second, strict=True)],
+        dtype=np.int64,
+    )
 
     def figure(drawn: npt.NDArray[np.int64]) -> float | None:
-        table = np.zeros((len(labels), len(labels)))
-        np.add.at(table, (rows[drawn], columns[drawn]), 1)
-        return cohen_kappa(table)
+        # A thousand draws over every item: `np.add.at` took four times as long as the whole page.
+        counts = np.bincount(pairs[drawn], minlength=many * many)
+        return cohen_kappa(counts.reshape(many, many).astype(np.float64))
 
-    return _resampled(len(rows), figure)
+    return _resampled(len(pairs), figure)
 
 
 def of_counts(counts: Counts, measure: Callable[[Counts], float | None]) -> AgreementFigure:

@@ -32,7 +32,7 @@ Reply = Literal["agree", "deny"]
 Cause = Literal[
     "no_evidence", "not_addressed", "sources_disagree", "image_not_readable", "language_not_known",
     "classifier_disagrees",
-    "unreadable_reply", "budget_reached", "agent_failed", "not_settled",
+    "unreadable_reply", "budget_reached", "agent_failed", "not_settled", "model_not_fit",
 ]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
 SourceKind = str  # of a type of file that `core/documents/readers.py` reads

@@ -1,0 +1,108 @@
+"""Models on this computer: found, put in use by one click, tested; New check begins with them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.llm.servers import FoundServer, ServedModel
+from core.review.people import first_project
+from core.store import open_store
+from tests.llm.loopback import Asked, Loopback, Reply, loopback
+from tests.pages.conftest import OpenApp
+from tests.pages.driving import press
+
+PAGE = "pages/setup/settings.py"
+NAME = "tiny (llama.cpp)"
+
+
+@pytest.fixture(autouse=True)
+def _project(home: Path) -> None:
+    """A project whose admin is Mira."""
+    with open_store(home) as store:
+        first_project(store, "Mira", 1.0)
+        store.projects.save_note("person", "Mira")
+
+
+def found(monkeypatch: pytest.MonkeyPatch, *servers: FoundServer) -> None:
+    monkeypatch.setattr("components.setup.local_models._servers", lambda: servers)
+
+
+def served(server: Loopback) -> FoundServer:
+    return FoundServer("llama.cpp", server.base, (ServedModel("tiny", 4096),))
+
+
+def obliging(asked: Asked) -> Reply:
+    """A small model: it says OK when told to, and that everything is true."""
+    return Reply("OK" if "single word OK" in asked.prompt else "It is true.\nVerdict: 1")
+
+
+def until_tested(at: AppTest) -> AppTest:
+    end = time.monotonic() + 30
+    while not any("Tested" in caption.value for caption in at.caption):
+        assert time.monotonic() < end, "the test does not end"
+        time.sleep(0.1)
+        at.run()
+    return at
+
+
+def test_where_nothing_runs_the_page_says_how_to_get_a_model(
+    app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(monkeypatch)
+    monkeypatch.setattr("components.setup.local_models.SHIPPED", {})
+    at = app(PAGE)
+    assert any("make local-model" in caption.value for caption in at.caption)
+
+
+def test_one_click_puts_a_model_in_use_tests_it_and_new_check_begins_with_it(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with loopback(obliging) as server:
+        found(monkeypatch, served(server))
+        at = until_tested(press(app(PAGE), "local_models.use.0"))
+        assert not at.error
+    with open_store(home) as store:
+        (project,) = store.projects.all()
+        kept = store.rosters.get(NAME)
+    assert project.roster == NAME
+    assert kept is not None
+    assert (kept.judge.window, kept.judge.price_in, kept.image_reader.model) == (4096, 0.0, "")
+    shown = "\n".join(item.proto.body for item in at.get("html"))
+    assert "tiny as a judge" in shown
+    assert "6 of 12 right; 10 are needed" in shown
+    assert any("its verdicts are unclear" in warning.value for warning in at.warning)
+    at.switch_page("pages/check/new.py").run()
+    assert at.selectbox(key="new.roster").value == NAME
+
+
+def test_a_lead_lets_a_failed_judge_count_and_takes_that_back(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with loopback(obliging) as server:
+        found(monkeypatch, served(server))
+        at = until_tested(press(app(PAGE), "local_models.use.0")).run()
+    (trust,) = [one for one in at.button if str(one.key).startswith("judge.trust.")]
+    at = trust.click().run()
+    assert any("Mira lets its verdicts count" in warning.value for warning in at.warning)
+    (distrust,) = [one for one in at.button if str(one.key).startswith("judge.distrust.")]
+    at = distrust.click().run()
+    assert any("its verdicts are unclear" in warning.value for warning in at.warning)
+
+
+def test_an_annotator_cannot_change_what_new_checks_use(
+    app: OpenApp, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(home) as store:
+        (project,) = store.projects.all()
+        store.projects.save_note("person", "Ann")
+    with loopback(obliging) as server:
+        found(monkeypatch, served(server))
+        at = press(app(PAGE), "local_models.use.0")
+        assert not server.asked
+    assert at.error
+    with open_store(home) as store:
+        assert store.projects.get(project.id) == project
