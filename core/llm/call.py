@@ -240,8 +240,8 @@ DEEPEST = 100
 FENCED = re.compile(r"```[a-zA-Z]*+\s*+(.*?)```", re.DOTALL)
 MARK = re.compile(r"\\.|[\"{}\[\]]", re.DOTALL)
 # What only some providers allow in a schema; our own decoder checks it anyway.
-MOST_ITEMS = 12  # of a list in a reply, and characters of a text, where a grammar bounds them
-LONGEST_TEXT = 400
+MOST_ITEMS = 8  # of a list in a reply, and characters of a text, where a grammar bounds them
+LONGEST_TEXT = 240
 LEFT_OUT = frozenset({"title", "minimum", "maximum", "minLength", "maxLength", "maxItems"})
 
 

@@ -1,0 +1,72 @@
+"""A newcomer with no key: four clicks to a live debate by a real model on this computer."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.llm.local_server import weights
+from tests.browser.conftest import settle
+from tests.browser.test_with_models import plain_server
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(weights() is None, reason="`make local-model` was not run"),
+]
+OpenPage = Callable[..., Page]
+
+
+def children(parent: int) -> list[int]:
+    """The model's servers that a process has started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            own = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (folder / "cmdline").read_bytes()
+        except (OSError, ValueError):
+            continue
+        if own == parent and b"core.llm.local_server" in command:
+            found.append(int(folder.name))
+    return found
+
+
+def test_from_an_empty_home_to_a_live_debate_that_survives_its_server(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    server = plain_server(tmp_path / "home")
+    server.start()
+    try:
+        page = open_page(server)
+        settle(page)
+        page.get_by_role("link", name="Settings").click()  # 1
+        box = page.locator(".st-key-local_models-use-box button")
+        box.click()  # 2
+        expect(page.get_by_text(re.compile("New checks use"))).to_be_visible()
+        expect(page.get_by_text(re.compile("smollm2-135m as a judge")).first).to_be_visible(
+            timeout=120_000
+        )
+        page.get_by_role("link", name="New check").click()  # 3
+        settle(page)
+        page.get_by_role("button", name="Check it").first.click()  # 4
+        page.locator(".cp-caret").first.wait_for(timeout=120_000)
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_text(re.compile("stopped", re.IGNORECASE)).first).to_be_visible()
+        page.get_by_role("button", name="Resume").click()
+        page.locator(".cp-caret").first.wait_for(timeout=120_000)
+        assert server.process is not None
+        (model,) = children(server.process.pid)
+        os.kill(model, signal.SIGKILL)
+        expect(page.get_by_text(re.compile("broke off|cannot be reached")).first).to_be_visible(
+            timeout=60_000
+        )
+        page.get_by_role("button", name="Resume").click()
+        page.locator(".cp-verdict-label").first.wait_for(timeout=180_000)
+    finally:
+        server.dump_and_kill()
