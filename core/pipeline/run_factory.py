@@ -1,8 +1,8 @@
-"""Seats a run's agents by its plan and what people taught, and reuses an earlier run's steps.
+"""Build a run's agents from its plan and what was learned, and reuse an earlier run's steps.
 
-The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
-sooner. A finished run spares the one that checks its case again those steps whose inputs are the
-same; reading is kept by content in the store anyway.
+The engine, the encoder and litellm are loaded where a run needs them: pages that start no run open
+sooner. A run that checks a case again reuses those steps of the finished run whose inputs are the
+same; readings are kept by content in the store anyway.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ STEPS: dict[Through, frozenset[str]] = {
     "judgement": frozenset({"statement_found", *DEBATE, "judgement_reached"}),
 }
 
+FROM_MEMORY = (
+    "There is no source that speaks of it: the models argue from what they know, which is what is "
+    "in question. Add a document before you rely on the verdict."
+)
+
 
 @dataclass(frozen=True)
 class Earlier:
@@ -72,31 +77,37 @@ class Earlier:
 
 
 def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> Through | None:
-    """The last step of `before` whose inputs are those of `now`, which has read its sources.
+    """Return the last step of `before` with the same inputs as `now`, which has read its sources.
 
-    `read_at` says when each source's reading was made: one made since `before` looked at it may
-    hold another text.
+    `read_at` says when each source's reading was made: a reading made after `before` used the
+    source may hold another text.
     """
     if before.case is None or now.case is None or now.plan is None:
         return None
-    if not before.code or before.code != now.code or _asked(before) != _asked(now):
+    if (
+        not before.code
+        or before.code != now.code
+        or _segmentation_inputs(before) != _segmentation_inputs(now)
+    ):
         return None
-    used = before.documents | before.images
-    same_sources = _sources(before) == _sources(now) and all(
-        i in read_at and read_at[i] <= event.at for i, event in used.items()
+    sources = before.documents | before.images
+    same_sources = _source_inputs(before) == _source_inputs(now) and all(
+        i in read_at and read_at[i] <= event.at for i, event in sources.items()
     )
-    # An audit's tools answer from beyond the run's inputs, and nobody says the same again.
+    # An audit's tools use more than the run's inputs, and people do not repeat their remarks.
     is_repeatable = now.plan.protocol != AUDIT and not before.remarks
     is_weighed = before.weighed is not None
-    is_same_cast = _cast(before, is_weighed=is_weighed) == _cast(now, is_weighed=is_weighed)
+    is_same_cast = _debate_inputs(before, is_weighed=is_weighed) == _debate_inputs(
+        now, is_weighed=is_weighed
+    )
     if same_sources and is_same_cast and is_repeatable:
         return "judgement"
-    # A response too short to tell its language takes that of its sources.
+    # A response too short for language detection takes the language of its sources.
     return "statements" if same_sources or now.case.language != "und" else None
 
 
 def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
-    """The earlier run's events of these steps as of now: they take no time and cost nothing."""
+    """Yield the earlier run's events of these steps, dated now, with no time and no cost."""
     finished = {e.turn.number for e in earlier.events if e.kind == "turn_finished"}
     started: set[int] = set()
     for event in earlier.events:
@@ -104,7 +115,7 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
             continue
         if event.kind == "turn_started":
             if event.number in started or event.number not in finished:
-                continue  # cut off, and begun anew when that run was resumed
+                continue  # cut off, and started again when that run was resumed
             started.add(event.number)
         if event.kind in ("turn_finished", "judgement_sampled", "judgement_reached"):
             yield replace(event, at=now, seconds=0.0, cost=0.0)
@@ -113,41 +124,42 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
 
 
 def code_digest() -> str:
-    """Names the program as it lies on disk: rules live in code, and another rule reads otherwise.
+    """Return a digest of the program on disk: rules are code, so other code may read differently.
 
-    Taken once, when the engine is loaded: later the disk may hold another program. Everything in
-    `core` counts, and the pinned packages: too much is only done anew once.
+    Computed once, when the engine is loaded: later the disk may hold another program. All of `core`
+    counts, and the pinned packages: at worst a step is repeated needlessly.
     """
     files = [p for p in (PROJECT_ROOT / "core").rglob("*") if p.suffix in (".py", ".json")]
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted([*files, PROJECT_ROOT / "requirements.txt"]):
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
-def _asked(progress: Progress) -> tuple[object, ...]:
-    """What statements are cut from, and who cuts."""
+def _segmentation_inputs(progress: Progress) -> tuple[object, ...]:
+    """Return the texts that statements are cut from, and the segmenter."""
     names = ("response", "question", "role", "instruction", "language")
     segmenter = [used for used in progress.roles if used.role == "segmenter"]
     return *(getattr(progress.case, name) for name in names), segmenter
 
 
-def _sources(progress: Progress) -> tuple[object, ...]:
-    """The case's sources in order, and what came of each: names are quoted in the debate.
+def _source_inputs(progress: Progress) -> tuple[object, ...]:
+    """Return the case's sources in order, with their texts and names, which debaters quote.
 
-    An agent's failure in the earlier debate counts too: another check should try again.
+    Failures of agents in the earlier debate count too: another check should try again.
     """
     case = progress.case
     texts = {i: event.text for i, event in progress.images.items()}
-    failed = {(problem.source_id, problem.message) for problem in progress.problems}
-    return case and (case.documents, case.images), progress.source_names, texts, failed
+    failures = {(problem.source_id, problem.message) for problem in progress.problems}
+    return case and (case.documents, case.images), progress.source_names, texts, failures
 
 
-def _cast(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
-    """Who plays which role under which rules, and the plan up to the label.
+def _debate_inputs(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
+    """Return the agents with their rules, and the plan up to the label.
 
-    Spans are always proposed and ruled upon anew, so who marks them, and what people's marks have
-    taught them since, is no matter here; nor are weights of debaters where nobody weighed them.
+    Spans are always proposed and decided anew, so the agents that mark them, and what corrections
+    have taught them since, do not matter here; nor do debaters' weights if nobody weighed the
+    debaters.
     """
     roles = tuple(used for used in progress.roles if not used.role.startswith("span "))
     plan = progress.plan
@@ -158,11 +170,11 @@ def _cast(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
-    """The plan with what is in use now. Raises ConfigError: that is not as it was learned."""
+    """Return the plan with what is in use now. Raises ConfigError: its checksum does not match."""
 
     def number(kind: str) -> int:
-        found = store.learned.in_use(kind, project_id)
-        return found.number if found else NONE
+        in_use = store.learned.in_use(kind, project_id)
+        return in_use.number if in_use else NONE
 
     return replace(
         plan,
@@ -176,43 +188,39 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
 
 
 def learned_marks(store: Store, run: Run) -> LearnedMarks:
-    """What people's marks had taught when the run was planned. Raises ConfigError: that is gone."""
+    """Load what span agents had learned when the run was planned. Raises ConfigError: not found."""
     plan = run.plan
-    threshold = _learned(store, run, THRESHOLD, plan.span_threshold)
-    examples = _learned(store, run, EXAMPLES, plan.span_examples)
-    member = _learned(store, run, MEMBER, plan.span_member)
+    threshold = _load_learned(store, run, THRESHOLD, plan.span_threshold)
+    examples = _load_learned(store, run, EXAMPLES, plan.span_examples)
+    member = _load_learned(store, run, MEMBER, plan.span_member)
     case = store.cases.get(run.case_id) if examples else None
     chosen: tuple[SpanExample, ...] = ()
     if examples is not None and case is not None:
-        own = fingerprint(case.response, case.question)
-        chosen = fitting_examples(read_body(examples, examples_from), case.language, own)
-    marks = SpanThreshold()
+        case_fingerprint = fingerprint(case.response, case.question)
+        chosen = fitting_examples(
+            read_body(examples, examples_from), case.language, case_fingerprint
+        )
+    thresholds = SpanThreshold()
     if threshold:
-        marks = read_body(threshold, partial(threshold_from, threshold.number))
+        thresholds = read_body(threshold, partial(threshold_from, threshold.number))
     alone = read_body(member, members_from) if member else ()
-    return LearnedMarks(marks, chosen, plan.span_examples, alone)
+    return LearnedMarks(thresholds, chosen, plan.span_examples, alone)
 
 
-def _learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
-    found = store.learned.get(number) if number != NONE else None
-    is_there = found is not None and (found.kind, found.project_id) == (kind, run.project_id)
-    if number != NONE and not is_there:
+def _load_learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
+    learned = store.learned.get(number) if number != NONE else None
+    exists = learned is not None and (learned.kind, learned.project_id) == (kind, run.project_id)
+    if number != NONE and not exists:
         raise ConfigError(
             f"Expected {kind} number {number}, with which this run began, found none here; check "
             "the case again, and it goes by what is in use now."
         )
-    return found
-
-
-FROM_MEMORY = (
-    "There is no source that speaks of it: the models argue from what they know, which is what is "
-    "in question. Add a document before you rely on the verdict."
-)
+    return learned
 
 
 @dataclass(frozen=True)
 class Payer:
-    """Who started or resumed a run: the spending is theirs, and so are the keys they typed."""
+    """Who started or resumed a run: they pay for it, and their typed keys are used."""
 
     by: str
     keys: Keys
@@ -220,7 +228,7 @@ class Payer:
 
 @dataclass(frozen=True)
 class Staff:
-    """The agents of one run with what they work with; `require_room` refuses too long a case."""
+    """A run's agents with their resources; `require_room` refuses a case that is too long."""
 
     roster: Roster
     resources: Resources
@@ -237,17 +245,21 @@ class Staff:
         is_arriving: bool = False,
         heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
     ) -> Iterator[tuple[Event, ...]]:
-        """The run's events as they are to be stored; all is as `review_to_store` says.
+        """Return the run's events as they are to be stored; parameters as for `review_to_store`.
 
         Raises:
-            InputError: at once, where no window of a model takes the questions about the case.
+            InputError: at once, if a model's window cannot hold the questions about the case.
         """
         from core.pipeline.review import review_to_store
 
         if self.require_room and not is_arriving:
             self.require_room(case)
         return review_to_store(
-            *(case, plan, self.roster, self.resources, stop),
+            case,
+            plan,
+            self.roster,
+            self.resources,
+            stop,
             past=past,
             earlier=earlier,
             is_arriving=is_arriving,
@@ -256,7 +268,7 @@ class Staff:
 
 
 def require_keys(plan: Plan, keys: Keys) -> None:
-    """Raise KeyMissing, with all names, before anything is stored or sent without its keys."""
+    """Raise KeyMissing, naming all missing keys, before anything is stored or sent."""
     seats = plan.sheet.seats() if plan.sheet else ()
     missing = dict.fromkeys(
         name for _, seat in seats if not seat.is_built_in for name in keys.missing_for(seat)
@@ -279,9 +291,10 @@ def staffed(
     *,
     sources: Path | None = None,
 ) -> Staff:
-    """The agents that the run's plan names; `roster` is what a test or demo seats instead.
+    """Build the agents that the run's plan names; `roster` replaces them in a test or demo.
 
-    Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
+    Ledger, prompts and classifier are the home's; so are the sources, unless `sources` is another
+    folder.
 
     Raises:
         KeyMissing: a key that the run needs is not at hand (any more).
@@ -295,29 +308,31 @@ def staffed(
     from core.verdict.classifier import load_classifier
     from core.verdict.consensus_weights import with_weigher
 
-    learned = learned_marks(store, run)
+    marks = learned_marks(store, run)
     assessor = assessor_of(home, run.plan.reader)
     retriever: Embedder | None = None
     ask: MakeAsker | None = None
     require_room: Callable[[Case], None] | None = None
     if roster is None and run.plan.sheet is not None:
-        roster, retriever, ask, require_room = _with_models(
-            store, home, run, payer, learned, assessor, run.plan.sheet, sources or home
+        roster, retriever, ask, require_room = _build_llm_roster(
+            store, home, run, payer, marks, assessor, run.plan.sheet, sources or home
         )
-    roster = roster or roster_named(run.plan.roster, learned.threshold, assessor)
+    roster = roster or roster_named(run.plan.roster, marks.threshold, assessor)
     resources = Resources(
-        *(sources or home, store.projects.settings(), load_multilingual_encoder()),
-        load_classifier(home, run.plan.classifier),
-        time.time,
-        retriever,
-        # Rows that are measured go nowhere.
-        bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
-        "" if run.plan.reader in ("", SHIPPED) else assessor.id,
+        home=sources or home,
+        settings=store.projects.settings(),
+        encoder=load_multilingual_encoder(),
+        classifier=load_classifier(home, run.plan.classifier),
+        now=time.time,
+        retriever=retriever,
+        # Data sets that are only measured are not sent to the web.
+        bench=bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
+        reader_id="" if run.plan.reader in ("", SHIPPED) else assessor.id,
     )
     return Staff(with_weigher(roster, store, run), resources, require_room)
 
 
-def _with_models(
+def _build_llm_roster(
     store: Store,
     home: Path,
     run: Run,
@@ -327,7 +342,7 @@ def _with_models(
     sheet: RosterConfig,
     sources: Path,
 ) -> tuple[Roster, Embedder | None, MakeAsker | None, Callable[[Case], None]]:
-    """The roster of the run's sheet, its embedding model if it has one, and what its tools ask."""
+    """Build the roster of the run's sheet, its embedding model if any, and what its tools ask."""
     from core.agents.agent_runner import AgentContext
     from core.agents.rosters import seated
     from core.agents.transcript import notices
@@ -340,12 +355,12 @@ def _with_models(
     from core.pipeline.tool_context import asker_of
 
     plan = run.plan
-    if kept := store.rosters.get(sheet.name):
-        # A window is no choice of the run's but a fact that people put right: Resume goes on.
-        sheet = sheet.with_windows_of(kept)
+    if saved := store.rosters.get(sheet.name):
+        # A context window is a fact, not a choice of the run: use a corrected value on Resume.
+        sheet = sheet.with_windows_of(saved)
     sheet = seated_for(plan, sheet)
     require_keys(plan, payer.keys)
-    desk = MeteredClient(
+    client = MeteredClient(
         ModelClient(payer.keys),
         home,
         Account(run.id, payer.by, run.project_id),
@@ -354,12 +369,15 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    manners, asked = manners_of(plan)
-    work = AgentContext(
-        *(desk, book, fence, sources),
+    manners, judge_manners = manners_of(plan)
+    context = AgentContext(
+        client,
+        book,
+        fence,
+        sources,
         learned=learned,
         manners=manners,
-        judging=tuple(judge_prompt(manner) for manner in asked),
+        judging=tuple(judge_prompt(manner) for manner in judge_manners),
         writing=writing_of(plan),
         assessor=assessor,
     )
@@ -367,17 +385,17 @@ def _with_models(
     def warn(view: CaseView) -> tuple[str, ...]:
         return notices(view) if view.evidence.passages else (FROM_MEMORY, *notices(view))
 
-    roster = seated(sheet, work)
+    roster = seated(sheet, context)
     if not roster.is_deterministic:
-        roster = replace(roster, notes_made=work.notes.drain, notices=warn)
+        roster = replace(roster, notes_made=context.notes.drain, notices=warn)
     seat = sheet.retriever
-    retriever = None if seat.is_built_in else LlmEmbedder(seat, payer.keys, desk)
-    ask = asker_of(sheet.tool_picker, work)
+    retriever = None if seat.is_built_in else LlmEmbedder(seat, payer.keys, client)
+    ask = asker_of(sheet.tool_picker, context)
     return roster, retriever, ask, lambda case: require_room(plan, sheet, case, book)
 
 
 def earlier_of(store: Store, run: Run, lease: float) -> Earlier | None:
-    """The run that is checked again, if it finished; what a trace file says is not trusted."""
+    """Return the run that is checked again if it finished here; trace files are not trusted."""
     parent = store.runs.get(run.parent_id, time.time(), lease) if run.parent_id else None
     if parent is None or parent.status != "finished" or parent.origin != "here":
         return None
