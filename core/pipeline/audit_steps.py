@@ -143,7 +143,7 @@ def _get_text(tool_input: str, about: str) -> str:
 
 
 class ToolView(msgspec.Struct, frozen=True):
-    """What a reading tool reports beside its label; points lie in `Case.response`.
+    """The report of a reading tool beside its label; points lie in `Case.response`.
 
     Decoded from `ToolUse.gave`, in which an imported trace may hold anything.
     """

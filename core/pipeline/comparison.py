@@ -156,7 +156,7 @@ def letters(count: int) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Budget:
-    """What all runs of a comparison may use together: US cents, tokens of unpriced models."""
+    """The limit of all runs of a comparison together: US cents, tokens of unpriced models."""
 
     cents: int
     tokens: int
@@ -260,7 +260,10 @@ def start_comparison(
     by: str,
     typed: Mapping[str, str] = NOTHING_TYPED,
 ) -> list[str]:
-    """Queue a run for every way without a problem; return their ids. Raises InputError: none."""
+    """Queue a run for every way without a problem and return their ids.
+
+    Raises InputError: there is no such way, or there are too many ways.
+    """
     if not ways or len(ways) > MOST_WAYS:
         raise InputError(
             f"Expected 1 to {MOST_WAYS} ways to check, found {len(ways)}; choose protocols and "

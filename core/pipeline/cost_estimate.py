@@ -388,16 +388,15 @@ def expected_seconds(
     same protocol: an audit takes longer the more of it is contested, or is code to run.
     """
     recent = store.runs.seconds_of_recent(roster, protocol)
-    pace = (
-        median(seconds / _estimate_seconds(length) for seconds, length in recent) if recent else 1.0
-    )
+    paces = [seconds / _compute_base_seconds(length) for seconds, length in recent]
+    pace = median(paces) if paces else 1.0
     reading = sum(
         PER_IMAGE_SECONDS if entry.kind == "image" else PER_MEGABYTE_SECONDS * entry.size / 1e6
         for entry in entries
         if entry.status in ("waiting", "reading")
     )
-    return _estimate_seconds(characters) * pace + reading
+    return _compute_base_seconds(characters) * pace + reading
 
 
-def _estimate_seconds(characters: int) -> float:
+def _compute_base_seconds(characters: int) -> float:
     return BASE_SECONDS + PER_CHARACTER_SECONDS * characters

@@ -64,7 +64,7 @@ def view_of(case: Case, progress: Progress, sources: Sequence[Source]) -> CaseVi
 
 @dataclass(frozen=True)
 class Resources:
-    """What a review works with; each thread opens the store for itself.
+    """The resources of a review; each thread opens the store for itself.
 
     `encoder` is the built-in agents' own; `bench` is what tools may use beside the sources;
     `reader_id` is that of an imported reader (the shipped one is part of the program).

@@ -220,7 +220,7 @@ def _load_learned(store: Store, run: Run, kind: str, number: int) -> Learned | N
 
 @dataclass(frozen=True)
 class Payer:
-    """Who started or resumed a run: they pay for it, and their typed keys are used."""
+    """The person who started or resumed a run: they pay for it, with the keys they typed."""
 
     by: str
     keys: Keys

@@ -1,4 +1,4 @@
-"""What an audit's tools can use beside the case's sources: library, web search, a language model.
+"""Context for an audit's tools beside the sources: library, web search, a language model.
 
 Web search and model are off unless the operator has chosen a provider under Settings, or a model
 for the tool picker. `core tools` runs a tool outside a run. Everything is loaded when a tool first

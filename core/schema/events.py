@@ -64,7 +64,7 @@ class SpanVote:
 
 @dataclass(frozen=True)
 class SoftLabel:
-    """How likely a stretch of the response is wrong, according to all runs of a panel.
+    """The probability that a stretch of the response is wrong, from all runs of a panel.
 
     `p` is the mean over the runs, `level` the highest threshold at which most of them mark it.
     """
@@ -200,7 +200,7 @@ class RoundSummarised(_TimedEvent):
 
 @dataclass(frozen=True)
 class DebateDecided(_TimedEvent):
-    """Whether an adaptive check goes on to a debate, and why (SC-MAKS 2.2)."""
+    """The decision whether an adaptive check needs a debate, and why (SC-MAKS 2.2)."""
 
     is_needed: bool
     why: str

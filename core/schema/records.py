@@ -126,7 +126,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Case:
-    """What a person submits. `role` and `instruction` are CEDA's user fields (A.3.1).
+    """A person's submission. `role` and `instruction` are CEDA's user fields (A.3.1).
 
     `others` are further columns of the imported row, kept as they were.
     """
@@ -279,7 +279,7 @@ class ReaderView:
 
 @dataclass(frozen=True)
 class MeasuredShare:
-    """How many of `n` verdicts this sure were `right` on held-out rows of one material."""
+    """The number of `n` verdicts this sure that were `right` on held-out rows of a material."""
 
     material: MaterialKind
     n: int
@@ -360,7 +360,7 @@ class WordScore:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a case is to be checked; stored with the run so that it explains itself years later.
+    """The plan of a check; stored with the run so that it explains itself years later.
 
     `sheet`: None is the built-in engine. `token_cap` bounds tokens on models of unknown price,
     `cent_cap` US cents on others, 0 for the setting's. `reuses_replies` also reuses other runs'
@@ -538,7 +538,7 @@ class SpanThreshold:
 
 @dataclass(frozen=True)
 class PanelRule:
-    """How a panel's votes are counted; the defaults are the paper's (MSA 3.3).
+    """The rule for counting a panel's votes; the defaults are the paper's (MSA 3.3).
 
     `levels`: the p from which words are wrong. `alone`: by language the member whose run alone
     decides. `weights`: (extractor, adjudicator, weight) of the votes on a run or, where both are
@@ -573,7 +573,7 @@ class SpanExample:
 
 @dataclass(frozen=True)
 class LearnedMarks:
-    """What a run's span agents learned from corrections; `examples` are chosen for its case.
+    """The learning from corrections for a run's span agents; `examples` fit its case.
 
     `alone` names by language the member of a panel whose run alone decides.
     """

@@ -1,4 +1,4 @@
-"""What people say about runs, as it is stored: frozen records."""
+"""People's judgements of cases and runs, as stored: frozen records."""
 
 from __future__ import annotations
 

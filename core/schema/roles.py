@@ -63,7 +63,7 @@ class CaseView:
 
 @dataclass(frozen=True)
 class DebateView:
-    """What a debater sees when it is its turn: its share, and the turns that it is shown.
+    """A debater's view at its turn: its share, and the turns that it is shown.
 
     `conflicts` are all that agent C wrote down; a debater uses those of its share. `manner` says
     what it is asked to do:
@@ -100,7 +100,7 @@ class DebateView:
 
 @dataclass(frozen=True)
 class JudgeView:
-    """What the judge sees: all the evidence and the whole debate, in the order it is to read it.
+    """The judge's view: all the evidence and the whole debate, in reading order.
 
     `manner`: debate (CEDA A.3.4), collaborate and compete (ColMAD C.1) read a transcript; plain,
     thought and examples read the evidence alone (a single judge); moderate ends MAD's debate with a
@@ -127,7 +127,7 @@ class JudgeView:
 
 @dataclass(frozen=True)
 class AuditView:
-    """What a tool picker sees: the statement, and everything found so far.
+    """A tool picker's view: the statement, and everything found so far.
 
     `statement` is None where the response is checked as a whole: its length, its code, a date that
     the question asks for. `used` are the tool calls for it so far, with their results.
@@ -234,7 +234,7 @@ class Weigher(Protocol):
 
     @property
     def method(self) -> str:
-        """Where the weights come from: uniform, or how they were learned, `LEARNED`, a number."""
+        """The source of the weights: uniform, or how they were learned, `LEARNED`, a number."""
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
         """Return (debater, weight) for each who answered, in order; the weights sum to 1."""

@@ -182,10 +182,8 @@ def require_said(author: str, at: float) -> None:
 def _require_valid_answer(correction: Correction) -> None:
     if not 0.0 <= correction.seconds < LATEST:
         raise InputError(f"Expected the seconds that it took, found {correction.seconds:.6g}.")
-    overturns = correction.machine_label not in (None, correction.label)
-    overturns = (
-        overturns and not correction.is_blind
-    )  # a blind answer cannot overturn what it did not see
+    differs = correction.machine_label not in (None, correction.label)
+    overturns = differs and not correction.is_blind  # a blind answer did not see the verdict
     if overturns and not correction.reason.strip():
         raise InputError("Overturning the verdict takes a reason; a few words are enough.")
     for rating in vars(correction.ratings).values():

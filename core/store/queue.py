@@ -229,7 +229,7 @@ HAS_DONE = (
 
 @dataclass(frozen=True)
 class Rules:
-    """How a project shares its work: people per item, seconds in hand, random share in [0, 1]."""
+    """A project's rules: people per item, seconds in hand, share of random items in [0, 1]."""
 
     people: int = 1
     seconds: float = 1800.0
