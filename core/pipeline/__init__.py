@@ -1,1 +1,1 @@
-"""How a review is carried out: the order of its stages, jobs, live runs and cost."""
+"""Carries out reviews: the order of the stages, jobs, live runs and cost."""

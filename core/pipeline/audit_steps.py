@@ -1,8 +1,9 @@
-"""The parts of an audit: a statement checked tool by tool, what is remembered, how it closes.
+"""The parts of an audit: checking a statement tool by tool, its memory entry, and its conclusion.
 
 Source: HaluAgent 2.3 (tool selection, verification, the triple of sentence, label and evidence),
 2.4.1 (thought, action, observation); CEDA 6 (a response checked while it is being written). Beyond
-the paper, a statement is contested where the reading of evidence is not one: it goes to debate.
+the paper, a statement is contested if the readings of the evidence are not unanimous: it goes to
+debate.
 """
 
 from __future__ import annotations
@@ -45,37 +46,57 @@ from core.schema.records import (
 from core.schema.roles import AuditView, CaseView, Evidence, Step, ToolPicker
 from core.tools.registry import Bench, read_input, toolbox, use
 
-ALIKE_FROM = 80  # of 100: a model may drop or mend a word of the statement
-LONGER_BY = 1.5  # times the statement; what is longer says something else as well
+ALIKE_FROM = 80  # similarity of 100: a model may drop or correct a word of the statement
+LONGER_BY = 1.5  # times the statement's length; a longer text says something else as well
+MOST_REFUSALS = 2  # of repeated calls
+# Tools that read texts. The others compute, and readings do not outvote them.
+SEARCH = "search"  # returns passages, and no label of the statement
+READING = frozenset({SEARCH, "match", "translate"})
+# Tools for conditions on the answer (its length): meeting one says nothing about the content.
+CONDITIONS = frozenset({"conditions"})
+OPEN_MIDDLE = (0.35, 0.65)  # a p in between is undecided
+JUST_RIGHT, JUST_WRONG = 0.49, 0.51
 OTHER_WORDS = "It was asked about other words than the statement's, so nothing follows: "
+NOTHING_SAID = "No tool says anything about it."
+NOT_CHECKABLE = "It says nothing that could be true or false."
+IN_QUESTION = "In question are only these statements of a longer response:"
+CUT_OFF = (
+    "Standard input ended in the middle of a character: its last bytes ({lost}) are left out, and "
+    "all that came before is checked."
+)
+REPEATED = (
+    "This very call was made before and is not made again: what came of it stands above. Call "
+    "another tool, give another input, or conclude."
+)
+TOO_MANY = "The picker came to no conclusion in {most} steps; what the tools said decides."
 
 
 def about_statement(use: ToolUse, statement: Statement | None, about: str = "text") -> ToolUse:
-    """The use; without its label where the tool was given another text than the statement."""
-    text = _text(use.given, about)
+    """Return the use, without its label if the tool was given another text than the statement."""
+    text = _get_text(use.given, about)
     if statement is None or use.label == "unclear" or not text:
         return use
     if is_cut_from(text, statement.text):
         return use
-    for own in (statement.text, statement.rewrite):
-        is_short = len(text) <= LONGER_BY * len(own)
-        if is_short and (text in own or fuzz.partial_ratio(text, own) >= ALIKE_FROM):
+    for form in (statement.text, statement.rewrite):
+        is_short = len(text) <= LONGER_BY * len(form)
+        if is_short and (text in form or fuzz.partial_ratio(text, form) >= ALIKE_FROM):
             return use
-    unsaid = replace(use, outcome="nothing", label="unclear", p=None, start=None, end=None)
-    return replace(unsaid, words=f"{OTHER_WORDS}{use.words}")
+    unlabelled = replace(use, outcome="nothing", label="unclear", p=None, start=None, end=None)
+    return replace(unlabelled, words=f"{OTHER_WORDS}{use.words}")
 
 
 def placed(use: ToolUse, statement: Statement | None, case: Case, about: str = "text") -> ToolUse:
-    """The use with `[start, end)` in `Case.response`; without a place where it cannot be told.
+    """Return the use with `[start, end)` in `Case.response`; without offsets if ambiguous.
 
     The field `about` of its input may hold the statement as it stands, its self-contained rewrite,
-    or the whole response: the words are looked for where they can stand, and taken only where that
-    is one place.
+    or the whole response: the words are searched for where they can stand, and located only if they
+    occur exactly once.
     """
     if use.start is None or use.end is None:
         return use
     low, high = (statement.start, statement.end) if statement else (0, len(case.response))
-    text = _text(use.given, about)
+    text = _get_text(use.given, about)
     if 0 <= use.start < use.end <= len(text):
         if case.response[low:high] == text or is_cut_from(text, case.response[low:high]):
             return replace(use, start=low + use.start, end=low + use.end)
@@ -87,21 +108,23 @@ def placed(use: ToolUse, statement: Statement | None, case: Case, about: str = "
 
 
 def is_cut_from(text: str, whole: str) -> bool:
-    """True for the whole with blanks for some of its characters: places stay what they are."""
+    """Return True if `text` is `whole` with spaces for some characters: offsets stay the same."""
     if len(text) != len(whole) or text == whole or not text.strip():
         return False
-    return all(one in (own, " ") for one, own in zip(text, whole, strict=True))
+    return all(cut_char in (char, " ") for cut_char, char in zip(text, whole, strict=True))
 
 
 def cut_alike(text: str, statement: Statement) -> Statement:
-    """The statement with the same words blank as in `text`, which is cut from it.
+    """Return the statement with the same words blanked as in `text`, which is cut from it.
 
-    In its self-contained form they are blank where each stands once; else that is the text.
+    In its self-contained form they are blanked if each occurs once; else that form becomes `text`.
     """
-    rewrite, whole = statement.rewrite, statement.text
-    gone = [one != own or own == " " for one, own in zip(text, whole, strict=True)]
-    for is_gone, run in itertools.groupby(zip(gone, whole, strict=True), key=lambda pair: pair[0]):
-        words = "".join(own for _, own in run)
+    rewrite, full_text = statement.rewrite, statement.text
+    chars = list(zip(text, full_text, strict=True))
+    for is_gone, run in itertools.groupby(
+        chars, key=lambda pair: pair[0] != pair[1] or pair[1] == " "
+    ):
+        words = "".join(char for _, char in run)
         if not is_gone or not words.strip():
             continue
         if rewrite.count(words) != 1:
@@ -110,9 +133,9 @@ def cut_alike(text: str, statement: Statement) -> Statement:
     return replace(statement, text=text, rewrite=rewrite)
 
 
-def _text(given: str, about: str) -> str:
+def _get_text(tool_input: str, about: str) -> str:
     try:
-        fields = msgspec.json.decode(given)
+        fields = msgspec.json.decode(tool_input)
     except msgspec.MsgspecError:
         return ""
     text = fields.get(about) if isinstance(fields, dict) else None
@@ -120,9 +143,9 @@ def _text(given: str, about: str) -> str:
 
 
 class ToolView(msgspec.Struct, frozen=True):
-    """What a reading tool told beside its label; points lie in `Case.response`.
+    """The report of a reading tool beside its label; points lie in `Case.response`.
 
-    Made of `ToolUse.gave`, in which an imported trace may hold anything.
+    Decoded from `ToolUse.gave`, in which an imported trace may hold anything.
     """
 
     readers: tuple[ReaderView, ...] = ()
@@ -135,131 +158,125 @@ DECODER = msgspec.json.Decoder(ToolView)
 
 
 def told_by(use: ToolUse) -> ToolView:
-    """What the tool told of that shape; nothing where it is of another."""
+    """Decode the tool's view; empty if it has another shape."""
     try:
         return DECODER.decode(use.gave.encode())
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return ToolView()
 
 
-# Tools that read what others wrote; all others work something out, and are not outvoted by them.
-SEARCH = "search"  # brings what can be read, and says nothing of the statement itself
-READING = frozenset({SEARCH, "match", "translate"})
-OPEN_MIDDLE = (0.35, 0.65)
-NOTHING_SAID = "No tool says anything about it."
-NOT_CHECKABLE = "It says nothing that could be true or false."
-
-
 def concluded(
     statement: int, uses: Sequence[ToolUse], end: Step, passages: Sequence[str] = ()
 ) -> Remembered:
-    """What is held of the statement once its picker has ended with the step `end`.
+    """Return the memory entry of a statement after its picker has ended with the step `end`.
 
-    The picker's own label counts where it gives one: it may overrule what a reading tool said
-    (HaluAgent, figure 4), while against a tool that works something out it only contests.
+    The picker's own label counts if it gives one: it may overrule a reading tool (HaluAgent, figure
+    4), but against a tool that computes it only makes the statement contested.
     """
-    words = end.evidence or _failures(uses) or NOTHING_SAID
+    words = end.evidence or _describe_failures(uses) or NOTHING_SAID
     tools = tuple(dict.fromkeys(use.tool for use in uses))
     entry = Remembered(statement, "unclear", None, words, tools, tuple(passages))
     if not end.is_checkable:
         words = end.evidence or end.thought or NOT_CHECKABLE
         return replace(entry, evidence=words, is_checkable=False)
-    said = [use for use in uses if use.outcome == "found" and use.label != "unclear"]
+    labelled = [use for use in uses if use.outcome == "found" and use.label != "unclear"]
     label = end.label
     if label is None:
-        return _by_tools(entry, said, uses)
-    alike = [use for use in said if use.label == label]
-    against = [use for use in said if use.label != label and use.tool not in READING]
-    if label == "unclear":  # a right sum does not make right what stands beside it
-        against = [use for use in against if use.label == "hallucinated"]
-    words = end.evidence or (alike[-1].words if alike else end.thought) or entry.evidence
-    entry = replace(entry, label=label, p=_p_of(alike, label), evidence=words)
-    return replace(entry, is_contested=bool(against))
+        return _conclude_from_tools(entry, labelled, uses)
+    agreeing = [use for use in labelled if use.label == label]
+    opposing = [use for use in labelled if use.label != label and use.tool not in READING]
+    if label == "unclear":  # a correct sum does not confirm the rest of the statement
+        opposing = [use for use in opposing if use.label == "hallucinated"]
+    words = end.evidence or (agreeing[-1].words if agreeing else end.thought) or entry.evidence
+    entry = replace(entry, label=label, p=_choose_p(agreeing, label), evidence=words)
+    return replace(entry, is_contested=bool(opposing))
 
 
-def _by_tools(entry: Remembered, said: Sequence[ToolUse], uses: Sequence[ToolUse]) -> Remembered:
-    """What was worked out weighs more than what was read; the last reading counts."""
-    worked = [use for use in said if use.tool not in READING]
-    wrong = [use for use in worked if use.label == "hallucinated"]
-    shown = [use for use in uses if use.tool in READING and use.outcome == "found"]
-    read = [use for use in shown if use.tool != SEARCH][-1:] or shown[-1:]
+def _conclude_from_tools(
+    entry: Remembered, labelled: Sequence[ToolUse], uses: Sequence[ToolUse]
+) -> Remembered:
+    """Conclude from tools: computed results outweigh readings; the last reading counts."""
+    computed = [use for use in labelled if use.tool not in READING]
+    wrong = [use for use in computed if use.label == "hallucinated"]
+    readings = [use for use in uses if use.tool in READING and use.outcome == "found"]
+    last_reading = [use for use in readings if use.tool != SEARCH][-1:] or readings[-1:]
     if wrong:
-        return _as_told(entry, wrong, "hallucinated")
-    decided = [use for use in read if use.label != "unclear"]
-    if worked and not any(use.label == "hallucinated" for use in decided):
-        return _as_told(entry, [*worked, *decided], "supported")
-    if worked:
-        return replace(_as_told(entry, decided, "hallucinated"), is_contested=True)
-    is_open = any(_is_open(use) for use in read)
+        return _set_label(entry, wrong, "hallucinated")
+    decided = [use for use in last_reading if use.label != "unclear"]
+    if computed and not any(use.label == "hallucinated" for use in decided):
+        return _set_label(entry, [*computed, *decided], "supported")
+    if computed:
+        return replace(_set_label(entry, decided, "hallucinated"), is_contested=True)
+    is_open = any(_is_undecided(use) for use in last_reading)
     if decided:
-        return replace(_as_told(entry, decided, decided[0].label), is_contested=is_open)
-    words = " ".join(filter(None, [*(use.words for use in read), _failures(uses)]))
+        return replace(_set_label(entry, decided, decided[0].label), is_contested=is_open)
+    words = " ".join(filter(None, [*(use.words for use in last_reading), _describe_failures(uses)]))
     words = words or entry.evidence
-    return replace(entry, p=_p_of(read, "unclear"), evidence=words, is_contested=is_open)
+    return replace(
+        entry, p=_choose_p(last_reading, "unclear"), evidence=words, is_contested=is_open
+    )
 
 
-def _is_open(use: ToolUse) -> bool:
-    """True where its readers contradict each other, or p is near one half."""
+def _is_undecided(use: ToolUse) -> bool:
+    """Return True if its readers contradict each other, or p is near one half."""
     if {"supported", "hallucinated"} <= {view.stance for view in told_by(use).readers}:
         return True
     low, high = OPEN_MIDDLE
     return use.label != "unclear" and use.p is not None and low < use.p < high
 
 
-def _failures(uses: Sequence[ToolUse]) -> str:
-    told = (f"The tool {use.tool} failed: {use.words}" for use in uses if use.outcome == "failed")
-    return " ".join(dict.fromkeys(told))
+def _describe_failures(uses: Sequence[ToolUse]) -> str:
+    failed = (use for use in uses if use.outcome == "failed")
+    return " ".join(dict.fromkeys(f"The tool {use.tool} failed: {use.words}" for use in failed))
 
 
-def _as_told(entry: Remembered, deciding: Sequence[ToolUse], label: Label) -> Remembered:
+def _set_label(entry: Remembered, deciding: Sequence[ToolUse], label: Label) -> Remembered:
     words = " ".join(dict.fromkeys(use.words for use in deciding))
-    return replace(entry, label=label, p=_p_of(deciding, label), evidence=words)
+    return replace(entry, label=label, p=_choose_p(deciding, label), evidence=words)
 
 
-def _p_of(uses: Sequence[ToolUse], label: Label) -> float | None:
-    """The most doubtful of what is known; a p on the other side of the label is no p of it."""
-    known = [use.p for use in uses if use.p is not None]
+def _choose_p(uses: Sequence[ToolUse], label: Label) -> float | None:
+    """Return the highest known p on the label's side, or None."""
+    ps = [use.p for use in uses if use.p is not None]
     if label == "hallucinated":
-        known = [p for p in known if p >= 0.5]
+        ps = [p for p in ps if p >= 0.5]
     elif label == "supported":
-        known = [p for p in known if p < 0.5]
-    return max(known, default=None)
-
-
-JUST_RIGHT, JUST_WRONG = 0.49, 0.51
-IN_QUESTION = "In question are only these statements of a longer response:"
+        ps = [p for p in ps if p < 0.5]
+    return max(ps, default=None)
 
 
 def cut_down(view: CaseView, indices: Sequence[int], uses: Sequence[ToolUse] = ()) -> CaseView:
-    """The view with these statements alone, less what tools have worked out of them.
+    """Return the view with these statements alone, without the parts that tools have computed.
 
-    All else of the response is blank, so that places stay what they are, and the instruction names
+    The rest of the response is blanked, so that offsets stay the same, and the instruction lists
     the statements in their self-contained form.
     """
     chosen = []
-    for whole in (s for s in view.statements if s.index in indices):
-        rest = rest_of(whole, [use for use in uses if use.statement == whole.index]).text
-        chosen.append(cut_alike(rest, whole) if is_cut_from(rest, whole.text) else whole)
+    for statement in (s for s in view.statements if s.index in indices):
+        rest = rest_of(statement, [use for use in uses if use.statement == statement.index]).text
+        is_cut = is_cut_from(rest, statement.text)
+        chosen.append(cut_alike(rest, statement) if is_cut else statement)
     response = "".join(char if char.isspace() else " " for char in view.case.response)
-    for own in chosen:
-        response = f"{response[: own.start]}{own.text}{response[own.end :]}"
-    asked = view.case.instruction or Project.instruction
+    for statement in chosen:
+        response = f"{response[: statement.start]}{statement.text}{response[statement.end :]}"
+    instruction = view.case.instruction or Project.instruction
     listed = "\n".join(f"- {' '.join(statement.rewrite.split())}" for statement in chosen)
-    case = replace(view.case, response=response, instruction=f"{asked}\n{IN_QUESTION}\n{listed}")
-    found = {s.index: view.evidence.by_statement.get(s.index, ()) for s in chosen}
-    ids = {i for own_ids in found.values() for i in own_ids}
+    instruction = f"{instruction}\n{IN_QUESTION}\n{listed}"
+    case = replace(view.case, response=response, instruction=instruction)
+    ids_by_statement = {s.index: view.evidence.by_statement.get(s.index, ()) for s in chosen}
+    ids = {i for statement_ids in ids_by_statement.values() for i in statement_ids}
     passages = {i: p for i, p in view.evidence.passages.items() if i in ids}
-    evidence = Evidence(passages, found)
+    evidence = Evidence(passages, ids_by_statement)
     return replace(view, case=case, statements=tuple(chosen), evidence=evidence)
 
 
 def closed(
     memory: Mapping[int, Remembered], found: Mapping[int, tuple[Label, Judgement]]
 ) -> Iterator[Remembered]:
-    """What is held of each contested statement after the judge's word on it.
+    """Yield the memory entry of each contested statement after the judge's decision on it.
 
-    The judge's p is the statement's where the word was on it alone; it stays on its label's side.
-    What a tool read where the judge cannot look, on the web for one, stands as it was read.
+    The judge's p is the statement's if the decision was on it alone; it stays on its label's side.
+    A label that a tool read where the judge cannot look, for instance on the web, stands.
     """
     for index, (label, judgement) in sorted(found.items()):
         entry = memory[index]
@@ -270,14 +287,15 @@ def closed(
         p = judgement.p if is_alone else entry.p
         if p is not None and label != "unclear":
             p = max(p, JUST_WRONG) if label == "hallucinated" else min(p, JUST_RIGHT)
-        # A judge without prose writes for the classifier; what was read before says it to people.
-        why = judgement.prose or (entry.evidence if label == entry.label else judgement.text)
-        words = why if label == entry.label or judgement.cause else f"The judge decides: {why}"
+        # A judge without prose writes for the classifier; the earlier evidence is for people.
+        reason = judgement.prose or (entry.evidence if label == entry.label else judgement.text)
+        is_decision = label != entry.label and not judgement.cause
+        words = f"The judge decides: {reason}" if is_decision else reason
         yield replace(entry, label=label, p=p, evidence=words or entry.evidence, is_contested=False)
 
 
 def labels_told(judgement: Judgement, indices: Sequence[int]) -> dict[int, Label] | None:
-    """The label of each statement where the judgement tells them apart; else None."""
+    """Return each statement's label if the judgement distinguishes them, else None."""
     if len(judgement.statement_labels) == len(indices):
         return dict(zip(indices, judgement.statement_labels, strict=True))
     if len(indices) == 1 or judgement.label != "hallucinated":
@@ -285,34 +303,28 @@ def labels_told(judgement: Judgement, indices: Sequence[int]) -> dict[int, Label
     return None
 
 
-CUT_OFF = (
-    "Standard input ended in the middle of a character: its last bytes ({lost}) are left out, and "
-    "all that came before is checked."
-)
-
-
 def whole_so_far(pieces: Iterable[str], language: str) -> Iterator[str]:
-    """The text up to the end of its last whole statement, each time that there is one more.
+    """Yield the text up to its last complete statement, each time that another is complete.
 
-    A statement is whole when the next one begins. The last text is all that came, as it came.
+    A statement is complete when the next one begins. The last text is everything, unchanged.
     """
-    text, whole = "", 0
+    text, complete = "", 0
     for piece in pieces:
         text += piece
-        found = list(places(text[whole:], language))  # what is whole is not cut again
-        if len(found) > 1:
-            whole += found[-2][1]
-            yield text[:whole]
+        spans = list(places(text[complete:], language))  # complete statements stay as they are
+        if len(spans) > 1:
+            complete += spans[-2][1]
+            yield text[:complete]
     yield text
 
 
 def decoded(
     read: Callable[[], bytes], most: int, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[str]:
-    """Pieces of UTF-8 text as their bytes come.
+    """Decode pieces of UTF-8 text as their bytes arrive.
 
-    Where it ends within a character, that one is left out, which `say` hears. Raises InputError:
-    there are more than `most` bytes, or they are not UTF-8.
+    If the input ends within a character, that one is left out and `say` is called. Raises
+    InputError: there are more than `most` bytes, or they are not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     count, data = 0, b"."
@@ -329,12 +341,13 @@ def decoded(
             ) from error
         if text:
             yield text
-    if lost := len(decoder.getstate()[0]):
+    lost = len(decoder.getstate()[0])
+    if lost:
         say(CUT_OFF.format(lost=lost))
 
 
 def no_longer(pieces: Iterable[str], most: int) -> Iterator[str]:
-    """The pieces, of at most `most` characters; then InputError, after these were passed on."""
+    """Pass on pieces of up to `most` characters in total, then raise InputError."""
     count = 0
     for piece in pieces:
         count += len(piece)
@@ -346,60 +359,48 @@ def no_longer(pieces: Iterable[str], most: int) -> Iterator[str]:
         yield piece
 
 
-# A condition on the answer that is kept says nothing about what is written.
-CONDITIONS = frozenset({"conditions"})
-
-
 def refuting(uses: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
-    """The uses by which the whole response is wrong."""
-    return tuple(use for use in _on_the_whole(uses) if use.label == "hallucinated")
+    """Return the uses that show the whole response to be wrong."""
+    return tuple(use for use in _filter_uses_of_whole(uses) if use.label == "hallucinated")
 
 
 def confirming(uses: Sequence[ToolUse]) -> tuple[ToolUse, ...]:
-    """The uses by which it is right; what only keeps a condition comes last."""
-    found = [use for use in _on_the_whole(uses) if use.label == "supported"]
-    return tuple(sorted(found, key=lambda use: use.tool in CONDITIONS))
+    """Return the uses that show it to be right; mere conditions come last."""
+    supporting = [use for use in _filter_uses_of_whole(uses) if use.label == "supported"]
+    return tuple(sorted(supporting, key=lambda use: use.tool in CONDITIONS))
 
 
 def settled(
     statements: Sequence[Statement], memory: Mapping[int, Remembered], uses: Sequence[ToolUse]
 ) -> Iterator[Remembered]:
-    """The statements that hold words which a tool refuted in the whole response."""
+    """Yield new entries of statements with words that a tool refuted in the whole response."""
     for refuted in refuting(uses):
         start = refuted.start
-        holding = [s.index for s in statements if start is not None and s.start <= start < s.end]
-        entry = memory.get(holding[0]) if holding else None
+        indices = [s.index for s in statements if start is not None and s.start <= start < s.end]
+        entry = memory.get(indices[0]) if indices else None
         if entry is not None and entry.label != "hallucinated":
             tools = (*entry.tools, refuted.tool)
-            told = replace(entry, label="hallucinated", p=refuted.p, evidence=refuted.words)
-            yield replace(told, tools=tools, is_contested=False, is_checkable=True)
+            updated = replace(entry, label="hallucinated", p=refuted.p, evidence=refuted.words)
+            yield replace(updated, tools=tools, is_contested=False, is_checkable=True)
 
 
-def _on_the_whole(uses: Sequence[ToolUse]) -> Iterator[ToolUse]:
+def _filter_uses_of_whole(uses: Sequence[ToolUse]) -> Iterator[ToolUse]:
     return (use for use in uses if use.statement is None and use.outcome == "found")
 
 
 def waves(statements: Sequence[Statement], language: str) -> tuple[tuple[Statement, ...], ...]:
-    """Those that stand alone, then those that say that they follow from others.
+    """Group the statements: those that stand alone, then those that conclude from others.
 
-    Within a wave none sees what is found of another: a prompt, and its place in the ledger, is
-    the same however long each check takes.
+    Within a wave none sees the results of another: a prompt, and its place in the ledger, is the
+    same however long each check takes.
     """
-    later = [s for s in statements[1:] if concludes(s.text, language)]
-    first = [s for s in statements if s not in later]
-    return tuple(tuple(wave) for wave in (first, later) if wave)
-
-
-MOST_REFUSALS = 2  # of a call that was made before
-REPEATED = (
-    "This very call was made before and is not made again: what came of it stands above. Call "
-    "another tool, give another input, or conclude."
-)
-TOO_MANY = "The picker came to no conclusion in {most} steps; what the tools said decides."
+    dependent = [s for s in statements[1:] if concludes(s.text, language)]
+    independent = [s for s in statements if s not in dependent]
+    return tuple(tuple(wave) for wave in (independent, dependent) if wave)
 
 
 class ShownPassages:
-    """The passages that tools were shown for one statement, in the order of their showing."""
+    """The passages that tools were shown for one statement, in order."""
 
     def __init__(self, known: Sequence[Passage]) -> None:
         self.known = {passage.id: passage for passage in known}
@@ -407,7 +408,7 @@ class ShownPassages:
         self._lock = threading.Lock()
 
     def add(self, passages: Sequence[Passage]) -> None:
-        """Remember that these passages were shown."""
+        """Record that these passages were shown."""
         with self._lock:
             self.shown |= {passage.id: passage for passage in passages}
 
@@ -421,33 +422,34 @@ def checked(
     past: Sequence[ToolUse] = (),
     memory: Sequence[Remembered] = (),
 ) -> Iterator[Event]:
-    """The events of one statement, to its conclusion; `past` are uses of an interrupted run.
+    """Check one statement and yield its events; `past` are uses of an interrupted run.
 
-    The response as a whole (None) is not remembered: its uses stand for themselves.
+    The response as a whole (None) gets no memory entry: its uses stand for themselves.
     """
     uses, picker = list(past), play.roster.tool_picker
     spare = play.roster.spare.tool_picker if play.roster.spare else None
     if spare and any(use.agent == spare.name for use in past):
-        picker = spare  # which had to stand in before
+        picker = spare  # it replaced the picker before
     index = statement.index if statement else None
     reading = ShownPassages(view.evidence.of(index) if index is not None else ())
     bench = bench_for(statement, reading)
     end = Step(TOO_MANY.format(most=MOST_STEPS))
-    refused = sum(use.words == REPEATED for use in uses)
-    while len(uses) < MOST_STEPS and refused < MOST_REFUSALS:
-        step, told = _next(play, picker, AuditView(view, statement, tuple(uses), tuple(memory)))
-        yield from told
-        if spare and any(event.kind == "problem_met" for event in told):
+    refusals = sum(use.words == REPEATED for use in uses)
+    while len(uses) < MOST_STEPS and refusals < MOST_REFUSALS:
+        seen = AuditView(view, statement, tuple(uses), tuple(memory))
+        step, emitted = _pick_next_step(play, picker, seen)
+        yield from emitted
+        if spare and any(event.kind == "problem_met" for event in emitted):
             picker = spare
         if not step.tool:
             end = step
             break
-        made = _refused(step, uses) or _used(view.case, step, statement, bench)
-        made = replace(made, statement=index, agent=picker.name, thought=step.thought)
+        tool_use = _refuse_repetition(step, uses) or _call_tool(view.case, step, statement, bench)
+        tool_use = replace(tool_use, statement=index, agent=picker.name, thought=step.thought)
         yield from calls_of(play)
-        uses.append(made)
-        refused += made.words == REPEATED
-        yield ToolCalled(play.now(), made)
+        uses.append(tool_use)
+        refusals += tool_use.words == REPEATED
+        yield ToolCalled(play.now(), tool_use)
     if statement is not None:
         if not reading.shown.keys() <= reading.known.keys():
             everything = tuple((reading.known | reading.shown).values())
@@ -456,38 +458,42 @@ def checked(
         yield MemoryUpdated(play.now(), concluded(statement.index, uses, end, read))
 
 
-def _next(play: RunContext, picker: ToolPicker, seen: AuditView) -> tuple[Step, list[Event]]:
-    """The picker's next step, or its spare's for an unusable reply; with what there is to tell."""
-    step, told = part_played(
-        *(play, picker, "auditing"),
+def _pick_next_step(
+    play: RunContext, picker: ToolPicker, seen: AuditView
+) -> tuple[Step, list[Event]]:
+    """Return the picker's next step, or its spare's after an unusable reply, with the events."""
+    step, events = part_played(
+        play,
+        picker,
+        "auditing",
         lambda: picker.next_step(seen, play.stop),
         lambda spare: spare.tool_picker.next_step(seen, play.stop),
         role="Tool picker",
     )
-    problem = next((event.message for event in told if event.kind == "problem_met"), "")
-    return step or Step(problem), told
+    problem = next((event.message for event in events if event.kind == "problem_met"), "")
+    return step or Step(problem), events
 
 
-def _used(case: Case, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
-    """The tool called as the step says; a tool or an input that there is not has failed."""
+def _call_tool(case: Case, step: Step, statement: Statement | None, bench: Bench) -> ToolUse:
+    """Call the step's tool; an unknown tool or an invalid input gives a failed use."""
     tool = toolbox().get(step.tool)
     try:
         if tool is None:
             known = ", ".join(toolbox())
             raise InputError(f"Expected one of the tools {known}, found “{step.tool}”.")
-        made = placed(use(tool, read_input(tool, step.given), bench), statement, case, tool.about)
-        return about_statement(made, statement, tool.about)
+        result = placed(use(tool, read_input(tool, step.given), bench), statement, case, tool.about)
+        return about_statement(result, statement, tool.about)
     except InputError as error:
         words = str(error)
         return ToolUse(step.tool, None, step.given or "{}", "{}", "failed", "unclear", words, 0.0)
 
 
-def _refused(step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
-    """What a picker is told that makes the very call of an earlier step; None for a new call."""
-    given = step.given or "{}"
+def _refuse_repetition(step: Step, uses: Sequence[ToolUse]) -> ToolUse | None:
+    """Return the reply to a call that was made before; None for a new call."""
+    tool_input = step.given or "{}"
     if tool := toolbox().get(step.tool):
         with suppress(InputError):
-            given = msgspec.json.encode(read_input(tool, given)).decode()
-    if all((one.tool, one.given) != (step.tool, given) for one in uses):
+            tool_input = msgspec.json.encode(read_input(tool, tool_input)).decode()
+    if all((earlier.tool, earlier.given) != (step.tool, tool_input) for earlier in uses):
         return None
-    return ToolUse(step.tool, None, given, "{}", "nothing", "unclear", REPEATED, 0.0)
+    return ToolUse(step.tool, None, tool_input, "{}", "nothing", "unclear", REPEATED, 0.0)

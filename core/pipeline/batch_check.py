@@ -1,4 +1,4 @@
-"""A table of claims: read from CSV or TSV, checked row by row, given back as a table.
+"""Batch check of a table of claims: read from CSV or TSV, checked by row, returned as a table.
 
 One column holds the claims; others may hold a question and the names of library files. A row that
 cannot be checked says why; the others are checked.
@@ -23,7 +23,7 @@ from core.schema.records import LibraryEntry, Plan, Project, Run, new_id
 from core.store import Store
 from core.store.cases import Batch, BatchRow
 
-LONGEST_HEADER = 200
+LONGEST_HEADER = 200  # characters of a header quoted in a message
 SOURCE_NAMES = ("documents", "document", "sources", "source", "files", "file", "images", "image")
 RESULT_COLUMNS = (
     "row", "claim", "question", "sources", "label", "p_hallucinated", "confidence", "cause",
@@ -43,34 +43,36 @@ class ClaimRow:
 
 
 def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
-    """The rows of a CSV or TSV file with a header. Raises InputError: it cannot be read whole."""
+    """Read the rows of a CSV or TSV file with a header. Raises InputError: it cannot be read."""
     text = decoded(name, data)
-    whole = _whole(name, text)
-    header = [field.strip() for field in next(whole, [])]
+    table = _read_rows(name, text)
+    header = [field.strip() for field in next(table, [])]
     fields = [field.casefold() for field in header]
-    found = [known for known in CLAIM_NAMES if known in fields]
-    if not found or fields.count(found[0]) > 1:
+    claim_names = [known for known in CLAIM_NAMES if known in fields]
+    if not claim_names or fields.count(claim_names[0]) > 1:
         shown = ", ".join(fields)[:LONGEST_HEADER] or "none"
         raise InputError(
             f"{name}: expected a header with one column called claim, found {shown}; "
             "name the column of claims “claim”."
         )
     question = next((known for known in QUESTION_NAMES if known in fields), "")
-    read = {found[0], question, *SOURCE_NAMES}
+    used = {claim_names[0], question, *SOURCE_NAMES}
     rows: list[ClaimRow] = []
-    for number, cells in enumerate(itertools.islice(whole, most + 1), start=1):
+    for number, cells in enumerate(itertools.islice(table, most + 1), start=1):
         if len(cells) > len(fields):
             raise InputError(
                 f"{name}: row {number} has more cells than the header; put texts that hold a "
                 "comma (or whatever parts the cells) into double quotes."
             )
         row = dict(zip(fields, cells, strict=False))
-        # Several files in one cell are parted by semicolons.
+        # Semicolons separate several files in one cell.
         parts = (part.strip() for known in SOURCE_NAMES for part in row.get(known, "").split(";"))
         sources = tuple(dict.fromkeys(part for part in parts if part))
-        named = zip(header, fields, cells, strict=False)
-        others = tuple((title, cell) for title, field, cell in named if field not in read)
-        rows.append(ClaimRow(number, row.get(found[0], ""), row.get(question, ""), sources, others))
+        titled = zip(header, fields, cells, strict=False)
+        others = tuple((title, cell) for title, field, cell in titled if field not in used)
+        rows.append(
+            ClaimRow(number, row.get(claim_names[0], ""), row.get(question, ""), sources, others)
+        )
     if not rows:
         raise InputError(f"{name}: expected rows below the header, found none.")
     if len(rows) > most:
@@ -81,9 +83,9 @@ def read_claims(name: str, data: bytes, most: int) -> list[ClaimRow]:
     return rows
 
 
-def _whole(name: str, text: str) -> Iterator[list[str]]:
-    """The rows that hold anything; one whose quotes do not match is refused with its line."""
-    # Not strict, a quote that is never closed would take the rows after it into its own cell.
+def _read_rows(name: str, text: str) -> Iterator[list[str]]:
+    """Yield the rows that are not empty. Raises InputError: quotes do not match, with the line."""
+    # Without strict, an unclosed quote would swallow the rows after it into its own cell.
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=delimiter_of(text, name), strict=True)
     line = 1
@@ -111,24 +113,26 @@ def start_batch(
     common: Sequence[str] = (),
     typed: Mapping[str, str] = NOTHING_TYPED,
 ) -> str:
-    """Store the batch and queue a run for every row that can be checked; the batch's id."""
+    """Store the batch, queue a run for every row that can be checked, and return the batch's id."""
     payer = jobs.payer(author, typed)
     jobs.require(plan, payer)
     batch = Batch(new_id(), project.id, name, author, time.time(), plan)
     entries = store.library.all(project.id)
     by_id = {entry.id: entry for entry in entries}
     by_name = {entry.name: entry for entry in reversed(entries)}  # the newest of a name counts
-    shared = [by_id[i] for i in common if i in by_id]
+    shared_entries = [by_id[i] for i in common if i in by_id]
     with store.writing():  # no case without its batch
         store.projects.require(project.id, author, "annotator", "check a table")
-        prepared = [_prepared(store, project, batch, row, by_name, shared) for row in rows]
-        queued = [_with_run(store, jobs, row, plan) for row in prepared]
+        prepared = [
+            _prepare_row(store, project, batch, row, by_name, shared_entries) for row in rows
+        ]
+        queued = [_queue_run(store, jobs, row, plan) for row in prepared]
         store.batches.add(batch, queued)
     jobs.submit(store, [row.run_id for row in queued if row.run_id], payer)
     return batch.id
 
 
-def _prepared(
+def _prepare_row(
     store: Store,
     project: Project,
     batch: Batch,
@@ -136,7 +140,7 @@ def _prepared(
     by_name: Mapping[str, LibraryEntry],
     shared: Sequence[LibraryEntry],
 ) -> BatchRow:
-    """The row as a stored case, or with the reason why; call inside `Store.writing()`."""
+    """Store the row's case, or set the row's problem; call inside `Store.writing()`."""
     case_id, problem, names = None, "", row.sources
     if unknown := [name for name in row.sources if name not in by_name]:
         problem = f"The library has no file called {', '.join(unknown)}."
@@ -155,8 +159,8 @@ def _prepared(
     )
 
 
-def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
-    """The row with a queued run, where it has a case; call inside `Store.writing()`."""
+def _queue_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
+    """Queue a run for the row if it has a case; call inside `Store.writing()`."""
     case = store.cases.get(row.case_id) if row.case_id else None
     return replace(row, run_id=jobs.queue(store, case, plan)) if case else row
 
@@ -164,12 +168,12 @@ def _with_run(store: Store, jobs: Jobs, row: BatchRow, plan: Plan) -> BatchRow:
 def resume_batch(
     store: Store, jobs: Jobs, batch_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED
 ) -> int:
-    """Take up every row whose run ended without its verdict or never started; how many.
+    """Resume every row whose run ended without its verdict or never started; return how many.
 
     Rows that never started get their run in one transaction: two people may ask at once.
     """
     payer = jobs.payer(by, typed)
-    begun: list[str] = []
+    queued: list[str] = []
     halted: list[str] = []
     with store.writing():
         batch = store.batches.get(batch_id)
@@ -181,16 +185,16 @@ def resume_batch(
             if run is not None and can_resume(run):
                 halted.append(run.id)
             elif run is None:
-                fresh = _with_run(store, jobs, row, batch.plan)
-                if fresh.run_id and fresh.run_id != row.run_id:
-                    store.batches.set_run(batch_id, row.row, fresh.run_id)
-                    begun.append(fresh.run_id)
-    jobs.submit(store, begun, payer)
-    return len(begun) + sum(jobs.resume(run_id, by, typed) for run_id in halted)
+                updated = _queue_run(store, jobs, row, batch.plan)
+                if updated.run_id and updated.run_id != row.run_id:
+                    store.batches.set_run(batch_id, row.row, updated.run_id)
+                    queued.append(updated.run_id)
+    jobs.submit(store, queued, payer)
+    return len(queued) + sum(jobs.resume(run_id, by, typed) for run_id in halted)
 
 
 def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
-    """Every row with its run as of now."""
+    """Return every row with its run as of now."""
     lease, now = store.projects.settings().lease_seconds, time.time()
     return [
         (row, store.runs.get(row.run_id, now, lease) if row.run_id else None)
@@ -199,14 +203,14 @@ def results(store: Store, batch_id: str) -> list[tuple[BatchRow, Run | None]]:
 
 
 def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
-    """The results as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised.
+    """Return the results as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised.
 
-    The table's further columns follow under their own names; one that bears a name of ours is
-    called “NAME (table)”.
+    The table's further columns follow under their own names; one that is named like a result column
+    is called “NAME (table)”.
     """
     titles = [title for title, _ in max((row.others for row, _ in rows), key=len, default=())]
-    named = [f"{title} (table)" if title in RESULT_COLUMNS else title for title in titles]
-    table: list[list[object]] = [[*RESULT_COLUMNS, *named]]
+    columns = [f"{title} (table)" if title in RESULT_COLUMNS else title for title in titles]
+    table: list[list[object]] = [[*RESULT_COLUMNS, *columns]]
     for row, run in rows:
         values: list[object] = [row.row, row.claim, row.question, "; ".join(row.sources)]
         if run is not None:
@@ -218,7 +222,7 @@ def results_csv(rows: Sequence[tuple[BatchRow, Run | None]]) -> bytes:
 
 
 def csv_of(rows: Iterable[Sequence[object]]) -> bytes:
-    """Rows as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised."""
+    """Return rows as CSV (UTF-8 with BOM, for spreadsheets); formulas are neutralised."""
     out = io.StringIO()
     csv.writer(out).writerows([safe_cell(value) for value in row] for row in rows)
     return b"\xef\xbb\xbf" + out.getvalue().encode()

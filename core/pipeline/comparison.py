@@ -1,9 +1,9 @@
-"""One case checked in several ways at once within one budget, and where their runs differ.
+"""Compare several ways to check one case within one budget, and find where their runs differ.
 
-Ways are taken in their order as long as what they are likely to use fits into the budget together,
-each in whole cents and tokens and at least one of both; what is left over is dealt out among them
-in proportion. A run never passes its share, nor the caps of any run, of its person and of the day.
-A way that does not fit is not started, and says why. Built-in agents use nothing of it.
+Ways are accepted in order as long as their likely use fits into the budget together, each in whole
+cents and tokens and at least one of both; the rest of the budget is divided among them in
+proportion. A run never exceeds its share, nor the caps of any run, of its person and of the day. A
+way that does not fit is not started, and says why. Built-in agents use none of the budget.
 """
 
 from __future__ import annotations
@@ -28,6 +28,15 @@ from core.runtime.errors import InputError, KeyMissing
 from core.schema.progress import Progress, folded
 from core.schema.records import Case, Label, Plan, Run, Stance
 from core.store import Store
+
+CENTS_A_DOLLAR = 100
+MOST_WAYS = 12
+MOST_LISTED = 20  # compared cases that a project remembers
+LEFT_OUT, LIST = "comparison.{}", "comparisons.{}"  # names of the notes of a case, of a project
+COLUMNS = (
+    "way", "protocol", "options", "roster", "status", "label", "p_hallucinated", "confidence",
+    "cause", "marked", "turns", "calls", "tokens", "us_dollars", "seconds", "problem", "run_id",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,101 +72,97 @@ class StanceChange:
 
 
 def verdicts(runs: Mapping[str, Progress]) -> dict[Label, tuple[str, ...]]:
-    """Which runs came to which label; runs without a verdict are in none."""
-    found: dict[Label, tuple[str, ...]] = {}
+    """Group the runs by label; runs without a verdict are left out."""
+    by_label: dict[Label, tuple[str, ...]] = {}
     for name, progress in runs.items():
         if progress.verdict is not None:
             label = progress.verdict.label
-            found[label] = (*found.get(label, ()), name)
-    return found
+            by_label[label] = (*by_label.get(label, ()), name)
+    return by_label
 
 
 def words_apart(response: str, runs: Mapping[str, Progress]) -> list[DifferingStretch]:
-    """The longest stretches that the same runs mark, where others with a verdict do not."""
+    """Return the longest stretches marked by the same runs, but not by others with a verdict."""
     spans = {
-        name: [(s.start, s.end) for s in own.spans] for name, own in runs.items() if own.verdict
+        name: [(span.start, span.end) for span in progress.spans]
+        for name, progress in runs.items()
+        if progress.verdict
     }
-    cuts = sorted({place for own in spans.values() for span in own for place in span})
-    found: list[DifferingStretch] = []
+    cuts = sorted({offset for marked in spans.values() for span in marked for offset in span})
+    stretches: list[DifferingStretch] = []
     for start, end in itertools.pairwise(cuts):
-        by = tuple(
-            name for name, own in spans.items() if any(s <= start and end <= e for s, e in own)
+        markers = tuple(
+            name
+            for name, marked in spans.items()
+            if any(first <= start and end <= last for first, last in marked)
         )
-        if not by or len(by) == len(spans):
+        if not markers or len(markers) == len(spans):
             continue
         begin = start
-        if found and (found[-1].end, found[-1].marked_by) == (start, by):
-            begin = found.pop().start
-        others = tuple(name for name in spans if name not in by)
-        found.append(DifferingStretch(begin, end, response[begin:end], by, others))
-    return found
+        if stretches and (stretches[-1].end, stretches[-1].marked_by) == (start, markers):
+            begin = stretches.pop().start
+        others = tuple(name for name in spans if name not in markers)
+        stretches.append(DifferingStretch(begin, end, response[begin:end], markers, others))
+    return stretches
 
 
 def statements_apart(runs: Mapping[str, Progress]) -> list[DifferingSentence]:
-    """The sentences, of the run that cut most, in which some runs mark words and others none."""
-    judged = {name: own for name, own in runs.items() if own.verdict is not None}
-    parted = max((own.statements for own in judged.values()), key=len, default={})
-    found = []
-    for _, statement in sorted(parted.items()):
-        inside = {
-            name: any(s.start < statement.end and statement.start < s.end for s in own.spans)
-            for name, own in judged.items()
+    """Return the sentences, of the run with most, in which only some runs mark words."""
+    judged = {name: progress for name, progress in runs.items() if progress.verdict is not None}
+    statements = max((progress.statements for progress in judged.values()), key=len, default={})
+    sentences = []
+    for _, statement in sorted(statements.items()):
+        is_marked = {
+            name: any(s.start < statement.end and statement.start < s.end for s in progress.spans)
+            for name, progress in judged.items()
         }
-        if len(set(inside.values())) > 1:
-            found.append(DifferingSentence(statement.start, statement.end, statement.text, inside))
-    return found
+        if len(set(is_marked.values())) > 1:
+            sentences.append(
+                DifferingSentence(statement.start, statement.end, statement.text, is_marked)
+            )
+    return sentences
 
 
 def turned(runs: Mapping[str, Progress]) -> list[StanceChange]:
-    """Every change of a debater's stance within a run, in order; assigned sides are passed over."""
-    found = []
+    """Return every change of a debater's stance within a run, in order, without assigned sides."""
+    changes = []
     for name, progress in runs.items():
-        held: dict[str, Stance] = {}
-        for turn in sorted(progress.turns, key=lambda own: own.number):
+        stances: dict[str, Stance] = {}
+        for turn in sorted(progress.turns, key=lambda turn: turn.number):
             if turn.assigned is not None:
                 continue
-            before = held.get(turn.debater)
+            before = stances.get(turn.debater)
             if before is not None and before != turn.stance:
-                found.append(StanceChange(name, turn.debater, before, turn.stance, turn.round))
-            held[turn.debater] = turn.stance
-    return found
+                changes.append(StanceChange(name, turn.debater, before, turn.stance, turn.round))
+            stances[turn.debater] = turn.stance
+    return changes
 
 
 def same_agent_apart(runs: Mapping[str, Progress]) -> list[tuple[str, dict[Stance, list[str]]]]:
-    """(agent, runs by the stance it ended with) of agents that ended differently in two runs."""
-    ended: dict[str, dict[Stance, list[str]]] = {}
+    """Return (agent, runs by final stance) for agents that ended differently in two runs."""
+    final_stances: dict[str, dict[Stance, list[str]]] = {}
     for name, progress in runs.items():
-        # A side that an agent was given says nothing of what it holds.
-        last = {turn.agent: turn.stance for turn in progress.turns if turn.assigned is None}
-        for agent, stance in last.items():
-            ended.setdefault(agent, {}).setdefault(stance, []).append(name)
-    return [(agent, stances) for agent, stances in ended.items() if len(stances) > 1]
+        # An assigned side says nothing about the agent's own stance.
+        last_stances = {turn.agent: turn.stance for turn in progress.turns if turn.assigned is None}
+        for agent, stance in last_stances.items():
+            final_stances.setdefault(agent, {}).setdefault(stance, []).append(name)
+    return [(agent, stances) for agent, stances in final_stances.items() if len(stances) > 1]
 
 
 def letters(count: int) -> Sequence[str]:
-    """A letter for each run, as the marks in the text have them."""
+    """Return a letter for each run, as used for the marks in the text."""
     return string.ascii_uppercase[:count]
-
-
-CENTS_A_DOLLAR = 100
-MOST_WAYS = 12
-MOST_LISTED = 20
-LEFT_OUT, LIST = "comparison.{}", "comparisons.{}"  # notes of a case, of a project
-COLUMNS = (
-    "way", "protocol", "options", "roster", "status", "label", "p_hallucinated", "confidence",
-    "cause", "marked", "turns", "calls", "tokens", "us_dollars", "seconds", "problem", "run_id",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What all runs of a comparison may use together: US cents, tokens of unpriced models."""
+    """The limit of all runs of a comparison together: US cents, tokens of unpriced models."""
 
     cents: int
     tokens: int
 
     def lacks(self, need: Budget) -> str:
-        """The part of a need that there is no room for; empty where it fits."""
+        """Return the part of a need that does not fit; empty if all of it fits."""
         if need.cents > self.cents:
             return money(need.cents * NANO_PER_CENT)
         too_many = need.tokens > self.tokens
@@ -166,7 +171,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class ComparedWay:
-    """A plan and what it will use of language models, None where it asks none.
+    """A plan and its expected use of language models, None if it uses none.
 
     `share` is what its run may use, `problem` why it is not started.
     """
@@ -179,7 +184,7 @@ class ComparedWay:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A way that was chosen and not started, and why."""
+    """A way that was chosen but not started, and why."""
 
     protocol: str
     roster: str
@@ -188,7 +193,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One way's newest run over the case and what it has come to so far."""
+    """The newest run of a way over the case, and its state so far."""
 
     run: Run
     progress: Progress
@@ -197,9 +202,9 @@ class ComparedRun:
 def shared_out(
     ways: Sequence[ComparedWay], budget: Budget, settings: Settings
 ) -> list[ComparedWay]:
-    """The ways with their shares, or why they get none, by the rule above."""
+    """Return the ways with their shares, or why they get none, as the module describes."""
     most = Budget(settings.run_cents, settings.run_tokens)
-    left, found, needs = budget, [], []
+    left, shared, needs = budget, [], []
     for way in ways:
         need = needed(way)
         if need is not None and not way.problem:
@@ -212,20 +217,20 @@ def shared_out(
             else:
                 left = Budget(left.cents - need.cents, left.tokens - need.tokens)
                 needs.append(need)
-        found.append(way)
+        shared.append(way)
     all_cents, all_tokens = sum(n.cents for n in needs), sum(n.tokens for n in needs)
-    for place, way in enumerate(found):
+    for place, way in enumerate(shared):
         need = needed(way)
         if need is not None and not way.problem:
             cents = need.cents + left.cents * need.cents // all_cents
             tokens = need.tokens + left.tokens * need.tokens // all_tokens
             share = Budget(min(cents, most.cents), min(tokens, most.tokens))
-            found[place] = replace(way, share=share)
-    return found
+            shared[place] = replace(way, share=share)
+    return shared
 
 
 def needed(way: ComparedWay) -> Budget | None:
-    """What a way is likely to use, at least 1 of each; None where it asks no model."""
+    """Return what a way is likely to use, at least 1 of each; None if it uses no model."""
     if way.expected is None or not way.expected.most.calls:
         return None
     likely = way.expected.likely
@@ -234,16 +239,16 @@ def needed(way: ComparedWay) -> Budget | None:
 
 
 def without_keys(ways: Sequence[ComparedWay], keys: Keys) -> list[ComparedWay]:
-    """The ways, those with a reason that lack a key, or whose roster cannot argue like that."""
-    found = []
+    """Return the ways, with a problem for those that lack a key or a roster for the protocol."""
+    checked = []
     for way in ways:
         try:
             require_protocol(way.plan)
             require_keys(way.plan, keys)
         except (InputError, KeyMissing) as error:
             way = replace(way, problem=way.problem or str(error))
-        found.append(way)
-    return found
+        checked.append(way)
+    return checked
 
 
 def start_comparison(
@@ -255,7 +260,10 @@ def start_comparison(
     by: str,
     typed: Mapping[str, str] = NOTHING_TYPED,
 ) -> list[str]:
-    """Queue a run for every way without a problem; their ids, or InputError where there is none."""
+    """Queue a run for every way without a problem and return their ids.
+
+    Raises InputError: there is no such way, or there are too many ways.
+    """
     if not ways or len(ways) > MOST_WAYS:
         raise InputError(
             f"Expected 1 to {MOST_WAYS} ways to check, found {len(ways)}; choose protocols and "
@@ -263,13 +271,7 @@ def start_comparison(
         )
     payer = jobs.payer(by, typed)
     checked = without_keys(ways, payer.keys)
-    plans = [  # what a run may use at most is its share
-        replace(way.plan, cent_cap=way.share.cents, token_cap=way.share.tokens)
-        if way.share
-        else way.plan
-        for way in checked
-        if not way.problem
-    ]
+    plans = [_plan_within_share(way) for way in checked if not way.problem]
     if not plans:
         raise InputError(f"None of these ways can be started: {checked[0].problem}")
     left = [(w.plan.protocol, w.plan.roster, w.problem) for w in checked if w.problem]
@@ -284,20 +286,26 @@ def start_comparison(
     return run_ids
 
 
+def _plan_within_share(way: ComparedWay) -> Plan:
+    if way.share is None:
+        return way.plan
+    return replace(way.plan, cent_cap=way.share.cents, token_cap=way.share.tokens)
+
+
 def compared_cases(store: Store, project_id: str) -> list[str]:
-    """Ids of the cases that were compared in a project, the newest first."""
-    found: list[str] = json.loads(store.projects.note(LIST.format(project_id)) or "[]")
-    return found
+    """Return the ids of the cases compared in a project, the newest first."""
+    case_ids: list[str] = json.loads(store.projects.note(LIST.format(project_id)) or "[]")
+    return case_ids
 
 
 def left_out(store: Store, case_id: str) -> list[LeftOut]:
-    """The ways that were chosen last for that case and not started."""
+    """Return the ways that were chosen last for that case and not started."""
     text = store.projects.note(LEFT_OUT.format(case_id)) or "[]"
-    return [LeftOut(*own) for own in json.loads(text)]
+    return [LeftOut(*values) for values in json.loads(text)]
 
 
 def compared(store: Store, case_id: str) -> list[ComparedRun]:
-    """The newest run by each protocol, roster and options, at most `MOST_WAYS`; oldest first."""
+    """Return the newest run by protocol, roster and options, at most `MOST_WAYS`; oldest first."""
     lease = store.projects.settings().lease_seconds
     newest: dict[tuple[object, ...], Run] = {}
     for run in store.runs.of_case(case_id, time.time(), lease):
@@ -310,20 +318,22 @@ def compared(store: Store, case_id: str) -> list[ComparedRun]:
 def comparison_csv(
     named: Mapping[str, ComparedRun], left: Sequence[LeftOut], response: str
 ) -> bytes:
-    """A row for each way as CSV; columns that no way has anything in are left out.
+    """Return a row for each way as CSV, without columns that are empty for all ways.
 
-    `marked` are the marked words as `[start, end)` of the response with their text; a cost that is
-    not known is empty.
+    `marked` are the marked words as `[start, end)` of the response with their text; an unknown cost
+    is empty.
     """
-    rows: list[dict[str, object]] = [_cells(name, own, response) for name, own in named.items()]
-    rows += [asdict(own) | {"status": "not started"} for own in left]
+    rows: list[dict[str, object]] = [
+        _format_row(name, item, response) for name, item in named.items()
+    ]
+    rows += [asdict(item) | {"status": "not started"} for item in left]
     titles = [title for title in COLUMNS if any(row.get(title) not in (None, "") for row in rows)]
     return csv_of([titles, *([row.get(title) for title in titles] for row in rows)])
 
 
-def _cells(name: str, own: ComparedRun, response: str) -> dict[str, object]:
-    run, progress = own.run, own.progress
-    marked = (f"[{s.start}, {s.end}) {response[s.start : s.end]}" for s in progress.spans)
+def _format_row(name: str, compared_run: ComparedRun, response: str) -> dict[str, object]:
+    run, progress = compared_run.run, compared_run.progress
+    spans = (f"[{s.start}, {s.end}) {response[s.start : s.end]}" for s in progress.spans)
     options = (f"{option} {value}" for option, value in run.plan.options.chosen.items())
     calls = progress.calls.values()
     return {
@@ -333,7 +343,7 @@ def _cells(name: str, own: ComparedRun, response: str) -> dict[str, object]:
         "roster": run.plan.roster,
         **{key: getattr(run, key) for key in ("status", "label", "p_hallucinated", "confidence")},
         "cause": run.cause,
-        "marked": "; ".join(marked),
+        "marked": "; ".join(spans),
         "turns": len(progress.turns),
         "calls": len(calls),
         "tokens": sum(call.tokens_in + call.tokens_out for call in calls),

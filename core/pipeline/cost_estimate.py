@@ -1,11 +1,11 @@
-"""What a check will take before it starts: seconds, and the models' calls, tokens and money.
+"""Estimate a check before it starts: seconds, and the models' calls, tokens and money.
 
-The built-in agents' part goes by the lengths of response and files, at the pace of the newest runs
-here by the same protocol. The models' part sums up the calls of each role; their pace is a guess.
-“Likely” supposes a debate of three turns (none where a check is adaptive) and one wrong place, in
-an audit three steps a statement and nothing that stays contested; “at most” that every turn and
-step is taken, every statement is contested, every reply is as long as its seat allows and every one
-of a certain form is asked for twice.
+The built-in agents' time is estimated from the lengths of response and files, at the pace of the
+newest runs here by the same protocol. The models' use is the sum of each role's calls; their pace
+is a guess. “Likely” assumes a debate of three turns (none if a check is adaptive) and one wrong
+place, in an audit three steps a statement and no contested statement; “at most” assumes that every
+turn and step is taken, every statement is contested, every reply has the maximum length and every
+reply of a required form is asked for twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ from core.schema.records import LibraryEntry, Plan
 from core.schema.rosters import AS_IS, DebateOptions, RosterConfig, Seat, judge_prompt, turn_tokens
 from core.store import Store
 
-AT_ONCE = 8
+BASE_SECONDS = 0.2
+PER_CHARACTER_SECONDS = 1.1 / 1000
+PER_MEGABYTE_SECONDS = 6.0
+PER_IMAGE_SECONDS = 4.0
+FIRST_WORD_SECONDS = 1.0
+TOKENS_PER_SECOND = 40.0
+AT_ONCE = 8  # concurrent calls
 STATEMENT_CHARACTERS = 120
 PASSAGE_TOKENS, LONG_PASSAGE_TOKENS = 70, 200
 PICTURE_TOKENS, LARGE_PICTURE_TOKENS = 1_100, 1_600
@@ -35,16 +41,16 @@ FRAME_TOKENS = 150
 QUERY_TOKENS, BATCH_TOKENS = 40, 8_000  # of one statement; of passages that are embedded together
 LIKELY_TURNS = 3
 LIKELY_SAID = 100  # tokens of a turn
-NAMED_TOKENS = 40  # who spoke about whom, and the marks of the quotes
-MARK_TOKENS = 30
-DENSE = ("zh", "ja", "ko", "th")
+NAMED_TOKENS = 40  # the speaker, whose answer it is about, and the quote marks
+MARK_TOKENS = 30  # of one marked span in a reply
+DENSE = ("zh", "ja", "ko", "th")  # languages with many tokens for a character
 LIKELY_STEPS = 3  # of a statement: search, compare, conclude
-STEP_TOKENS = 120  # what a step brought, or what is held of a statement, in a prompt
+STEP_TOKENS = 120  # one step's result, or a statement's memory entry, in a prompt
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is to be checked; lengths in characters. `sources` is what is to be embedded anew.
+    """The size of a check; lengths in characters. `sources` is the text that must be embedded anew.
 
     `examples` are the tokens of corrected cases that the span extractor is shown at most.
     """
@@ -62,13 +68,13 @@ class Size:
 
     @property
     def plan(self) -> Plan:
-        """What of it a protocol goes by."""
+        """The fields of the plan that a protocol depends on."""
         return Plan(self.protocol, max_turns=self.max_turns, options=self.options)
 
 
 @dataclass(frozen=True)
 class CallStep:
-    """Equal calls of one seat; `prompt` and `reply` are tokens of each."""
+    """Equal calls of one agent; `prompt` and `reply` are tokens of each."""
 
     seat: Seat
     calls: int
@@ -78,121 +84,139 @@ class CallStep:
 
 
 def steps_of(sheet: RosterConfig, size: Size, is_most: bool) -> Iterator[CallStep]:
-    """Every role's calls in the order of a run."""
-    about, sheet = _about(size, is_most), seated_for(size.plan, sheet)
-    yield from _reading(sheet, about)
+    """Yield every role's calls in the order of a run."""
+    tokens, sheet = _measure_tokens(size, is_most), seated_for(size.plan, sheet)
+    yield from _estimate_reading(sheet, tokens)
     if size.protocol == AUDIT:
-        yield from _auditing(sheet, about)
+        yield from _estimate_audit(sheet, tokens)
     if size.protocol != AUDIT or is_most:
-        yield from _debating(sheet, about)
-    yield from _marking(sheet, about)
+        yield from _estimate_debate(sheet, tokens)
+    yield from _estimate_marking(sheet, tokens)
 
 
-def _reading(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
-    size = about.size
-    queries = about.statements * (QUERY_TOKENS + about.question)
-    yield CallStep(sheet.retriever, 1, queries, 0)  # all go together
-    if about.sources:
-        batches = math.ceil(about.sources / BATCH_TOKENS)
-        yield CallStep(sheet.retriever, batches, math.ceil(about.sources / batches), 0)
-    yield about.step(sheet.segmenter, "segment", 2 * about.response, calls=about.again)
-    picture = LARGE_PICTURE_TOKENS if about.is_most else PICTURE_TOKENS
-    many = {"calls": size.images, "at_once": AT_ONCE}
-    yield about.step(sheet.image_reader, "image_question", 150, **many)
-    yield about.step(sheet.image_reader, "image_reading", 150, beside=picture + 150, **many)
+def _estimate_reading(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+    size = tokens.size
+    queries = tokens.statements * (QUERY_TOKENS + tokens.question)
+    yield CallStep(sheet.retriever, 1, queries, 0)  # all queries in one call
+    if tokens.sources:
+        batches = math.ceil(tokens.sources / BATCH_TOKENS)
+        yield CallStep(sheet.retriever, batches, math.ceil(tokens.sources / batches), 0)
+    yield tokens.step(sheet.segmenter, "segment", 2 * tokens.response, calls=tokens.again)
+    picture = LARGE_PICTURE_TOKENS if tokens.is_most else PICTURE_TOKENS
+    reader, images = sheet.image_reader, size.images
+    yield tokens.step(reader, "image_question", 150, calls=images, at_once=AT_ONCE)
+    beside = picture + 150
+    yield tokens.step(reader, "image_reading", 150, beside=beside, calls=images, at_once=AT_ONCE)
 
 
-def _auditing(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
-    """The picker's steps; what its tools ask, at most twice each; reflection."""
-    picker, count, is_most = sheet.tool_picker, about.statements, about.is_most
-    read = about.evidence // count + STEP_TOKENS
-    most = MOST_STEPS * (count + 1) * about.again
-    known = read + (0 if picker.is_built_in else _toolbox_tokens())
-    picks, asked = (most, 2 * most) if is_most else (LIKELY_STEPS * count, count)
-    yield about.step(picker, "pick_tool", 150, beside=known, calls=picks, at_once=AT_ONCE)
-    yield about.step(picker, "match", 120, beside=read, calls=asked, at_once=AT_ONCE)
-    times = 2 * about.again if is_most else 1
-    yield about.step(sheet.reflector, "reflect", 100, beside=STEP_TOKENS * count, calls=times)
+def _estimate_audit(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+    """Yield the picker's steps, its tools' questions (at most two a step), and reflection."""
+    picker, count, is_most = sheet.tool_picker, tokens.statements, tokens.is_most
+    read_tokens = tokens.evidence // count + STEP_TOKENS
+    most_steps = MOST_STEPS * (count + 1) * tokens.again
+    known_tokens = read_tokens + (0 if picker.is_built_in else _count_toolbox_tokens())
+    picks, questions = (most_steps, 2 * most_steps) if is_most else (LIKELY_STEPS * count, count)
+    yield tokens.step(picker, "pick_tool", 150, beside=known_tokens, calls=picks, at_once=AT_ONCE)
+    yield tokens.step(picker, "match", 120, beside=read_tokens, calls=questions, at_once=AT_ONCE)
+    reflections = 2 * tokens.again if is_most else 1
+    yield tokens.step(
+        sheet.reflector, "reflect", 100, beside=STEP_TOKENS * count, calls=reflections
+    )
 
 
 @cache
-def _toolbox_tokens() -> int:
-    """Of every tool with its two examples, as a picker reads them."""
-    from core.agents.llm_audit import told_tools  # which loads all tools: 0.15 s
+def _count_toolbox_tokens() -> int:
+    """Return the tokens of all tools with two examples each, as a picker reads them."""
+    from core.agents.llm_audit import told_tools  # loads all tools: 0.15 s
 
     return sum(estimated_tokens(text) for text in told_tools())
 
 
-def _debating(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
-    """What is asked before a label; whether an adaptive check goes on is likely not."""
-    plan, options = about.size.plan, about.size.options
+def _estimate_debate(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+    """Yield the calls up to the label; an adaptive check likely stops before the debate."""
+    plan, options = tokens.size.plan, tokens.size.options
     then = then_of(plan)
     if then or plan.protocol == "single":  # a single judge's samples, all at once
         samples, style = max(1, options.samples), options.style or "plain"
-        many = {"calls": about.again * samples, "at_once": samples, "beside": about.evidence}
-        reply = 350 if style == "thought" else 100
-        yield about.step(sheet.judge, judge_prompt(style), reply, **many)
-    if plan.protocol != "single" and (about.is_most or then is None):
-        yield from _argued(sheet, about, then or protocol_of(plan), plan)
+        yield tokens.step(
+            sheet.judge,
+            judge_prompt(style),
+            350 if style == "thought" else 100,
+            beside=tokens.evidence,
+            calls=tokens.again * samples,
+            at_once=samples,
+        )
+    if plan.protocol != "single" and (tokens.is_most or then is None):
+        yield from _estimate_turns(sheet, tokens, then or protocol_of(plan), plan)
 
 
-def _argued(
-    sheet: RosterConfig, about: _About, protocol: DebateProtocol, plan: Plan
+def _estimate_turns(
+    sheet: RosterConfig, tokens: _TokenSize, protocol: DebateProtocol, plan: Plan
 ) -> Iterator[CallStep]:
-    """The debate; an audit's judge is asked of each contested statement too, if need be."""
-    is_most, again = about.is_most, about.again
-    speaking = sheet.debaters[: protocol.seats]
-    names = tuple(_with_room(debater.seat, protocol, about) for debater in speaking)
-    asked = protocol.calls(len(names), plan)
-    written = asked.context + asked.summaries + asked.revisions
-    whole = 60 * about.statements + 200
-    yield about.step(
-        sheet.context_writer, "context", whole, beside=about.evidence, calls=again * written
+    """Yield the calls of the debate; an audit's judge may also judge each contested statement."""
+    is_most, again = tokens.is_most, tokens.again
+    debaters = sheet.debaters[: protocol.seats]
+    seats = tuple(_raise_reply_limit(debater.seat, protocol, tokens) for debater in debaters)
+    calls = protocol.calls(len(seats), plan)
+    written_texts = calls.context + calls.summaries + calls.revisions
+    context_tokens = 60 * tokens.statements + 200
+    yield tokens.step(
+        sheet.context_writer,
+        "context",
+        context_tokens,
+        beside=tokens.evidence,
+        calls=again * written_texts,
     )
     ends_early = protocol.name == "ceda" and not is_most
-    turns = min(asked.turns, LIKELY_TURNS) if ends_early else asked.turns
-    at_once = max(1, math.ceil(asked.turns / max(1, asked.chain - written - 1)))
-    said = max((seat.max_tokens for seat in names), default=0) if is_most else LIKELY_SAID
-    heard = math.ceil(asked.heard * (said + NAMED_TOKENS) / max(1, asked.turns))
-    share = (about.evidence if is_most else about.evidence // 2) + heard + 100
+    turns = min(calls.turns, LIKELY_TURNS) if ends_early else calls.turns
+    at_once = max(1, math.ceil(calls.turns / max(1, calls.chain - written_texts - 1)))
+    turn_length = max((seat.max_tokens for seat in seats), default=0) if is_most else LIKELY_SAID
+    heard_tokens = math.ceil(calls.heard * (turn_length + NAMED_TOKENS) / max(1, calls.turns))
+    share = (tokens.evidence if is_most else tokens.evidence // 2) + heard_tokens + 100
     manner = next(iter(protocol.manners), "debate")
-    for place, seat in enumerate(names):
-        taken = len(range(place, turns, len(names)))
-        yield about.step(seat, manner, LIKELY_SAID, beside=share, calls=taken, at_once=at_once)
-    judged = again * (asked.judgements + (about.statements if plan.protocol == AUDIT else 0))
-    shown = about.evidence + turns * said + whole
+    for place, seat in enumerate(seats):
+        own_turns = len(range(place, turns, len(seats)))
+        yield tokens.step(seat, manner, LIKELY_SAID, beside=share, calls=own_turns, at_once=at_once)
+    judgements = again * (calls.judgements + (tokens.statements if plan.protocol == AUDIT else 0))
+    shown_tokens = tokens.evidence + turns * turn_length + context_tokens
     prompt = judge_prompt(next(iter(protocol.judging), "debate"))
-    yield about.step(sheet.judge, prompt, 200, beside=shown, calls=judged, at_once=asked.judgements)
+    yield tokens.step(
+        sheet.judge, prompt, 200, beside=shown_tokens, calls=judgements, at_once=calls.judgements
+    )
 
 
-def _with_room(seat: Seat, protocol: DebateProtocol, about: _About) -> Seat:
-    """The debater's seat with the tokens of the longest turn that the protocol asks for."""
-    rooms = [turn_tokens(m, seat.max_tokens, about.response) for m in protocol.manners]
-    return replace(seat, max_tokens=max(rooms, default=seat.max_tokens))
+def _raise_reply_limit(seat: Seat, protocol: DebateProtocol, tokens: _TokenSize) -> Seat:
+    """Return the debater's configuration with the longest turn that the protocol asks for."""
+    limits = [turn_tokens(m, seat.max_tokens, tokens.response) for m in protocol.manners]
+    return replace(seat, max_tokens=max(limits, default=seat.max_tokens))
 
 
-def _marking(sheet: RosterConfig, about: _About) -> Iterator[CallStep]:
-    """Words are marked by extractor and adjudicator, or by a panel: all vote on each one's."""
-    again, evidence = about.again, about.evidence
-    extra = evidence + 200 + about.size.examples
+def _estimate_marking(sheet: RosterConfig, tokens: _TokenSize) -> Iterator[CallStep]:
+    """Yield the calls that mark words: by two agents, or by a panel whose members all vote."""
+    again, evidence = tokens.again, tokens.evidence
+    beside = evidence + 200 + tokens.size.examples
     if len(panel := sheet.span_panel) > 1:
-        shown = extra if sheet.panel_sees_evidence else extra - evidence
+        member_beside = beside if sheet.panel_sees_evidence else beside - evidence
         votes = again * (len(panel) - 1)
         for seat in panel:
-            yield about.step(seat, "panel_spans", 120, beside=shown, calls=again, at_once=AT_ONCE)
-            yield about.step(seat, "panel_votes", 100, beside=shown, calls=votes, at_once=AT_ONCE)
+            yield tokens.step(
+                seat, "panel_spans", 120, beside=member_beside, calls=again, at_once=AT_ONCE
+            )
+            yield tokens.step(
+                seat, "panel_votes", 100, beside=member_beside, calls=votes, at_once=AT_ONCE
+            )
         return
     extractor, adjudicator = sheet.span_extractor, sheet.span_adjudicator
-    yield about.step(extractor, "spans", 120, beside=extra, calls=again)
-    votes = again * about.places(extractor) if about.is_most else 1
-    yield about.step(
+    yield tokens.step(extractor, "spans", 120, beside=beside, calls=again)
+    votes = again * tokens.places(extractor) if tokens.is_most else 1
+    yield tokens.step(
         adjudicator, "span_vote", 100, beside=evidence + 250, calls=votes, at_once=AT_ONCE
     )
 
 
 @dataclass(frozen=True)
-class _About:
-    """A size in tokens, likely or at most; `again` counts askings for a reply of a certain form."""
+class _TokenSize:
+    """A size in tokens, likely or at most; `again` counts attempts at a reply in a given form."""
 
     size: Size
     is_most: bool
@@ -204,9 +228,9 @@ class _About:
     evidence: int
 
     def places(self, extractor: Seat) -> int:
-        fitting = max(1, extractor.max_tokens // MARK_TOKENS)
+        by_reply = max(1, extractor.max_tokens // MARK_TOKENS)
         by_length = 2 * self.statements
-        return by_length if extractor.is_built_in else min(by_length, fitting)
+        return by_length if extractor.is_built_in else min(by_length, by_reply)
 
     def step(
         self,
@@ -218,7 +242,7 @@ class _About:
         calls: int = 1,
         at_once: int = 1,
     ) -> CallStep:
-        """Calls with that prompt around the claim and what is `beside` it."""
+        """Return the calls with that prompt, the claim, and `beside` tokens of other text."""
         if seat.is_built_in:
             return CallStep(seat, 0, 0, 0)
         text = shipped(prompt, prompt_language(self.size.language)).text
@@ -229,33 +253,25 @@ class _About:
         return CallStep(seat, calls, whole, length, at_once)
 
 
-def _about(size: Size, is_most: bool) -> _About:
-    is_dense = size.language.split("-")[0] in DENSE
-    per = (1.5 if is_dense else 0.5) if is_most else (0.8 if is_dense else 0.25)
+def _measure_tokens(size: Size, is_most: bool) -> _TokenSize:
+    likely_rate, highest_rate = (0.8, 1.5) if size.language.split("-")[0] in DENSE else (0.25, 0.5)
+    tokens_per_character = highest_rate if is_most else likely_rate
     response, question, sources = (
-        math.ceil(count * per) for count in (size.response, size.question, size.sources)
+        math.ceil(count * tokens_per_character)
+        for count in (size.response, size.question, size.sources)
     )
     statements = max(1, math.ceil(size.response / STATEMENT_CHARACTERS))
-    each, image = (LONG_PASSAGE_TOKENS, 400) if is_most else (PASSAGE_TOKENS, 150)
-    evidence = statements * size.passages * each + size.images * image
+    passage_tokens, image_tokens = (LONG_PASSAGE_TOKENS, 400) if is_most else (PASSAGE_TOKENS, 150)
+    evidence = statements * size.passages * passage_tokens + size.images * image_tokens
     again = 2 if is_most else 1
-    return _About(size, is_most, again, statements, response, question, sources, evidence)
-
-
-BASE_SECONDS = 0.2
-PER_CHARACTER_SECONDS = 1.1 / 1000
-PER_MEGABYTE_SECONDS = 6.0
-PER_IMAGE_SECONDS = 4.0
-
-FIRST_WORD_SECONDS = 1.0
-TOKENS_PER_SECOND = 40.0
+    return _TokenSize(size, is_most, again, statements, response, question, sources, evidence)
 
 
 @dataclass(frozen=True)
 class Use:
-    """Calls to models, their tokens, and seconds; `cost` is that of priced models, US dollars.
+    """Calls to models, their tokens, and seconds; `cost` is that of priced models, in US dollars.
 
-    `unpriced_tokens` are those of models with no known price, which count against the token caps.
+    `unpriced_tokens` are those of models of unknown price, which count against the token caps.
     """
 
     calls: int = 0
@@ -267,7 +283,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a check will use of language models; `unpriced` names those of no known price."""
+    """A check's expected use of language models; `unpriced` names those of unknown price."""
 
     likely: Use
     most: Use
@@ -275,7 +291,7 @@ class Expected:
 
     @property
     def cost(self) -> float | None:
-        """The likely cost in US dollars, None where a part of it is not known."""
+        """The likely cost in US dollars, None if part of it is not known."""
         return None if self.unpriced else self.likely.cost
 
     @property
@@ -285,23 +301,23 @@ class Expected:
         if not most.calls:
             return "no cost"
         counts = (
-            f"about {likely.calls} calls, {_rounded(likely.tokens):,} tokens "
-            f"(at most {most.calls} and {_rounded(most.tokens):,})"
+            f"about {likely.calls} calls, {_round_up(likely.tokens):,} tokens "
+            f"(at most {most.calls} and {_round_up(most.tokens):,})"
         )
-        known = f"about {dollars_words(likely.cost)}, at most {dollars_words(most.cost)}"
+        cost = f"about {dollars_words(likely.cost)}, at most {dollars_words(most.cost)}"
         if self.unpriced:
-            rest = f", besides {known}" if most.cost else ""
-            return f"cost not known for {', '.join(self.unpriced)}{rest} · {counts}"
-        return f"{known if most.cost else 'nothing to pay'} · {counts}"
+            besides = f", besides {cost}" if most.cost else ""
+            return f"cost not known for {', '.join(self.unpriced)}{besides} · {counts}"
+        return f"{cost if most.cost else 'nothing to pay'} · {counts}"
 
 
 def sizes_of(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> list[Size]:
-    """How large each check is: of each (response, question) over the same sources.
+    """Return the size of each check of a (response, question) over the same sources.
 
-    What is embedded anew counts with the first, which finds it so; a source that is not read yet
-    counts as soon as it is.
+    Text that must be embedded anew counts for the first check; a source counts once it has been
+    read.
     """
     size = Size(
         0,
@@ -313,39 +329,39 @@ def sizes_of(
         language=language_of("\n".join(f"{question} {text}" for text, question in asked)),
     )
     sizes = [replace(size, response=len(text), question=len(question)) for text, question in asked]
-    sizes[0] = replace(sizes[0], sources=_to_embed(store, entries, plan))
+    sizes[0] = replace(sizes[0], sources=_count_unembedded(store, entries, plan))
     return sizes
 
 
-def _to_embed(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:
-    """The characters that the roster's embedding model has not seen yet."""
+def _count_unembedded(store: Store, entries: Sequence[LibraryEntry], plan: Plan) -> int:
+    """Return the number of characters that the roster's embedding model has not embedded yet."""
     if plan.sheet is None or plan.sheet.retriever.is_built_in:
         return 0
     from core.llm.encoder import LlmEmbedder
 
     model = LlmEmbedder(plan.sheet.retriever, Keys({})).id
-    new = (entry for entry in entries if not store.readings.has_index(entry.id, model))
-    return sum(entry.characters for entry in new)
+    unembedded = (entry for entry in entries if not store.readings.has_index(entry.id, model))
+    return sum(entry.characters for entry in unembedded)
 
 
 def expected_use(sheet: RosterConfig, size: Size) -> Expected:
-    """What a check with that roster will use of language models; nothing where it has none."""
+    """Return a check's expected use of language models with that roster."""
     steps = ([s for s in steps_of(sheet, size, is_most) if s.calls] for is_most in (False, True))
-    likely, most = ([s for s in own if not s.seat.is_built_in] for own in steps)
+    likely, most = ([s for s in group if not s.seat.is_built_in] for group in steps)
     unpriced = dict.fromkeys(step.seat.model for step in most if price_of(step.seat) is None)
-    return Expected(_sum(likely), _sum(most), tuple(unpriced))
+    return Expected(_sum_steps(likely), _sum_steps(most), tuple(unpriced))
 
 
-def _sum(steps: Iterable[CallStep]) -> Use:
+def _sum_steps(steps: Iterable[CallStep]) -> Use:
     calls = tokens = unpriced = 0
     cost = seconds = 0.0
     for step in steps:
         calls += step.calls
-        used = step.calls * (step.prompt + step.reply)
-        tokens += used
+        step_tokens = step.calls * (step.prompt + step.reply)
+        tokens += step_tokens
         price = price_of(step.seat)
         if price is None:
-            unpriced += used
+            unpriced += step_tokens
         else:
             cost += step.calls * price.of(step.prompt, step.reply)
         waves = math.ceil(step.calls / step.at_once)
@@ -353,8 +369,8 @@ def _sum(steps: Iterable[CallStep]) -> Use:
     return Use(calls, tokens, unpriced, cost, seconds)
 
 
-def _rounded(tokens: int) -> int:
-    """Two figures are all that an estimate knows."""
+def _round_up(tokens: int) -> int:
+    """Round up to two significant digits, the precision of an estimate."""
     unit = int(10 ** max(0, len(str(tokens)) - 2))
     return math.ceil(tokens / unit) * unit
 
@@ -366,20 +382,21 @@ def expected_seconds(
     roster: str = "builtin",
     protocol: str = "ceda",
 ) -> float:
-    """Seconds for a check of a response of that length over these sources.
+    """Estimate the seconds for a check of a response of that length over these sources.
 
-    Sources that are read already cost nothing more. Only earlier checks by the same protocol tell
-    the pace: an audit takes longer the more of it is contested, or is code to be run.
+    Sources that were read before cost no time. The pace is taken only from earlier checks by the
+    same protocol: an audit takes longer the more of it is contested, or is code to run.
     """
     recent = store.runs.seconds_of_recent(roster, protocol)
-    pace = median(seconds / _usual(length) for seconds, length in recent) if recent else 1.0
+    paces = [seconds / _compute_base_seconds(length) for seconds, length in recent]
+    pace = median(paces) if paces else 1.0
     reading = sum(
         PER_IMAGE_SECONDS if entry.kind == "image" else PER_MEGABYTE_SECONDS * entry.size / 1e6
         for entry in entries
         if entry.status in ("waiting", "reading")
     )
-    return _usual(characters) * pace + reading
+    return _compute_base_seconds(characters) * pace + reading
 
 
-def _usual(characters: int) -> float:
+def _compute_base_seconds(characters: int) -> float:
     return BASE_SECONDS + PER_CHARACTER_SECONDS * characters

@@ -1,4 +1,4 @@
-"""Says what works here and what to do about the rest: `python -m core doctor`."""
+"""Checks what works on this computer and says how to fix the rest: `python -m core doctor`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEAST_FREE_BYTES = 1_000_000_000
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at: whether it works, and what was found or is to be done."""
+    """The result of one check: whether it works, and what was found or how to fix it."""
 
     name: str
     works: bool
@@ -44,11 +44,11 @@ class Check:
 
 
 def checks(home: Path) -> Iterator[Check]:
-    """Look at one thing after the other."""
-    for name, look in LOOKS:
+    """Run one check after the other."""
+    for name, check in LOOKS:
         began = time.perf_counter()
         try:
-            words = look(home)
+            words = check(home)
         except (ImportError, importlib.metadata.PackageNotFoundError) as bad:
             yield Check(name, False, f"A package is missing ({bad}); run make setup.")
         except (ReviewError, OSError) as bad:
@@ -59,27 +59,27 @@ def checks(home: Path) -> Iterator[Check]:
 
 
 def report(home: Path) -> tuple[int, str]:
-    """(0 when all work, else 1; a line for each check)."""
+    """Return (0 if everything works, else 1; a line for each check)."""
     results = list(checks(home))
-    told = (f"{'ok  ' if item.works else 'FAIL'}  {item.name}: {item.words}\n" for item in results)
-    return int(not all(item.works for item in results)), "".join(told)
+    lines = (f"{'ok  ' if item.works else 'FAIL'}  {item.name}: {item.words}\n" for item in results)
+    return int(not all(item.works for item in results)), "".join(lines)
 
 
-def _packages(home: Path) -> str:
-    lines = (PROJECT_ROOT / "requirements.txt").read_text().splitlines()
-    wanted = [pin for line in lines if "==" in (pin := line.split("#")[0].strip())]
+def _check_packages(home: Path) -> str:
+    requirements = (PROJECT_ROOT / "requirements.txt").read_text().splitlines()
+    wanted = [pin for line in requirements if "==" in (pin := line.split("#")[0].strip())]
     wrong = []
     for pin in wanted:
         name, pinned = pin.split("==")
-        found = importlib.metadata.version(name.split("[")[0])
-        if found.split("+")[0] != pinned.split(";")[0].strip():
-            wrong.append(f"{name} {found} instead of {pinned}")
+        installed = importlib.metadata.version(name.split("[")[0])
+        if installed.split("+")[0] != pinned.split(";")[0].strip():
+            wrong.append(f"{name} {installed} instead of {pinned}")
     if wrong:
         raise ConfigError(f"Expected the pinned packages, found {', '.join(wrong)}; `make setup`.")
     return f"{len(wanted)} packages as pinned"
 
 
-def _home(home: Path) -> str:
+def _check_home(home: Path) -> str:
     with open_store(home) as store, store.writing():
         store.projects.save_note("doctor", str(time.time()))
     free = shutil.disk_usage(home).free
@@ -88,7 +88,7 @@ def _home(home: Path) -> str:
     return f"{home}, {free // 1_000_000_000} GB free"
 
 
-def _search(home: Path) -> str:
+def _check_search(home: Path) -> str:
     with sqlite3.connect(":memory:") as connection:
         try:
             connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
@@ -100,7 +100,7 @@ def _search(home: Path) -> str:
     return f"SQLite {sqlite3.sqlite_version} with FTS5"
 
 
-def _encoder(home: Path) -> str:
+def _check_encoder(home: Path) -> str:
     from core.baseline.export import load_multilingual_encoder
 
     encoder = load_multilingual_encoder()
@@ -108,15 +108,15 @@ def _encoder(home: Path) -> str:
     return encoder.id
 
 
-def _classifier(home: Path) -> str:
+def _check_classifier(home: Path) -> str:
     with open_store(home) as store:
         version = store.versions.active()
     p = load_classifier(home, version).probability("Verdict: INCORRECT, it is hallucinated.")
     return f"version {version} answers (p = {p:.2f})"
 
 
-def _ocr(home: Path) -> str:
-    """Reads a picture of a word, in the process that reads files too."""
+def _check_ocr(home: Path) -> str:
+    """Read an image of a word, in the process that reads files too."""
     stream = io.BytesIO()
     picture = Image.new("RGB", (360, 90), "white")
     ImageDraw.Draw(picture).text((20, 20), OCR_WORD, "black", ImageFont.load_default(40))
@@ -130,14 +130,14 @@ def _ocr(home: Path) -> str:
     return f"RapidOCR {importlib.metadata.version('rapidocr')} reads"
 
 
-def _sandbox(home: Path) -> str:
+def _check_sandbox(home: Path) -> str:
     if off := why_off():
         raise ConfigError(f"{off} All else works; install bubblewrap to check code by running it.")
     return "code in answers can be run, walled off by bubblewrap"
 
 
-def _web(home: Path) -> str:
-    """Whether audits can ask the web: the provider that was chosen is asked once."""
+def _check_web(home: Path) -> str:
+    """Check whether audits can search the web, by one query to the chosen provider."""
     with open_store(home) as store:
         choice = web_choice(store)
     if not choice.provider:
@@ -148,45 +148,45 @@ def _web(home: Path) -> str:
     return f"on. {words}"
 
 
-def _training(home: Path) -> str:
+def _check_training(home: Path) -> str:
     names = ("torch", "sentence-transformers", "setfit")
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
 
 
-def _login(home: Path) -> str:
-    """Whether people must log in, and whether their identity providers answer."""
-    found = login_here((Path.home(), PROJECT_ROOT))
-    if found is None:
+def _check_login(home: Path) -> str:
+    """Check whether people must log in, and whether their identity providers answer."""
+    login = login_here((Path.home(), PROJECT_ROOT))
+    if login is None:
         return "off: whoever opens the page gives a name and is trusted"
-    for address in found.providers.values():
+    for address in login.providers.values():
         require_reachable(address)
-    where = f" at {found.origin}" if found.origin else ""
-    hosts = ", ".join(urlsplit(address).netloc for address in found.providers.values())
+    where = f" at {login.origin}" if login.origin else ""
+    hosts = ", ".join(urlsplit(address).netloc for address in login.providers.values())
     return f"on{where}, by {hosts}"
 
 
-def _models(home: Path) -> str:
-    """The language models that run on this computer; having none is no fault."""
-    found = [
+def _find_models(home: Path) -> str:
+    """List the language models that run on this computer; having none is no fault."""
+    models = [
         f"{server.name} at {server.address} ({', '.join(model.name for model in server.models)})"
         for server in find_servers()
     ]
     if weights():
-        found.append(f"the small one of `make local-model` ({MODEL})")
-    return "; ".join(found) or "none runs here; `make local-model` adds a very small one"
+        models.append(f"the small one of `make local-model` ({MODEL})")
+    return "; ".join(models) or "none runs here; `make local-model` adds a very small one"
 
 
 LOOKS: tuple[tuple[str, Callable[[Path], str]], ...] = (
     ("Python", lambda home: sys.version.split()[0]),
-    ("packages", _packages),
-    ("home", _home),
-    ("search", _search),
-    ("encoder", _encoder),
-    ("classifier", _classifier),
-    ("OCR", _ocr),
-    ("code sandbox", _sandbox),
-    ("local models", _models),
-    ("web search", _web),
-    ("retraining", _training),
-    ("login", _login),
+    ("packages", _check_packages),
+    ("home", _check_home),
+    ("search", _check_search),
+    ("encoder", _check_encoder),
+    ("classifier", _check_classifier),
+    ("OCR", _check_ocr),
+    ("code sandbox", _check_sandbox),
+    ("local models", _find_models),
+    ("web search", _check_web),
+    ("retraining", _check_training),
+    ("login", _check_login),
 )

@@ -1,10 +1,10 @@
-"""Runs in the background: start, follow, speak into, stop, resume. Never in a page's script.
+"""Runs in the background: start, follow, speak into, stop, resume; outside any page's script.
 
-A worker thread drives the engine and stores each durable event before anybody draws it; what is
-for the eye only (words of the turn under way, progress) stays in memory. A run belongs to this
-process as long as its heartbeat is fresh; another process may take it over when it is not. People
-may speak while the agents argue (SC-MAKS 5.4). New library files are read in the background too.
-The engine is imported where a run needs it: a page that starts none opens sooner.
+A worker thread drives the review and stores each durable event before anybody draws it; events only
+for the screen (text of the current turn, progress) stay in memory. A run belongs to this process as
+long as its heartbeat is fresh; then another process may take it over. People may speak while the
+agents argue (SC-MAKS 5.4). New library files are read in the background too. The engine is imported
+where a run needs it: pages that start no run open sooner.
 """
 
 from __future__ import annotations
@@ -22,13 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.llm.keys import Keys
-from core.pipeline.run_factory import (
-    Payer,
-    as_learned,
-    earlier_of,
-    require_keys,
-    staffed,
-)
+from core.pipeline.run_factory import Payer, as_learned, earlier_of, require_keys, staffed
 from core.review.queue_ranking import offer
 from core.runtime.concurrency import Stop
 from core.runtime.errors import NOT_STORED, UNEXPECTED, ConflictError, InputError, ReviewError
@@ -56,10 +50,14 @@ READING_FAILED = (
     "The file could not be read: an unexpected error, of which the server's log has the details. "
     "Choose Read again."
 )
+CONCLUDING = frozenset({"judgement_reached", "run_finished"})  # later remarks are too late
+SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
+BEAT_SECONDS = 0.25
+NOTHING_TYPED: Mapping[str, str] = {}
 
 
 class Prereading:
-    """One reader for the whole process; each file is queued once at a time."""
+    """One background reader for the whole process; each file is queued once at a time."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -69,21 +67,21 @@ class Prereading:
         self._lock = threading.Lock()
 
     def submit(self, source_id: str, name: str, *, anew: bool = False) -> None:
-        """Queue a file once; `anew` forgets what was read in it, also what is being read."""
+        """Queue a file once; `anew` discards its reading, even one in progress."""
         with self._lock:
             if anew:
                 self._anew.add(source_id)
             if source_id in self._notes:
                 return
             self._notes[source_id] = "waiting"
-        self._pool.submit(self._work, source_id, name)
+        self._pool.submit(self._read_queued, source_id, name)
 
     def note(self, source_id: str) -> str:
-        """What is being done with the file; empty when nothing is."""
+        """Return what is being done with the file; empty if nothing is."""
         with self._lock:
             return self._notes.get(source_id, "")
 
-    def _work(self, source_id: str, name: str) -> None:
+    def _read_queued(self, source_id: str, name: str) -> None:
         """Read the file, and again as long as that was asked for meanwhile."""
         while True:
             with self._lock:
@@ -96,10 +94,10 @@ class Prereading:
                 LOGGER.info("%s was refused: %s", name, error)  # the library entry says it too
             except ReviewError as error:
                 LOGGER.warning("%s could not be prepared: %s", name, error)
-                self._refuse(source_id, str(error))
+                self._mark_refused(source_id, str(error))
             except Exception:
                 LOGGER.exception("%s could not be prepared", name)
-                self._refuse(source_id, READING_FAILED)
+                self._mark_refused(source_id, READING_FAILED)
             with self._lock:
                 if source_id not in self._anew:
                     del self._notes[source_id]
@@ -124,8 +122,8 @@ class Prereading:
             )
             ensure_index(store, source, load_multilingual_encoder(), Stop(), say)
 
-    def _refuse(self, source_id: str, problem: str) -> None:
-        """A file that stayed waiting would be tried again at every look at the library."""
+    def _mark_refused(self, source_id: str, problem: str) -> None:
+        """Mark the file refused: one left waiting would be retried at every look at the library."""
         from core.documents.readers import READER_VERSION
 
         try:
@@ -136,12 +134,9 @@ class Prereading:
             LOGGER.exception("%s could not even be refused", source_id)
 
 
-CONCLUDING = frozenset({"judgement_reached", "run_finished"})  # nobody listens after these
-
-
 @dataclass
 class Live:
-    """What is under way in a run of this process and not stored: for the eye only."""
+    """The unstored state of a run of this process, for the screen only."""
 
     words: dict[int, str] = field(default_factory=dict)
     progress: ProgressMade | None = None
@@ -159,24 +154,25 @@ class Active:
     said: queue.SimpleQueue[PersonSpoke] = field(default_factory=queue.SimpleQueue)
 
     def heard(self) -> tuple[PersonSpoke, ...]:
-        """What people said since this was last asked, once each, in their order."""
-        found: list[PersonSpoke] = []
+        """Return what people said since the last call, once each, in order."""
+        remarks: list[PersonSpoke] = []
         while not self.said.empty():
-            found.append(self.said.get())
-        return tuple(found)
+            remarks.append(self.said.get())
+        return tuple(remarks)
 
     def taken(self, events: Sequence[Event]) -> list[Event]:
-        """Those that are to be stored; what is for the eye only is shown.
+        """Return the events to store; show the transient ones.
 
-        People's words are stored as they are said; those that nobody heard before the judgement
-        are said to have come too late.
+        People's remarks are stored when they are made; remarks that were not passed on before the
+        judgement are reported as too late.
         """
         durable: list[Event] = []
         for event in events:
-            for said in self.heard() if event.kind in CONCLUDING else ():
-                who = said.by or "somebody"
+            late_remarks = self.heard() if event.kind in CONCLUDING else ()
+            for remark in late_remarks:
+                who = remark.by or "somebody"
                 words = f"What {who} said last came too late: the verdict was being given already."
-                durable.append(ProblemMet(said.at, "judging", words))
+                durable.append(ProblemMet(remark.at, "judging", words))
             if event.kind == "turn_delta":
                 self.live.words[event.number] = self.live.words.get(event.number, "") + event.text
             elif event.kind == "progress_made":
@@ -188,7 +184,7 @@ class Active:
         return durable
 
     def stored(self, events: Sequence[Event]) -> None:
-        """Turns that are stored, or lost, are under way no more."""
+        """Drop the live text of turns that are stored or lost."""
         for event in events:
             if event.kind == "turn_finished":
                 self.live.words.pop(event.turn.number, None)
@@ -197,7 +193,7 @@ class Active:
 
 
 def is_debated(plan: Plan) -> bool:
-    """True where debaters speak, so that a person can speak to them; an audit hears nobody."""
+    """Return True if debaters argue, so that a person can speak to them; not in an audit."""
     from core.debate.protocols import PROTOCOLS
 
     protocol = PROTOCOLS.get(plan.protocol)
@@ -205,7 +201,7 @@ def is_debated(plan: Plan) -> bool:
 
 
 def require_debate(progress: Progress) -> None:
-    """Refuse (InputError) words that nobody would hear."""
+    """Raise InputError for a remark that no debater would see."""
     if progress.plan is not None and not is_debated(progress.plan):
         raise InputError("Expected a debate to speak in, found a check in which nobody debates.")
     if progress.ending is not None or progress.judgement is not None:
@@ -214,13 +210,10 @@ def require_debate(progress: Progress) -> None:
         )
 
 
-SAMPLE = "The tower is 412 m tall and was opened on 14 May 1932 by about two hundred people."
-
-
 def warm_up(home: Path) -> None:
     """Load what a first check would wait for.
 
-    Languages first: a case is stored with its own, so the click itself waits for them. Raises
+    Languages first: a case is stored with its language, so the click itself waits for them. Raises
     ConfigError: something cannot be loaded.
     """
     from core.documents.segmentation import language_of
@@ -238,10 +231,6 @@ def warm_up(home: Path) -> None:
     assessor_of(home, reader).reader.read([(SAMPLE, SAMPLE)])
 
 
-BEAT_SECONDS = 0.25
-NOTHING_TYPED: Mapping[str, str] = {}
-
-
 class Jobs:
     """The runs that this process carries out, over one home."""
 
@@ -252,7 +241,7 @@ class Jobs:
         *,
         keys: Keys | None = None,
     ) -> None:
-        """`keys` are those of the environment and the secrets file; typed ones come with a run."""
+        """Create the jobs; `keys` are from the environment and the secrets file, not typed ones."""
         self.home = home
         self.keys = keys or Keys({})
         self.owner = f"{os.getpid()}-{new_id()[:8]}"
@@ -286,18 +275,18 @@ class Jobs:
         return run_id
 
     def payer(self, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> Payer:
-        """Who pays for a run, with this process's keys and those they typed."""
+        """Return who pays for a run, with this process's keys and those they typed."""
         return Payer(by, replace(self.keys, typed=dict(typed)))
 
     def require(self, plan: Plan, payer: Payer) -> None:
-        """Refuse (InputError, KeyMissing) a plan that cannot be carried out; nothing is stored."""
+        """Raise InputError or KeyMissing for a plan that cannot be carried out; store nothing."""
         from core.debate.protocols import require_protocol
 
         require_protocol(plan)
         require_keys(plan, payer.keys)
 
     def queue(self, store: Store, case: Case, plan: Plan, *, parent_id: str | None = None) -> str:
-        """Store a run of ours and return its id; call inside `Store.writing()`, then `submit`."""
+        """Store a queued run and return its id; call inside `Store.writing()`, then `submit`."""
         now = time.time()
         plan = as_learned(store, case.project_id, plan)
         run = Run(new_id(), case.id, case.project_id, plan, "queued", now, parent_id=parent_id)
@@ -305,17 +294,17 @@ class Jobs:
         return run.id
 
     def submit(self, store: Store, run_ids: Sequence[str], payer: Payer) -> None:
-        """Carry queued runs of ours out as soon as a worker is free."""
+        """Carry out queued runs of this process as soon as a worker is free."""
         workers = store.projects.settings().workers
         for run_id in run_ids:
             self._submit(run_id, payer, workers)
 
     def resume(self, run_id: str, by: str, typed: Mapping[str, str] = NOTHING_TYPED) -> bool:
-        """Go on with a run that ended without its verdict; False when somebody has it.
+        """Resume a run that ended without its verdict; return False if a process has it.
 
-        Not even this process may have it: a run whose lease lapsed while the machine slept goes on
-        with the worker that had it. One whose end is stored is free, also while that tidies up.
-        What `require` refuses stays as it is.
+        That may even be this process: a run whose lease lapsed while the machine slept goes on with
+        the worker that had it. A run whose end is stored is free, even while its worker tidies up.
+        A run that `require` refuses stays as it is.
         """
         payer = self.payer(by, typed)
         with open_store(self.home) as store:
@@ -334,18 +323,18 @@ class Jobs:
         return True
 
     def stop(self, run_id: str, by: str) -> None:
-        """Stop a run: at once when it is ours, else by asking its process."""
-        active = self._of(run_id)
-        if active is not None:  # first: the database may be busy for longer than a person waits
+        """Stop a run: at once if it is of this process, else by asking its process."""
+        active = self._find_active(run_id)
+        if active is not None:  # first, as the database may be busy for longer than a person waits
             active.stopped_by = by
             active.stop.set()
         with open_store(self.home) as store:
             store.runs.request_stop(run_id, by)
 
     def say(self, run_id: str, by: str, text: str) -> None:
-        """Store words that the next turns hear.
+        """Store a remark that the next turns are shown.
 
-        Raises InputError: there are none or too many, or there is no debate.
+        Raises InputError: it is empty or too long, or there is no debate.
         """
         words = text.strip()
         if not words:
@@ -357,7 +346,7 @@ class Jobs:
                 f"Expected at most {LONGEST_REMARK:,} characters, found {len(words):,}; say what "
                 "matters most."
             )
-        active = self._of(run_id)
+        active = self._find_active(run_id)
         if active is None:
             raise InputError(
                 "Expected a debate of this server under way, found one that has ended or belongs "
@@ -365,21 +354,21 @@ class Jobs:
             )
         with open_store(self.home) as store, store.writing():
             require_debate(folded(event for _, event in store.runs.events(run_id)))
-            said = PersonSpoke(time.time(), by, words)
-            store.runs.append(run_id, self.owner, [said])
-        active.said.put(said)
+            remark = PersonSpoke(time.time(), by, words)
+            store.runs.append(run_id, self.owner, [remark])
+        active.said.put(remark)
 
     def live(self, run_id: str) -> Live | None:
-        """What is under way in a run of this process; None when it is not ours."""
-        active = self._of(run_id)
+        """Return the live state of a run of this process; None for other runs."""
+        active = self._find_active(run_id)
         return active.live if active else None
 
-    def _of(self, run_id: str) -> Active | None:
+    def _find_active(self, run_id: str) -> Active | None:
         with self._lock:
             return self._active.get(run_id)
 
     def wait(self, run_id: str, seconds: float | None = None) -> bool:
-        """Wait until a run of this process has ended; False when the time is up first."""
+        """Wait until a run of this process has ended; return False on timeout."""
         end = None if seconds is None else time.monotonic() + seconds
         while self.live(run_id) is not None:
             if end is not None and time.monotonic() > end:
@@ -392,29 +381,31 @@ class Jobs:
         with self._lock:
             self._active[run_id] = active
             if self._heart is None:
-                self._heart = threading.Thread(target=self._beat, daemon=True, name="heartbeat")
+                self._heart = threading.Thread(
+                    target=self._renew_leases, daemon=True, name="heartbeat"
+                )
                 self._heart.start()
             self._workers = [worker for worker in self._workers if worker.is_alive()]
             if len(self._workers) < workers:
-                worker = threading.Thread(target=self._work, daemon=True, name="run worker")
+                worker = threading.Thread(target=self._run_jobs, daemon=True, name="run worker")
                 self._workers.append(worker)
                 worker.start()
         self._waiting.put(active)
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         while True:
             active = self._waiting.get()
             try:
                 self._carry_out(active)
             except ConflictError:
-                active.stop.set()  # what it still reads is of no use any more
+                active.stop.set()  # its remaining work is useless
                 LOGGER.warning("run %s was taken over by another process", active.run_id)
             except sqlite3.OperationalError as error:
                 LOGGER.error("run %s: %s Found: %s", active.run_id, NOT_STORED, error)
-                self._end_badly(active, NOT_STORED)
+                self._fail_run(active, NOT_STORED)
             except Exception:
                 LOGGER.exception("run %s failed in an unexpected way", active.run_id)
-                self._end_badly(active, UNEXPECTED)
+                self._fail_run(active, UNEXPECTED)
             finally:
                 with self._lock:
                     if self._active.get(active.run_id) is active:
@@ -428,7 +419,7 @@ class Jobs:
                 self._append(store, active, RunStopped(time.time(), active.stopped_by))
                 return
             try:
-                for events in self._events(store, active):
+                for events in self._start_review(store, active):
                     if durable := active.taken(events):
                         self._append(store, active, *durable)
                         active.stored(durable)
@@ -439,8 +430,8 @@ class Jobs:
                 return
             offer(store, active.run_id, time.time())
 
-    def _events(self, store: Store, active: Active) -> Iterator[tuple[Event, ...]]:
-        """The engine's events over what is stored of the run; a tuple is one transaction."""
+    def _start_review(self, store: Store, active: Active) -> Iterator[tuple[Event, ...]]:
+        """Return the review's events from what is stored of the run; a tuple is one transaction."""
         lease = store.projects.settings().lease_seconds
         run = store.runs.get(active.run_id, time.time(), lease)
         case = store.cases.get(run.case_id) if run else None
@@ -449,43 +440,43 @@ class Jobs:
         note = "Loading the agents" if run.plan.sheet else "Loading the built-in engine"
         active.live.progress = ProgressMade(time.time(), "reading", note)
         roster = self._make_roster(run.plan.roster) if self._make_roster else None
-        past = [event for _, event in store.runs.events(run.id)]
+        past_events = [event for _, event in store.runs.events(run.id)]
         earlier = earlier_of(store, run, lease)
         staff = staffed(store, self.home, run, active.payer, roster)
         return staff.review(
-            case, run.plan, active.stop, past=past, earlier=earlier, heard=active.heard
+            case, run.plan, active.stop, past=past_events, earlier=earlier, heard=active.heard
         )
 
     def _append(self, store: Store, active: Active, *events: Event) -> None:
-        """Steps can be done again after a power cut; whoever has read a run's end relies on it."""
+        """Store events; only an end must survive a power cut, as steps can be repeated."""
         is_end = any(event.kind in ENDINGS for event in events)
         with store.writing() if is_end else store.noting():
             store.runs.append(active.run_id, self.owner, events)
 
-    def _end_badly(self, active: Active, message: str) -> None:
-        """Say so in the run; where not even that can be stored, its lease runs out."""
+    def _fail_run(self, active: Active, message: str) -> None:
+        """Mark the run as failed; if even that cannot be stored, its lease runs out."""
         active.stop.set()
         try:
             with open_store(self.home) as store:
                 stage = folded(event for _, event in store.runs.events(active.run_id)).stage
                 self._append(store, active, RunFailed(time.time(), stage, message))
-        except Exception as error:  # noqa: BLE001 - a thread that ends would take its worker along
+        except Exception as error:  # noqa: BLE001 - an error would end the worker thread
             LOGGER.error("run %s could not even be marked as failed: %r", active.run_id, error)
 
-    def _beat(self) -> None:
-        """Keep this process's leases fresh and hear of stops asked for elsewhere."""
+    def _renew_leases(self) -> None:
+        """Keep this process's leases fresh and pass on stop requests from other processes."""
         while True:
             time.sleep(BEAT_SECONDS)
             with self._lock:
-                mine = dict(self._active)
-            if not mine:
+                active = dict(self._active)
+            if not active:
                 continue
             try:
                 with open_store(self.home) as store, store.noting():
-                    asked = store.runs.beat(self.owner, list(mine), time.time())
-            except Exception as error:  # noqa: BLE001 - the heart goes on whatever was in its way
+                    stops = store.runs.beat(self.owner, list(active), time.time())
+            except Exception as error:  # noqa: BLE001 - the heartbeat must go on
                 LOGGER.error("the heartbeat missed a beat: %r", error)
                 continue
-            for run_id, by in asked.items():
-                mine[run_id].stopped_by = mine[run_id].stopped_by or by
-                mine[run_id].stop.set()
+            for run_id, by in stops.items():
+                active[run_id].stopped_by = active[run_id].stopped_by or by
+                active[run_id].stop.set()

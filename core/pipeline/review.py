@@ -1,7 +1,7 @@
-"""Checks a case: the only file that knows the order of the stages.
+"""Checks a case; this module alone defines the order of the stages.
 
-`review_to_store` is a synchronous generator of events. What the events so far already hold is not
-done again: an interrupted run is resumed by handing its events in as `past`. Source: CEDA 3.1, 3.2.
+`review_to_store` is a synchronous generator of events. It skips what earlier events already
+contain: an interrupted run is resumed by passing its events as `past`. Source: CEDA 3.1, 3.2.
 """
 
 from __future__ import annotations
@@ -43,10 +43,13 @@ from core.store import Store, open_store
 from core.tools.registry import Bench
 from core.verdict.classifier import Classifier
 
+CODE = code_digest()[:12]
+Heard = Callable[[], tuple[PersonSpoke, ...]]
+
 
 def view_of(case: Case, progress: Progress, sources: Sequence[Source]) -> CaseView:
-    """The case with what was found for it; of the sources those that hold any of it."""
-    by_statement = {i: tuple(p.id for p in found) for i, found in progress.passages.items()}
+    """Return the case with its evidence, and only those sources that contain any of it."""
+    by_statement = {i: tuple(p.id for p in passages) for i, passages in progress.passages.items()}
     evidence = Evidence(progress.evidence, by_statement)
     used = {passage.source_id for passage in evidence.passages.values()}
     texts = {s.id: s.text for s in sources} | described_texts(progress.images)
@@ -59,17 +62,13 @@ def view_of(case: Case, progress: Progress, sources: Sequence[Source]) -> CaseVi
     )
 
 
-CODE = code_digest()[:12]
-Heard = Callable[[], tuple[PersonSpoke, ...]]
-
-
 @dataclass(frozen=True)
 class Resources:
-    """What a review works with; each thread opens the store for itself.
+    """The resources of a review; each thread opens the store for itself.
 
-    `encoder` is the built-in agents' own; `bench` is what tools may reach beside the sources;
-    `reader_id` is an imported reader's, the shipped one is part of the program. `why_unfit` says
-    why the models that decide are not to be relied on, and nothing where they are.
+    `encoder` is the built-in agents' own; `bench` is what tools may use beside the sources;
+    `reader_id` is that of an imported reader (the shipped one is part of the program). `why_unfit`
+    says why the models that decide are not fit to, and is empty where they are.
     """
 
     home: Path
@@ -84,13 +83,13 @@ class Resources:
 
     @property
     def embedder(self) -> Embedder:
-        """What embeds passages: CEDA's agent A; the built-in encoder unless the roster says so."""
+        """The embedder of passages (CEDA's agent A): the roster's, else the built-in encoder."""
         return self.retriever or self.encoder
 
 
 @dataclass(frozen=True)
 class _Review:
-    """One run under way: its inputs and the state that its events have built up."""
+    """A run in progress: its inputs, and the state built up from its events."""
 
     case: Case
     plan: Plan
@@ -112,12 +111,12 @@ class _Review:
 
     @property
     def image_reader(self) -> ImageReader:
-        """The one that reads without a model."""
+        """The image reader that works without a model."""
         return (self.roster.spare or self.roster).image_reader
 
     @property
     def code(self) -> str:
-        """What runs now; a resumed run may have begun under another."""
+        """The program that runs now; a resumed run may have begun under another."""
         return f"{CODE} {self.resources.embedder.id} {self.resources.reader_id}".rstrip()
 
 
@@ -133,24 +132,25 @@ def review_to_store(
     is_arriving: bool = False,
     heard: Heard = tuple,
 ) -> Iterator[tuple[Event, ...]]:
-    """A run's events to its end, as they are to be stored: those of a tuple all or not at all.
+    """Yield a run's events to its end as they are to be stored: those of a tuple all or none.
 
-    `past` are those that an earlier attempt stored. What has the same inputs as in `earlier`, the
-    run that is checked again, is taken over as one tuple: half of it would look like the run's own.
-    Of a response that `is_arriving` the statements that are there are checked, and nothing is
-    concluded (CEDA 6). Every other run ends with `run_finished`, `run_stopped` or `run_failed`.
+    `past` are the events that an earlier attempt stored. Steps with the same inputs as in
+    `earlier`, the run that is checked again, are copied as one tuple: a part of them would look
+    like the run's own. If the response `is_arriving`, the statements so far are checked, and
+    nothing is concluded (CEDA 6). Every other run ends with `run_finished`, `run_stopped` or
+    `run_failed`.
     """
     run = _Review(case, plan, roster, resources, stop, folded(past), earlier, is_arriving, heard)
     progress, now = run.progress, resources.now
     try:
-        for found in _stages(run):
-            together = found if isinstance(found, tuple) else (found,)
-            for event in together:
+        for item in _run_stages(run):
+            events = item if isinstance(item, tuple) else (item,)
+            for event in events:
                 progress.add(event)
-            yield together
+            yield events
     except Stopped:
         yield (*calls_of(run.play), RunStopped(now()))
-    except ModelError as error:  # unclear, with why; it can be resumed
+    except ModelError as error:  # the verdict is unclear and says why; the run can be resumed
         calls, at, words = calls_of(run.play), now(), str(error)
         cause: Cause = "budget_reached" if isinstance(error, BudgetReached) else "agent_failed"
         problem = ProblemMet(at, progress.stage, words, cause=cause)
@@ -160,30 +160,36 @@ def review_to_store(
         yield (*calls_of(run.play), RunFailed(now(), progress.stage, str(error)))
 
 
-def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
-    """All stages in their order; each does only what is not done yet."""
+def _run_stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
+    """Yield the events of all stages in order; each does only what is not done yet."""
     progress, resources = run.progress, run.resources
     if progress.case is None:
         roles = run.roster.roles_used(rule_digest)
         yield RunStarted(run.now(), run.case, run.plan, roles, run.code)
     gathering = Gathering(
-        *(run.case, resources.home, resources.settings, resources.embedder),
-        *(run.roster.image_reader, run.image_reader, run.stop, run.now),
+        run.case,
+        resources.home,
+        resources.settings,
+        resources.embedder,
+        run.roster.image_reader,
+        run.image_reader,
+        run.stop,
+        run.now,
     )
     yield from gather_sources(gathering, progress.sources_read)
     with open_store(resources.home) as store, store.reading():
         yield from missed(gathering, store, progress.sources_read)
         sources = sources_of(store, run.case, progress.sources_read)
-        run = replace(run, case=_with_language(run.case, sources))
-        yield _taken_over(run, store)
+        run = replace(run, case=_detect_language(run.case, sources))
+        yield _reuse_steps(run, store)
         if progress.reused is None:
             yield from segmented(run.play, run.case, progress.statements)
-        yield from _searched(run, store, sources)
+        yield from _search_sources(run, store, sources)
     if run.is_arriving:
-        yield from statements_checked(_audit(run, sources), with_whole=False)
+        yield from statements_checked(_build_audit(run, sources), with_whole=False)
         return
     if run.plan.protocol == AUDIT:
-        audit = _audit(run, sources)
+        audit = _build_audit(run, sources)
         yield from audited(audit)
         yield from _conclude(run, seen_after(audit))
         return
@@ -195,52 +201,52 @@ def _stages(run: _Review) -> Iterator[Event | tuple[Event, ...]]:
     yield from _conclude(run, judge_view(state))
 
 
-def _searched(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[Event]:
+def _search_sources(run: _Review, store: Store, sources: Sequence[Source]) -> Iterator[Event]:
     progress, case, resources = run.progress, run.case, run.resources
-    waiting = [s for i, s in sorted(progress.statements.items()) if i not in progress.passages]
-    if not waiting:
+    unsearched = [s for i, s in sorted(progress.statements.items()) if i not in progress.passages]
+    if not unsearched:
         return
-    seen = described_passages(progress.images.values(), case.language, run.image_reader.name)
+    image_texts = described_passages(progress.images.values(), case.language, run.image_reader.name)
     retriever = Retriever(store, resources.embedder, sources)
-    queries = [f"{case.question} {statement.rewrite}".strip() for statement in waiting]
-    if resources.retriever is not None:  # a provider's, which wants all queries in one call
+    queries = [f"{case.question} {statement.rewrite}".strip() for statement in unsearched]
+    if resources.retriever is not None:  # a provider's embedder takes all queries in one call
         retriever.prepare(queries, run.stop)
-    for count, (statement, query) in enumerate(zip(waiting, queries, strict=True)):
+    for count, (statement, query) in enumerate(zip(unsearched, queries, strict=True)):
         run.stop.check()
-        yield ProgressMade(run.now(), "searching", "Searching the sources", count, len(waiting))
-        found = retriever.retrieve(query, case.language, run.plan.passages)
+        yield ProgressMade(run.now(), "searching", "Searching the sources", count, len(unsearched))
+        passages = retriever.retrieve(query, case.language, run.plan.passages)
         reason = "" if sources else "There is no source that could be searched."
-        yield PassagesFound(run.now(), statement.index, (*found, *seen), reason)
+        yield PassagesFound(run.now(), statement.index, (*passages, *image_texts), reason)
 
 
-def _taken_over(run: _Review, store: Store) -> tuple[Event, ...]:
-    """The steps that the run which is checked again did over the same inputs; none if not sure."""
+def _reuse_steps(run: _Review, store: Store) -> tuple[Event, ...]:
+    """Return the earlier run's steps with the same inputs; empty if that is not certain."""
     progress, earlier = run.progress, run.earlier
     has_begun = any((progress.reused, progress.statements, progress.context, progress.turns))
     if earlier is None or has_begun or not run.roster.is_deterministic:
         return ()
-    before = folded(earlier.events)
+    previous = folded(earlier.events)
     read_at = {i: store.readings.read_at(i) for i in progress.sources_read}
-    through = reusable(before, progress, read_at) if before.code == run.code else None
+    through = reusable(previous, progress, read_at) if previous.code == run.code else None
     if through is None:
         return ()
     now = run.now()
     return (*copies(earlier, through, now), StepsReused(now, earlier.run_id, through))
 
 
-def _with_language(case: Case, sources: Sequence[Source]) -> Case:
-    """A response too short to tell its language is taken to be in that of its sources."""
+def _detect_language(case: Case, sources: Sequence[Source]) -> Case:
+    """Give a response too short for language detection the language of its sources."""
     if case.language != "und":
         return case
-    known = [source.language for source in sources if source.language != "und"]
-    return replace(case, language=max(set(known), key=known.count) if known else "en")
+    languages = [source.language for source in sources if source.language != "und"]
+    return replace(case, language=max(set(languages), key=languages.count) if languages else "en")
 
 
-def _audit(run: _Review, sources: Sequence[Source]) -> AuditRun:
+def _build_audit(run: _Review, sources: Sequence[Source]) -> AuditRun:
     resources, case = run.resources, run.case
 
     def search(query: str, count: int) -> Sequence[Passage]:
-        """Tools work on threads of their own, and a connection stays on its own thread."""
+        """Search on a connection of its own: tools run on other threads than the run."""
         with open_store(resources.home) as store, store.reading():
             retriever = Retriever(store, resources.embedder, sources)
             return retriever.retrieve(query, case.language, count)
@@ -269,9 +275,10 @@ def _conclude(run: _Review, seen: JudgeView) -> Iterator[Event]:
             )
         yield from calls_of(run.play)
         yield LabelPredicted(now(), verdict)
-    held = progress.memory.items()
     aside = [
-        progress.statements[i] for i, m in held if not m.is_checkable or m.label != "hallucinated"
+        progress.statements[index]
+        for index, entry in progress.memory.items()
+        if not entry.is_checkable or entry.label != "hallucinated"
     ]
     yield from marked(run.play, seen, progress.judgement, verdict, progress, aside=aside)
     end = now()

@@ -1,8 +1,8 @@
-"""Seats a run's agents by its plan and what people taught, and reuses an earlier run's steps.
+"""Build a run's agents from its plan and what was learned, and reuse an earlier run's steps.
 
-The engine, the encoder and litellm are loaded where a run needs them: a page that starts none opens
-sooner. A finished run spares the one that checks its case again those steps whose inputs are the
-same; reading is kept by content in the store anyway.
+The engine, the encoder and litellm are loaded where a run needs them: pages that start no run open
+sooner. A run that checks a case again reuses those steps of the finished run whose inputs are the
+same; readings are kept by content in the store anyway.
 """
 
 from __future__ import annotations
@@ -63,6 +63,11 @@ STEPS: dict[Through, frozenset[str]] = {
     "judgement": frozenset({"statement_found", *DEBATE, "judgement_reached"}),
 }
 
+FROM_MEMORY = (
+    "There is no source that speaks of it: the models argue from what they know, which is what is "
+    "in question. Add a document before you rely on the verdict."
+)
+
 
 @dataclass(frozen=True)
 class Earlier:
@@ -73,31 +78,37 @@ class Earlier:
 
 
 def reusable(before: Progress, now: Progress, read_at: Mapping[str, float]) -> Through | None:
-    """The last step of `before` whose inputs are those of `now`, which has read its sources.
+    """Return the last step of `before` with the same inputs as `now`, which has read its sources.
 
-    `read_at` says when each source's reading was made: one made since `before` looked at it may
-    hold another text.
+    `read_at` says when each source's reading was made: a reading made after `before` used the
+    source may hold another text.
     """
     if before.case is None or now.case is None or now.plan is None:
         return None
-    if not before.code or before.code != now.code or _asked(before) != _asked(now):
+    if (
+        not before.code
+        or before.code != now.code
+        or _segmentation_inputs(before) != _segmentation_inputs(now)
+    ):
         return None
-    used = before.documents | before.images
-    same_sources = _sources(before) == _sources(now) and all(
-        i in read_at and read_at[i] <= event.at for i, event in used.items()
+    sources = before.documents | before.images
+    same_sources = _source_inputs(before) == _source_inputs(now) and all(
+        i in read_at and read_at[i] <= event.at for i, event in sources.items()
     )
-    # An audit's tools answer from beyond the run's inputs, and nobody says the same again.
+    # An audit's tools use more than the run's inputs, and people do not repeat their remarks.
     is_repeatable = now.plan.protocol != AUDIT and not before.remarks
     is_weighed = before.weighed is not None
-    is_same_cast = _cast(before, is_weighed=is_weighed) == _cast(now, is_weighed=is_weighed)
+    is_same_cast = _debate_inputs(before, is_weighed=is_weighed) == _debate_inputs(
+        now, is_weighed=is_weighed
+    )
     if same_sources and is_same_cast and is_repeatable:
         return "judgement"
-    # A response too short to tell its language takes that of its sources.
+    # A response too short for language detection takes the language of its sources.
     return "statements" if same_sources or now.case.language != "und" else None
 
 
 def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
-    """The earlier run's events of these steps as of now: they take no time and cost nothing."""
+    """Yield the earlier run's events of these steps, dated now, with no time and no cost."""
     finished = {e.turn.number for e in earlier.events if e.kind == "turn_finished"}
     started: set[int] = set()
     for event in earlier.events:
@@ -105,7 +116,7 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
             continue
         if event.kind == "turn_started":
             if event.number in started or event.number not in finished:
-                continue  # cut off, and begun anew when that run was resumed
+                continue  # cut off, and started again when that run was resumed
             started.add(event.number)
         if event.kind in ("turn_finished", "judgement_sampled", "judgement_reached"):
             yield replace(event, at=now, seconds=0.0, cost=0.0)
@@ -114,41 +125,42 @@ def copies(earlier: Earlier, through: Through, now: float) -> Iterator[Event]:
 
 
 def code_digest() -> str:
-    """Names the program as it lies on disk: rules live in code, and another rule reads otherwise.
+    """Return a digest of the program on disk: rules are code, so other code may read differently.
 
-    Taken once, when the engine is loaded: later the disk may hold another program. Everything in
-    `core` counts, and the pinned packages: too much is only done anew once.
+    Computed once, when the engine is loaded: later the disk may hold another program. All of `core`
+    counts, and the pinned packages: at worst a step is repeated needlessly.
     """
     files = [p for p in (PROJECT_ROOT / "core").rglob("*") if p.suffix in (".py", ".json")]
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted([*files, PROJECT_ROOT / "requirements.txt"]):
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
-def _asked(progress: Progress) -> tuple[object, ...]:
-    """What statements are cut from, and who cuts."""
+def _segmentation_inputs(progress: Progress) -> tuple[object, ...]:
+    """Return the texts that statements are cut from, and the segmenter."""
     names = ("response", "question", "role", "instruction", "language")
     segmenter = [used for used in progress.roles if used.role == "segmenter"]
     return *(getattr(progress.case, name) for name in names), segmenter
 
 
-def _sources(progress: Progress) -> tuple[object, ...]:
-    """The case's sources in order, and what came of each: names are quoted in the debate.
+def _source_inputs(progress: Progress) -> tuple[object, ...]:
+    """Return the case's sources in order, with their texts and names, which debaters quote.
 
-    An agent's failure in the earlier debate counts too: another check should try again.
+    Failures of agents in the earlier debate count too: another check should try again.
     """
     case = progress.case
     texts = {i: event.text for i, event in progress.images.items()}
-    failed = {(problem.source_id, problem.message) for problem in progress.problems}
-    return case and (case.documents, case.images), progress.source_names, texts, failed
+    failures = {(problem.source_id, problem.message) for problem in progress.problems}
+    return case and (case.documents, case.images), progress.source_names, texts, failures
 
 
-def _cast(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
-    """Who plays which role under which rules, and the plan up to the label.
+def _debate_inputs(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
+    """Return the agents with their rules, and the plan up to the label.
 
-    Spans are always proposed and ruled upon anew, so who marks them, and what people's marks have
-    taught them since, is no matter here; nor are weights of debaters where nobody weighed them.
+    Spans are always proposed and decided anew, so the agents that mark them, and what corrections
+    have taught them since, do not matter here; nor do debaters' weights if nobody weighed the
+    debaters.
     """
     roles = tuple(used for used in progress.roles if not used.role.startswith("span "))
     plan = progress.plan
@@ -159,11 +171,11 @@ def _cast(progress: Progress, *, is_weighed: bool) -> tuple[object, ...]:
 
 
 def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
-    """The plan with what is in use now. Raises ConfigError: that is not as it was learned."""
+    """Return the plan with what is in use now. Raises ConfigError: its checksum does not match."""
 
     def number(kind: str) -> int:
-        found = store.learned.in_use(kind, project_id)
-        return found.number if found else NONE
+        in_use = store.learned.in_use(kind, project_id)
+        return in_use.number if in_use else NONE
 
     return replace(
         plan,
@@ -177,43 +189,39 @@ def as_learned(store: Store, project_id: str, plan: Plan) -> Plan:
 
 
 def learned_marks(store: Store, run: Run) -> LearnedMarks:
-    """What people's marks had taught when the run was planned. Raises ConfigError: that is gone."""
+    """Load what span agents had learned when the run was planned. Raises ConfigError: not found."""
     plan = run.plan
-    threshold = _learned(store, run, THRESHOLD, plan.span_threshold)
-    examples = _learned(store, run, EXAMPLES, plan.span_examples)
-    member = _learned(store, run, MEMBER, plan.span_member)
+    threshold = _load_learned(store, run, THRESHOLD, plan.span_threshold)
+    examples = _load_learned(store, run, EXAMPLES, plan.span_examples)
+    member = _load_learned(store, run, MEMBER, plan.span_member)
     case = store.cases.get(run.case_id) if examples else None
     chosen: tuple[SpanExample, ...] = ()
     if examples is not None and case is not None:
-        own = fingerprint(case.response, case.question)
-        chosen = fitting_examples(read_body(examples, examples_from), case.language, own)
-    marks = SpanThreshold()
+        case_fingerprint = fingerprint(case.response, case.question)
+        chosen = fitting_examples(
+            read_body(examples, examples_from), case.language, case_fingerprint
+        )
+    thresholds = SpanThreshold()
     if threshold:
-        marks = read_body(threshold, partial(threshold_from, threshold.number))
+        thresholds = read_body(threshold, partial(threshold_from, threshold.number))
     alone = read_body(member, members_from) if member else ()
-    return LearnedMarks(marks, chosen, plan.span_examples, alone)
+    return LearnedMarks(thresholds, chosen, plan.span_examples, alone)
 
 
-def _learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
-    found = store.learned.get(number) if number != NONE else None
-    is_there = found is not None and (found.kind, found.project_id) == (kind, run.project_id)
-    if number != NONE and not is_there:
+def _load_learned(store: Store, run: Run, kind: str, number: int) -> Learned | None:
+    learned = store.learned.get(number) if number != NONE else None
+    exists = learned is not None and (learned.kind, learned.project_id) == (kind, run.project_id)
+    if number != NONE and not exists:
         raise ConfigError(
             f"Expected {kind} number {number}, with which this run began, found none here; check "
             "the case again, and it goes by what is in use now."
         )
-    return found
-
-
-FROM_MEMORY = (
-    "There is no source that speaks of it: the models argue from what they know, which is what is "
-    "in question. Add a document before you rely on the verdict."
-)
+    return learned
 
 
 @dataclass(frozen=True)
 class Payer:
-    """Who started or resumed a run: the spending is theirs, and so are the keys they typed."""
+    """The person who started or resumed a run: they pay for it, with the keys they typed."""
 
     by: str
     keys: Keys
@@ -221,7 +229,7 @@ class Payer:
 
 @dataclass(frozen=True)
 class Staff:
-    """The agents of one run with what they work with; `require_room` refuses too long a case."""
+    """A run's agents with their resources; `require_room` refuses a case that is too long."""
 
     roster: Roster
     resources: Resources
@@ -238,17 +246,21 @@ class Staff:
         is_arriving: bool = False,
         heard: Callable[[], tuple[PersonSpoke, ...]] = tuple,
     ) -> Iterator[tuple[Event, ...]]:
-        """The run's events as they are to be stored; all is as `review_to_store` says.
+        """Return the run's events as they are to be stored; parameters as for `review_to_store`.
 
         Raises:
-            InputError: at once, where no window of a model takes the questions about the case.
+            InputError: at once, if a model's window cannot hold the questions about the case.
         """
         from core.pipeline.review import review_to_store
 
         if self.require_room and not is_arriving:
             self.require_room(case)
         return review_to_store(
-            *(case, plan, self.roster, self.resources, stop),
+            case,
+            plan,
+            self.roster,
+            self.resources,
+            stop,
             past=past,
             earlier=earlier,
             is_arriving=is_arriving,
@@ -257,7 +269,7 @@ class Staff:
 
 
 def require_keys(plan: Plan, keys: Keys) -> None:
-    """Raise KeyMissing, with all names, before anything is stored or sent without its keys."""
+    """Raise KeyMissing, naming all missing keys, before anything is stored or sent."""
     seats = plan.sheet.seats() if plan.sheet else ()
     missing = dict.fromkeys(
         name for _, seat in seats if not seat.is_built_in for name in keys.missing_for(seat)
@@ -280,9 +292,10 @@ def staffed(
     *,
     sources: Path | None = None,
 ) -> Staff:
-    """The agents that the run's plan names; `roster` is what a test or demo seats instead.
+    """Build the agents that the run's plan names; `roster` replaces them in a test or demo.
 
-    Ledger, prompts and classifier are the home's; so are the sources, unless they lie elsewhere.
+    Ledger, prompts and classifier are the home's; so are the sources, unless `sources` is another
+    folder.
 
     Raises:
         KeyMissing: a key that the run needs is not at hand (any more).
@@ -296,35 +309,35 @@ def staffed(
     from core.verdict.classifier import load_classifier
     from core.verdict.consensus_weights import with_weigher
 
-    learned = learned_marks(store, run)
+    marks = learned_marks(store, run)
     assessor = assessor_of(home, run.plan.reader)
     models = None
     if roster is None and run.plan.sheet is not None:
-        models = _with_models(
-            store, home, run, payer, learned, assessor, run.plan.sheet, sources or home
+        models = _build_llm_roster(
+            store, home, run, payer, marks, assessor, run.plan.sheet, sources or home
         )
         roster = models.roster
-    roster = roster or roster_named(run.plan.roster, learned.threshold, assessor)
+    roster = roster or roster_named(run.plan.roster, marks.threshold, assessor)
     ask = models.ask if models else None
     resources = Resources(
-        sources or home,
-        store.projects.settings(),
-        load_multilingual_encoder(),
-        load_classifier(home, run.plan.classifier),
-        time.time,
-        models.retriever if models else None,
-        # Rows that are measured go nowhere.
-        bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
-        "" if run.plan.reader in ("", SHIPPED) else assessor.id,
-        models.why_unfit if models else Resources.why_unfit,
+        home=sources or home,
+        settings=store.projects.settings(),
+        encoder=load_multilingual_encoder(),
+        classifier=load_classifier(home, run.plan.classifier),
+        now=time.time,
+        retriever=models.retriever if models else None,
+        # Data sets that are only measured are not sent to the web.
+        bench=bench_maker(store, home, run.id, payer.keys, ask, has_web=sources is None),
+        reader_id="" if run.plan.reader in ("", SHIPPED) else assessor.id,
+        why_unfit=models.why_unfit if models else Resources.why_unfit,
     )
     require_room = models.require_room if models else None
     return Staff(with_weigher(roster, store, run), resources, require_room)
 
 
 @dataclass(frozen=True)
-class _Models:
-    """A sheet's agents, its embedding model if it has one, and what its tools ask.
+class _LlmRoster:
+    """A roster of language models, its embedding model if any, and what its tools ask.
 
     `require_room` refuses too long a case; `why_unfit` is that of `Resources`.
     """
@@ -336,7 +349,7 @@ class _Models:
     why_unfit: Callable[[Stop], str]
 
 
-def _with_models(
+def _build_llm_roster(
     store: Store,
     home: Path,
     run: Run,
@@ -345,7 +358,7 @@ def _with_models(
     assessor: Assessor,
     sheet: RosterConfig,
     sources: Path,
-) -> _Models:
+) -> _LlmRoster:
     from core.agents.agent_runner import AgentContext
     from core.agents.rosters import seated
     from core.agents.transcript import notices
@@ -358,12 +371,12 @@ def _with_models(
     from core.pipeline.tool_context import asker_of
 
     plan = run.plan
-    if kept := store.rosters.get(sheet.name):
-        # A window is no choice of the run's but a fact that people put right: Resume goes on.
-        sheet = sheet.with_windows_of(kept)
+    if saved := store.rosters.get(sheet.name):
+        # A context window is a fact, not a choice of the run: use a corrected value on Resume.
+        sheet = sheet.with_windows_of(saved)
     sheet = seated_for(plan, sheet)
     require_keys(plan, payer.keys)
-    desk = MeteredClient(
+    client = MeteredClient(
         ModelClient(payer.keys),
         home,
         Account(run.id, payer.by, run.project_id),
@@ -372,12 +385,15 @@ def _with_models(
         reuses=plan.reuses_replies,
     )
     book, fence = PromptBook(store.prompt_edits.of_project(run.project_id)), Fence.of_run(run.id)
-    manners, asked = manners_of(plan)
-    work = AgentContext(
-        *(desk, book, fence, sources),
+    manners, judge_manners = manners_of(plan)
+    context = AgentContext(
+        client,
+        book,
+        fence,
+        sources,
         learned=learned,
         manners=manners,
-        judging=tuple(judge_prompt(manner) for manner in asked),
+        judging=tuple(judge_prompt(manner) for manner in judge_manners),
         writing=writing_of(plan),
         assessor=assessor,
     )
@@ -385,25 +401,25 @@ def _with_models(
     def warn(view: CaseView) -> tuple[str, ...]:
         return notices(view) if view.evidence.passages else (FROM_MEMORY, *notices(view))
 
-    roster = seated(sheet, work)
+    roster = seated(sheet, context)
     if not roster.is_deterministic:
-        roster = replace(roster, notes_made=work.notes.drain, notices=warn)
+        roster = replace(roster, notes_made=context.notes.drain, notices=warn)
     seat = sheet.retriever
-    retriever = None if seat.is_built_in else LlmEmbedder(seat, payer.keys, desk)
-    ask = asker_of(sheet.tool_picker, work)
-    return _Models(
-        roster,
-        retriever,
-        ask,
+    return _LlmRoster(
+        roster=roster,
+        retriever=None if seat.is_built_in else LlmEmbedder(seat, payer.keys, client),
+        ask=asker_of(sheet.tool_picker, context),
         require_room=lambda case: require_room(plan, sheet, case, book),
-        why_unfit=lambda stop: _why_unfit(home, run, sheet, work, stop),
+        why_unfit=lambda stop: _explain_unfitness(home, run, sheet, context, stop),
     )
 
 
-def _why_unfit(home: Path, run: Run, sheet: RosterConfig, work: AgentContext, stop: Stop) -> str:
-    """Why a model that decides the run failed its test; empty where none is known to have failed.
+def _explain_unfitness(
+    home: Path, run: Run, sheet: RosterConfig, context: AgentContext, stop: Stop
+) -> str:
+    """Say why a model that decides the run is not fit to; empty where none has failed its test.
 
-    The model in the box is tested here, once; others are tested in Settings, for it may cost.
+    The model in the box is tested here, once; others are tested in Settings, as that may cost.
     """
     from core.agents.qualification import (
         NEEDED,
@@ -418,14 +434,14 @@ def _why_unfit(home: Path, run: Run, sheet: RosterConfig, work: AgentContext, st
     from core.llm.local_server import PROVIDER
 
     for seat in deciding_seats(run.plan, sheet):
-        key = qualification_key(seat, work.book)
+        key = qualification_key(seat, context.book)
         with open_store(home) as store:
             result = load_qualification(store, key)
-            trusted = trusted_by(store, run.project_id, key)
-        if trusted:
+            is_trusted = bool(trusted_by(store, run.project_id, key))
+        if is_trusted:
             continue
         if result is None and provider_of(seat) == PROVIDER:
-            result = qualify_model(seat, work, stop, time.time())
+            result = qualify_model(seat, context, stop, time.time())
             with open_store(home) as store, store.writing():
                 save_qualification(store, key, result)
         if result is not None and not result.has_passed:
@@ -437,7 +453,7 @@ def _why_unfit(home: Path, run: Run, sheet: RosterConfig, work: AgentContext, st
 
 
 def earlier_of(store: Store, run: Run, lease: float) -> Earlier | None:
-    """The run that is checked again, if it finished; what a trace file says is not trusted."""
+    """Return the run that is checked again if it finished here; trace files are not trusted."""
     parent = store.runs.get(run.parent_id, time.time(), lease) if run.parent_id else None
     if parent is None or parent.status != "finished" or parent.origin != "here":
         return None

@@ -1,10 +1,11 @@
-"""Marks the words that are wrong: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3).
+"""Mark the words that are wrong: by extractor and adjudicator, or by a panel (MSA 3.2, 3.3).
 
 In a panel each member extracts once and all others vote, on all its spans in one call: n members
-make n² calls at most, in a chain of two. In one run p of a span is the mean over the adjudicators
-that answered; over the runs the mean of each character is its soft label, and words are wrong where
-most of the runs give them p of the threshold or more (0.7 in the paper). Where a rule has weights,
-the weighted sum of the votes decides; where it names one member, that run alone does (table 5).
+make at most n² calls, in two sequential steps. In one run p of a span is the mean over the
+adjudicators that answered; over the runs the mean of each character is its soft label, and words
+are wrong where most of the runs give them p of the threshold or more (0.7 in the paper). If a rule
+has weights, the weighted sum of the votes decides; if it names one member, that run alone does
+(table 5).
 """
 
 from __future__ import annotations
@@ -46,26 +47,29 @@ from core.schema.roles import CaseView, JudgeView, SpanPanelist, WordScorer
 
 KEPT_FROM = 0.7
 DIGITS = 4
+AT_ONCE = 8  # concurrent rulings
+NO_VOTE = "It gave no vote."
+Place = tuple[int, int]  # [start, end) in the response
 
 
 @dataclass(frozen=True)
 class VotedSpan:
-    """A span with the votes on it; `votes` are (adjudicator, p) of those that gave one."""
+    """A span with its votes; `votes` are (adjudicator, p) of those that gave one."""
 
     span: Span
     votes: tuple[tuple[str, float], ...] = ()
 
     @property
     def p(self) -> float | None:
-        """The mean of the votes; None where nobody voted."""
+        """The mean of the votes; None if nobody voted."""
         return sum(p for _, p in self.votes) / len(self.votes) if self.votes else None
 
 
 @dataclass(frozen=True)
 class VotedRun:
-    """One member's spans, as all others voted on them.
+    """One member's spans, with the votes of all others.
 
-    `scores` are what a member that scores every word says of them and of the blanks between.
+    `scores` are the member's scores of all words and of the spaces between, if it scores words.
     """
 
     extractor: str
@@ -73,11 +77,11 @@ class VotedRun:
     scores: tuple[WordScore, ...] = ()
 
     def over(self, place: int) -> list[VotedSpan]:
-        """The spans over a character."""
+        """Return the spans that cover a character."""
         return [s for s in self.spans if s.span.start <= place < s.span.end]
 
     def own(self, place: int) -> float:
-        """The member's own p of a character: its word's score, else that of its surest span."""
+        """Return the member's own p of a character: its word's score, else its surest span's."""
         if not self.scores:
             return max((s.span.p for s in self.over(place)), default=0.0)
         last = bisect_right(self.scores, place, key=lambda score: score.start) - 1
@@ -85,71 +89,77 @@ class VotedRun:
         return self.scores[last].p if is_scored else 0.0
 
     def by(self, adjudicator: str, place: int) -> float:
-        """What that member gives a character of this run; whoever is absent gives the mean."""
+        """Return the p that a member gives a character of this run; the mean if it did not vote."""
         if adjudicator == self.extractor:
             return self.own(place)
-        given = [dict(s.votes).get(adjudicator, s.p) for s in self.over(place)]
-        return max((p for p in given if p is not None), default=0.0)
+        votes = [dict(s.votes).get(adjudicator, s.p) for s in self.over(place)]
+        return max((p for p in votes if p is not None), default=0.0)
 
 
 def soft_labels(
     runs: Sequence[VotedRun], weights: Sequence[tuple[str, str, float]] = ()
 ) -> tuple[SoftLabel, ...]:
-    """The stretches that any run marks, in order; their offsets are in the response.
+    """Return the stretches that any run marks, in order; offsets are in the response.
 
-    A run that marked a stretch on which nobody voted says nothing of it. `level` is where most of
-    all runs, that one included, would mark the stretch: silence makes no majority. With weights it
-    is their sum, within 0 and 1.
+    A run that marked a stretch on which nobody voted does not count for its p. `level` is the
+    highest threshold at which most of all runs, including that one, would mark the stretch: a
+    missing vote makes no majority. With weights, both are the weighted sum of the votes, clipped to
+    [0, 1].
     """
-    parts = [(s.span.start, s.span.end) for run in runs for s in run.spans]
+    places = [(s.span.start, s.span.end) for run in runs for s in run.spans]
     if weights:
-        parts += [(score.start, score.end) for run in runs for score in run.scores]
+        places += [(score.start, score.end) for run in runs for score in run.scores]
     by_name = {run.extractor: run for run in runs}
     labels = []
-    for start, end in pairwise(sorted({cut for part in parts for cut in part})):
-        over = [run.over(start) for run in runs]
+    for start, end in pairwise(sorted({cut for part in places for cut in part})):
+        spans_over = [run.over(start) for run in runs]
         if weights:
             votes = (
-                w * by_name[own].by(other, start) for own, other, w in weights if own in by_name
+                w * by_name[extractor].by(adjudicator, start)
+                for extractor, adjudicator, w in weights
+                if extractor in by_name
             )
             p = level = min(1.0, max(0.0, sum(votes)))
         else:
-            p, level = _alike(over)
-        if p > 0 or any(over):
+            p, level = _combine_equally(spans_over)
+        if p > 0 or any(spans_over):
             labels.append(SoftLabel(start, end, round(p, DIGITS), round(level, DIGITS)))
     return tuple(labels)
 
 
-def _alike(over: Sequence[Sequence[VotedSpan]]) -> tuple[float, float]:
-    """The mean over the runs, and the highest threshold at which more than half of them mark it."""
-    given = [[s.p for s in spans if s.p is not None] for spans in over]
-    said = [max(ps, default=0.0) for ps, spans in zip(given, over, strict=True) if ps or not spans]
-    ranked = sorted((max(ps, default=0.0) for ps in given), reverse=True)
-    return (sum(said) / len(said) if said else 0.0), ranked[len(ranked) // 2]
+def _combine_equally(spans_by_run: Sequence[Sequence[VotedSpan]]) -> tuple[float, float]:
+    """Return the mean over the runs, and the highest threshold at which most runs mark them."""
+    known_ps = [[s.p for s in spans if s.p is not None] for spans in spans_by_run]
+    run_ps = [
+        max(ps, default=0.0)
+        for ps, spans in zip(known_ps, spans_by_run, strict=True)
+        if ps or not spans
+    ]
+    ranked = sorted((max(ps, default=0.0) for ps in known_ps), reverse=True)
+    return (sum(run_ps) / len(run_ps) if run_ps else 0.0), ranked[len(ranked) // 2]
 
 
 def hard_places(
     labels: Sequence[SoftLabel], threshold: float, response: str
 ) -> tuple[tuple[int, int], ...]:
-    """Stretches whose level is the threshold or more, neighbours as one, without outer blanks."""
-    whole: list[tuple[int, int]] = []
+    """Return the stretches whose level reaches the threshold, merged and without outer spaces."""
+    stretches: list[tuple[int, int]] = []
     for label in labels:
         if label.level >= threshold:
-            start = whole.pop()[0] if whole and whole[-1][1] == label.start else label.start
-            whole.append((start, label.end))
-    found = []
-    for start, end in whole:
+            start = label.start
+            if stretches and stretches[-1][1] == start:
+                start = stretches.pop()[0]
+            stretches.append((start, label.end))
+    places = []
+    for start, end in stretches:
         text = response[start:end]
         if text.strip():
-            found.append((end - len(text.lstrip()), start + len(text.rstrip())))
-    return tuple(found)
-
-
-NO_VOTE = "It gave no vote."
+            places.append((end - len(text.lstrip()), start + len(text.rstrip())))
+    return tuple(places)
 
 
 def named(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
-    """Each member's name; who has the name of an earlier one has a number behind it."""
+    """Return each member's name, with a number if an earlier member has the same name."""
     names: list[str] = []
     for member in panel:
         times = sum(other.name == member.name for other in panel[: len(names)])
@@ -158,7 +168,7 @@ def named(panel: Sequence[SpanPanelist]) -> tuple[str, ...]:
 
 
 def lies_in_any(span: Span, statements: Sequence[Statement]) -> bool:
-    """True for a span within one of the statements."""
+    """Return True for a span within one of the statements."""
     return any(s.start <= span.start and span.end <= s.end for s in statements)
 
 
@@ -170,19 +180,20 @@ def rotate(
     *,
     aside: Sequence[Statement] = (),
 ) -> Generator[Event, None, tuple[VotedRun, ...]]:
-    """The events of all runs as they come; then the runs of those members that could extract.
+    """Yield the events of all runs as they come; return the runs of the members that could extract.
 
-    Whoever fails is absent, and said to be. Spans in statements put `aside` are nobody's.
+    A member that fails is left out, and a problem says so. Spans in statements put `aside` are
+    dropped.
     """
     names = named(panel)
-    rounds = [_Round(i, panel, names, view, stop, now, aside) for i in range(len(panel))]
-    yield from merged([one.events for one in rounds], workers=len(panel))
-    return tuple(one.run for one in rounds if one.has_spoken)
+    members = [_MemberRun(i, panel, names, view, stop, now, aside) for i in range(len(panel))]
+    yield from merged([member.events for member in members], workers=len(panel))
+    return tuple(member.run for member in members if member.has_spoken)
 
 
 @dataclass
-class _Round:
-    """One member extracts, all others vote; `votes` are by span's place and adjudicator."""
+class _MemberRun:
+    """One member extracts, all others vote; `votes` are by the span's index and adjudicator."""
 
     number: int
     panel: Sequence[SpanPanelist]
@@ -206,12 +217,12 @@ class _Round:
 
     @property
     def run(self) -> VotedRun:
-        found = []
+        voted_spans = []
         for place, span in enumerate(self.spans):
-            given = ((i, self.votes.get((place, i))) for i in self.voters)
-            votes = tuple((self.names[i], v.p) for i, v in given if v and v.p is not None)
-            found.append(VotedSpan(span, votes))
-        return VotedRun(self.name, tuple(found), between(self.scores))
+            cast_votes = ((i, self.votes.get((place, i))) for i in self.voters)
+            votes = tuple((self.names[i], v.p) for i, v in cast_votes if v and v.p is not None)
+            voted_spans.append(VotedSpan(span, votes))
+        return VotedRun(self.name, tuple(voted_spans), between(self.scores))
 
     def events(self) -> Iterator[Event]:
         self.stop.check()
@@ -223,21 +234,21 @@ class _Round:
         except Stopped:
             raise
         except ReviewError as error:
-            yield self._problem(self.name, "marked nothing", error)
+            yield self._make_problem(self.name, "marked nothing", error)
             return
         self.has_spoken = True
-        open_ones = (span for span in spans if not lies_in_any(span, self.aside))
-        self.spans = tuple(replace(span, source=self.name) for span in open_ones)
+        remaining = (span for span in spans if not lies_in_any(span, self.aside))
+        self.spans = tuple(replace(span, source=self.name) for span in remaining)
         if isinstance(member, WordScorer) and self.scores:
             threshold = member.threshold(self.view.case.language)
             yield WordsScored(self.now(), self.name, self.scores, threshold)
         for span in self.spans:
             yield SpanProposed(self.now(), span)
         if self.spans:
-            streams = [partial(self._votes, voter) for voter in self.voters]
+            streams = [partial(self._collect_votes, voter) for voter in self.voters]
             yield from merged(streams, workers=len(streams))
 
-    def _votes(self, voter: int) -> Iterator[Event]:
+    def _collect_votes(self, voter: int) -> Iterator[Event]:
         self.stop.check()
         name = self.names[voter]
         try:
@@ -245,15 +256,15 @@ class _Round:
         except Stopped:
             raise
         except ReviewError as error:
-            yield self._problem(name, "did not vote", error)
+            yield self._make_problem(name, "did not vote", error)
             votes = (SpanVote(None, NO_VOTE),) * len(self.spans)
         for place, (span, vote) in enumerate(zip(self.spans, votes, strict=True)):
             self.votes[place, voter] = vote
             yield SpanVoted(self.now(), self.name, name, span, vote.p, vote.reason)
 
-    def _problem(self, name: str, what: str, error: ReviewError) -> Event:
+    def _make_problem(self, name: str, failure: str, error: ReviewError) -> Event:
         reply = error.reply if isinstance(error, ReplyError) else ""
-        words = f"{name} {what} and is left out of the count: {error}"
+        words = f"{name} {failure} and is left out of the count: {error}"
         return ProblemMet(self.now(), "marking", words, reply=reply)
 
 
@@ -270,111 +281,114 @@ class PanelTally:
 
     @property
     def alone(self) -> str:
-        """The member whose run alone decided; empty where all did."""
+        """The member whose run alone decided; empty if all did."""
         return self.used[0].extractor if len(self.used) < len(self.runs) else ""
 
 
 def tally(runs: Sequence[VotedRun], rule: PanelRule, response: str, language: str) -> PanelTally:
-    """What the votes come to; a member that the rule names for the language decides alone."""
-    base = base_of(language)
-    alone = dict(rule.alone).get(base, "")
-    used = tuple(run for run in runs if run.extractor == alone) or tuple(runs)
-    weights = rule.weights if len(used) == len(runs) else ()
-    learned = rule.levels.at(base)
-    threshold = KEPT_FROM if learned is None else learned
+    """Count the votes; a member that the rule names for the language decides alone."""
+    language_base = base_of(language)
+    alone = dict(rule.alone).get(language_base, "")
+    deciding_runs = tuple(run for run in runs if run.extractor == alone) or tuple(runs)
+    weights = rule.weights if len(deciding_runs) == len(runs) else ()
+    learned_level = rule.levels.at(language_base)
+    threshold = KEPT_FROM if learned_level is None else learned_level
     return PanelTally(
-        response, tuple(runs), used, soft_labels(used, weights), threshold, bool(weights)
+        response,
+        tuple(runs),
+        deciding_runs,
+        soft_labels(deciding_runs, weights),
+        threshold,
+        bool(weights),
     )
 
 
 def rulings(found: PanelTally, label: Label) -> Iterator[SpanRuling]:
-    """The words that are wrong (only under hallucinated kept), and marked places without any."""
+    """Yield the wrong words (kept only if hallucinated), then the spans without any of them."""
     hard = hard_places(found.labels, found.threshold, found.response)
     for place in hard:
         is_kept = label == "hallucinated"
-        why = _why_kept(found, place) if is_kept else f"The verdict is {label}."
-        yield SpanRuling(_kept(found, place), is_kept, why)
-    told: set[tuple[int, int]] = set()
+        reason = _explain_kept(found, place) if is_kept else f"The verdict is {label}."
+        yield SpanRuling(_merge_span(found, place), is_kept, reason)
+    seen_places: set[tuple[int, int]] = set()
     for run in found.runs:
         for voted in run.spans:
             place = (voted.span.start, voted.span.end)
-            if place not in told and not any(_shared(place, other) for other in hard):
-                told.add(place)
+            if place not in seen_places and not any(_count_shared(place, other) for other in hard):
+                seen_places.add(place)
                 p = round(voted.span.p if voted.p is None else voted.p, 3)
-                span = replace(voted.span, p=p, source=", ".join(_markers(found, place)))
-                yield SpanRuling(span, False, _why_dropped(found, voted))
+                span = replace(voted.span, p=p, source=", ".join(_find_markers(found, place)))
+                yield SpanRuling(span, False, _explain_dropped(found, voted))
 
 
-Place = tuple[int, int]
-
-
-def _kept(found: PanelTally, place: Place) -> Span:
-    """The words of that place, with what the run says of them that marked most of it."""
+def _merge_span(tally: PanelTally, place: Place) -> Span:
+    """Return the span of that place, described as in the run that marked most of it."""
     start, end = place
-    voted = [(_shared(_place(s), place), s) for run in found.used for s in run.spans]
-    _, best = max((one for one in voted if one[0]), key=lambda one: (one[0], one[1].p or 0.0))
-    p = sum(_shared((part.start, part.end), place) * part.p for part in found.labels) / (
-        end - start
-    )
-    source, text = ", ".join(_markers(found, place)), found.response[start:end]
+    overlaps = [(_count_shared(_get_place(s), place), s) for run in tally.used for s in run.spans]
+    marking = [overlap for overlap in overlaps if overlap[0]]
+    _, best = max(marking, key=lambda overlap: (overlap[0], overlap[1].p or 0.0))
+    shares = (_count_shared((part.start, part.end), place) * part.p for part in tally.labels)
+    p = sum(shares) / (end - start)
+    source, text = ", ".join(_find_markers(tally, place)), tally.response[start:end]
     return replace(best.span, start=start, end=end, text=text, p=round(p, 3), source=source)
 
 
-def _why_kept(found: PanelTally, place: Place) -> str:
-    level = min(part.level for part in found.labels if _shared((part.start, part.end), place))
-    if found.is_weighted:
-        return f"The weighted votes come to {level:.2f}, kept from {found.threshold:.2f}."
-    if found.alone:
-        return f"{found.alone} decides here: {level:.2f} by the others, from {found.threshold:.2f}."
-    count = f"more than half of {len(found.used)} runs"
-    return f"Marked by {count} with p of {level:.2f} or more, kept from {found.threshold:.2f}."
+def _explain_kept(tally: PanelTally, place: Place) -> str:
+    levels = (p.level for p in tally.labels if _count_shared((p.start, p.end), place))
+    level = min(levels)
+    if tally.is_weighted:
+        return f"The weighted votes come to {level:.2f}, kept from {tally.threshold:.2f}."
+    if tally.alone:
+        return f"{tally.alone} decides here: {level:.2f} by the others, from {tally.threshold:.2f}."
+    count = f"more than half of {len(tally.used)} runs"
+    return f"Marked by {count} with p of {level:.2f} or more, kept from {tally.threshold:.2f}."
 
 
-def _why_dropped(found: PanelTally, voted: VotedSpan) -> str:
+def _explain_dropped(tally: PanelTally, voted: VotedSpan) -> str:
     if voted.p is None:
         return "Nobody could vote on it: it stays proposed and is not kept."
-    if found.is_weighted:
-        return f"The weighted votes stay below {found.threshold:.2f}."
-    if voted.p < found.threshold:
-        return f"The votes come to {voted.p:.2f}, below {found.threshold:.2f}."
-    if found.alone:
-        return f"{found.alone} decides here and does not mark it."
-    times = len(_markers(found, (voted.span.start, voted.span.end)))
-    return f"Marked in {times} of {len(found.used)} runs; more than half would have to."
+    if tally.is_weighted:
+        return f"The weighted votes stay below {tally.threshold:.2f}."
+    if voted.p < tally.threshold:
+        return f"The votes come to {voted.p:.2f}, below {tally.threshold:.2f}."
+    if tally.alone:
+        return f"{tally.alone} decides here and does not mark it."
+    times = len(_find_markers(tally, (voted.span.start, voted.span.end)))
+    return f"Marked in {times} of {len(tally.used)} runs; more than half would have to."
 
 
-def _markers(found: PanelTally, place: Place) -> list[str]:
-    runs = found.runs
-    return [run.extractor for run in runs if any(_shared(_place(s), place) for s in run.spans)]
+def _find_markers(tally: PanelTally, place: Place) -> list[str]:
+    return [
+        run.extractor
+        for run in tally.runs
+        if any(_count_shared(_get_place(span), place) for span in run.spans)
+    ]
 
 
-def _shared(one: Place, other: Place) -> int:
-    """How many characters the two have in common."""
+def _count_shared(one: Place, other: Place) -> int:
+    """Return how many characters the two have in common."""
     return max(0, min(one[1], other[1]) - max(one[0], other[0]))
 
 
-def _place(voted: VotedSpan) -> Place:
+def _get_place(voted: VotedSpan) -> Place:
     return voted.span.start, voted.span.end
 
 
 def runs_of(run: Progress) -> tuple[VotedRun, ...]:
-    """The runs that a finished panel's votes were counted over; none where no panel marked."""
+    """Return the runs that a finished panel's votes were counted over; empty without a panel."""
     if run.soft is None:
         return ()
-    found = []
+    voted_runs = []
     for name in run.soft.runs:
         spans = []
         for span in (span for span in run.proposed if span.source == name):
-            given = [v for v in run.votes if v.extractor == name and v.span == span]
-            votes = tuple((v.adjudicator, v.p) for v in given if v.p is not None)
+            cast_votes = [v for v in run.votes if v.extractor == name and v.span == span]
+            votes = tuple((v.adjudicator, v.p) for v in cast_votes if v.p is not None)
             spans.append(VotedSpan(span, votes))
-        words = run.words
-        scores = between(words.scores) if words is not None and words.agent == name else ()
-        found.append(VotedRun(name, tuple(spans), scores))
-    return tuple(found)
-
-
-AT_ONCE = 8
+        scored = run.words
+        scores = between(scored.scores) if scored is not None and scored.agent == name else ()
+        voted_runs.append(VotedRun(name, tuple(spans), scores))
+    return tuple(voted_runs)
 
 
 def marked(
@@ -386,16 +400,16 @@ def marked(
     *,
     aside: Sequence[Statement] = (),
 ) -> Iterator[Event]:
-    """Words scored, spans proposed and ruled upon; the verdict stands even where this fails.
+    """Score words, propose spans and rule on them; the verdict stands even if this fails.
 
-    Nothing is marked in statements that are put `aside`: they say nothing that could be wrong,
-    or an audit holds them to be right.
+    Nothing is marked in statements that are put `aside`: they say nothing that could be wrong, or
+    an audit found them right.
     """
     try:
         if len(play.roster.span_panel) > 1:
-            yield from _by_panel(play, seen, judgement, verdict, aside)
+            yield from _mark_by_panel(play, seen, judgement, verdict, aside)
         else:
-            yield from _by_two(play, seen, judgement, verdict, progress, aside)
+            yield from _mark_by_two(play, seen, judgement, verdict, progress, aside)
     except ModelError as error:
         message = f"The wrong words could not all be marked: {error}"
         yield ProblemMet(play.now(), "marking", message)
@@ -403,35 +417,32 @@ def marked(
     yield from notes_of(play, "marking")
 
 
-def _by_panel(
+def _mark_by_panel(
     play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
     verdict: Verdict,
     aside: Sequence[Statement],
 ) -> Iterator[Event]:
-    """Words marked and voted on by all members; nobody marks what the judge calls supported."""
-    panel, rule, case, now = (
-        play.roster.span_panel,
-        play.roster.panel_rule,
-        seen.view.case,
-        play.now,
-    )
+    """Let all members mark and vote on words, unless the judge calls the response supported."""
+    if judgement.label == "supported":
+        return
+    roster, case, now = play.roster, seen.view.case, play.now
 
-    def work() -> Iterator[Event]:
-        runs = yield from rotate(panel, seen.view, play.stop, now, aside=aside)
-        found = tally(runs, rule, case.response, case.language)
+    def vote_and_rule() -> Iterator[Event]:
+        runs = yield from rotate(roster.span_panel, seen.view, play.stop, now, aside=aside)
+        result = tally(runs, roster.panel_rule, case.response, case.language)
         names = tuple(run.extractor for run in runs)
-        yield SoftLabelled(now(), found.labels, found.threshold, names, found.alone)
-        for ruling in rulings(found, verdict.label):
+        yield SoftLabelled(now(), result.labels, result.threshold, names, result.alone)
+        for ruling in rulings(result, verdict.label):
             yield SpanAdjudicated(now(), ruling.span, ruling.kept, ruling.reason)
 
-    for event in work() if judgement.label != "supported" else ():
+    for event in vote_and_rule():
         yield from calls_of(play)
         yield event
 
 
-def _by_two(
+def _mark_by_two(
     play: RunContext,
     seen: JudgeView,
     judgement: Judgement,
@@ -439,37 +450,43 @@ def _by_two(
     progress: Progress,
     aside: Sequence[Statement],
 ) -> Iterator[Event]:
-    """The extractor proposes, the adjudicator rules on each span; words are scored in any case."""
+    """Let the extractor propose and the adjudicator rule on each span; always score words."""
     extractor = play.roster.span_extractor
     if isinstance(extractor, WordScorer) and progress.words is None:
         play.stop.check()
         if scores := extractor.score_words(seen.view, play.stop):
             threshold = extractor.threshold(seen.view.case.language)
             yield WordsScored(play.now(), extractor.name, scores, threshold)
-    found, told = part_played(
-        *(play, extractor, "marking"),
+    proposed, events = part_played(
+        play,
+        extractor,
+        "marking",
         lambda: extractor.propose(seen, judgement, play.stop),
         lambda spare: spare.span_extractor.propose(seen, judgement, play.stop),
         role="Span extractor",
     )
-    yield from told
+    yield from events
     ruled = {(ruling.span.start, ruling.span.end) for ruling in progress.rulings}
-    open_ones = [span for span in found or () if not lies_in_any(span, aside)]
-    waiting = [span for span in open_ones if (span.start, span.end) not in ruled]
+    remaining = [span for span in proposed or () if not lies_in_any(span, aside)]
+    waiting = [span for span in remaining if (span.start, span.end) not in ruled]
     for span in waiting:
         yield SpanProposed(play.now(), span)
-    streams = [partial(_ruling, play, seen, span, verdict) for span in waiting]
+    streams = [partial(_rule_on_span, play, seen, span, verdict) for span in waiting]
     yield from merged(streams, workers=AT_ONCE)
 
 
-def _ruling(play: RunContext, seen: JudgeView, span: Span, verdict: Verdict) -> Iterator[Event]:
+def _rule_on_span(
+    play: RunContext, seen: JudgeView, span: Span, verdict: Verdict
+) -> Iterator[Event]:
     adjudicator = play.roster.span_adjudicator
-    ruling, told = part_played(
-        *(play, adjudicator, "marking"),
+    ruling, events = part_played(
+        play,
+        adjudicator,
+        "marking",
         lambda: adjudicator.adjudicate(seen, span, verdict.label, play.stop),
         lambda spare: spare.span_adjudicator.adjudicate(seen, span, verdict.label, play.stop),
         role="Span adjudicator",
     )
-    yield from told
+    yield from events
     if ruling is not None:
         yield SpanAdjudicated(play.now(), ruling.span, ruling.kept, ruling.reason)

@@ -1,9 +1,9 @@
-"""Makes a stored case of what a person gives, checks it once, or checks a response as it arrives.
+"""Store a case from a person's input, check it once, or check a response while it arrives.
 
-Of a response that is still arriving, each statement is checked once it is whole, and what is cut
-once stays cut so. When all is there, the run is stored with what was found and goes on from it, as
-if it had been interrupted: reflection over the whole confirms or changes what was said before, and
-what is contested is debated. Source: CEDA 6, HaluAgent 2.3.
+Each statement of an arriving response is checked once it is complete, and its boundaries are final.
+When all of it has arrived, the run is stored with its events so far and continues from them as if
+it had been interrupted: reflection over the whole confirms or changes earlier labels, and contested
+statements are debated. Source: CEDA 6, HaluAgent 2.3.
 """
 
 from __future__ import annotations
@@ -35,34 +35,35 @@ from core.runtime.config import MEGABYTE, shown_safely
 from core.runtime.errors import NOT_STORED, InputError
 from core.schema.events import AUDIT, ENDINGS, TRANSIENT, Event, Remembered
 from core.schema.progress import RESUMABLE, Progress, folded, total_cost
-from core.schema.records import (
-    Case,
-    ModelCall,
-    Passage,
-    Plan,
-    Project,
-    Run,
-    Statement,
-    new_id,
-)
+from core.schema.records import Case, ModelCall, Passage, Plan, Project, Run, Statement, new_id
 from core.schema.rosters import AS_IS, BUILT_IN, DebateOptions, Seat
 from core.store import Store, open_store
 
 SPAN = "start end text p category source instead in_evidence"
 TURN = "number debater agent round manner about assigned reply stance confidence doubt text"
 QUOTE = "text status score source page start end"
-NANO_DIGITS = 9  # of a US dollar: the ledger's own
+NANO_DIGITS = 9  # decimals of a US dollar, as in the ledger
+PROTOCOLS = (*NAMES, AUDIT)
+NO_KEYS = Keys({})
+MOST_MEGABYTES = 16
+NOT_KEPT = TRANSIENT | ENDINGS
+BESIDE = 50  # previous statements, from which a conclusion may follow
+READING = frozenset({"run_started", "document_read", "image_described"})
+BY_RULE = (
+    "The built-in segmenter cuts a response that is still arriving: a model would be asked anew "
+    "with every sentence, and might cut otherwise what is checked already."
+)
+Tell = Callable[[Statement, Remembered], None]
 
 
 def outcome(run: Run, progress: Progress) -> dict[str, Any]:
-    """The object of `python -m core check --json`.
+    """Return the object of `python -m core check --json`.
 
-    Offsets of statements and spans count code points of the response, those of evidence and
-    quotes of the source's text. A run that did not finish has `label: null`. `cost` is in US
-    dollars, null where a part of it is not known; built-in agents call nothing and cost nothing.
-    What stands in a span's `instead` was read in a source where `in_evidence` is true, and worked
-    out otherwise. `options` are those that were chosen of the protocol. `models` has an entry for
-    each language model that was called.
+    Offsets of statements and spans count code points of the response, those of evidence and quotes
+    of the source's text. A run that did not finish has `label: null`. `cost` is in US dollars, null
+    where part of it is not known; built-in agents call nothing and cost nothing. A span's `instead`
+    was read in a source if `in_evidence` is true, else computed. `options` are the chosen options
+    of the protocol. `models` has an entry for each language model that was called.
     """
     verdict = progress.verdict if run.status == "finished" else None
     ending, decided, weighed = progress.ending, progress.decided, progress.weighed
@@ -78,17 +79,18 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         "confidence": verdict.confidence if verdict else None,
         "rationale": verdict.rationale if verdict else "",
         "statements": [
-            _fields(item, "start end text rewrite")
+            _select_fields(item, "start end text rewrite")
             | {"label": labels[index] if index < len(labels) else None}
             for index, item in sorted(progress.statements.items())
         ],
-        "spans": [_fields(span, SPAN) for span in progress.spans],
-        "evidence": [_passage(passage) for passage in progress.evidence.values()],
+        "spans": [_select_fields(span, SPAN) for span in progress.spans],
+        "evidence": [_describe_passage(passage) for passage in progress.evidence.values()],
         "turns": [
-            _fields(turn, TURN) | {"quotes": [_fields(quote, QUOTE) for quote in turn.quotes]}
+            _select_fields(turn, TURN)
+            | {"quotes": [_select_fields(quote, QUOTE) for quote in turn.quotes]}
             for turn in sorted(progress.turns, key=lambda turn: turn.number)
         ],
-        "remarks": [_fields(said, "by text") for said in progress.remarks],
+        "remarks": [_select_fields(said, "by text") for said in progress.remarks],
         "corrected": progress.revised.text if progress.revised else None,
         "notes": list(progress.notes),
         "problems": [problem.message for problem in progress.problems],
@@ -102,12 +104,12 @@ def outcome(run: Run, progress: Progress) -> dict[str, Any]:
         and {"method": weighed.method, "weights": dict(weighed.weights), "p": weighed.p},
         "seconds": round(progress.seconds(), 3),
         "cost": None if progress.cost is None else round(progress.cost, NANO_DIGITS),
-        "models": _models(progress),
+        "models": _summarise_models(progress),
     }
 
 
-def _models(progress: Progress) -> dict[str, dict[str, Any]]:
-    """What each model did for this run; replies taken from other runs were paid for there."""
+def _summarise_models(progress: Progress) -> dict[str, dict[str, Any]]:
+    """Total each model's calls for this run; replies reused from other runs were paid for there."""
     by_model: dict[str, list[ModelCall]] = {}
     for call in progress.calls.values():
         by_model.setdefault(call.model, []).append(call)
@@ -115,7 +117,7 @@ def _models(progress: Progress) -> dict[str, dict[str, Any]]:
 
 
 def calls_used(calls: Sequence[ModelCall]) -> dict[str, Any]:
-    """What calls came to; those that another run had paid for cost nothing."""
+    """Return the totals of calls; those that another run had paid for cost nothing."""
     sent = [call for call in calls if call.origin != "reused"]
     cost = total_cost(sent)
     return {
@@ -127,27 +129,24 @@ def calls_used(calls: Sequence[ModelCall]) -> dict[str, Any]:
     }
 
 
-def _fields(record: object, names: str) -> dict[str, Any]:
+def _select_fields(record: object, names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names.split()}
 
 
-def _passage(passage: Passage) -> dict[str, Any]:
+def _describe_passage(passage: Passage) -> dict[str, Any]:
     similarity = None if passage.similarity is None else round(passage.similarity, 4)
     score = {"score": round(passage.score, 5), "similarity": similarity}
-    return _fields(passage, "source page start end text") | score
-
-
-PROTOCOLS = (*NAMES, AUDIT)
-NO_KEYS = Keys({})
+    return _select_fields(passage, "source page start end text") | score
 
 
 @dataclass(frozen=True)
 class Request:
     """One claim with its files, as the command line takes it.
 
-    `roster` is a name or a file; `model` goes before it and gets every speaking role, with
-    `api_base`, `window` (tokens) and `seconds` (the longest silence); 0 is the default. `reader` is
-    the name of a reader, or a model that is imported as one; empty is what Settings chose.
+    `roster` is a name or a file; `model` takes precedence over it and gets every speaking role,
+    with `api_base`, `window` (tokens) and `seconds` (the longest silence); 0 is the default.
+    `reader` is the name of a reader, or a model to import as one; empty is the one chosen in
+    Settings.
     """
 
     response: str
@@ -169,9 +168,9 @@ class Request:
 
 @dataclass(frozen=True)
 class CaseDraft:
-    """What a case is made of before it is stored; None takes the project's role or instruction.
+    """A case before it is stored; None takes the project's role or instruction.
 
-    Without an `id` it gets a new one; without a `language` its words tell it.
+    Without an `id` it gets a new one; without a `language` it is detected.
     """
 
     response: str
@@ -186,9 +185,9 @@ class CaseDraft:
 
 
 def store_case(store: Store, project: Project, draft: CaseDraft, author: str, now: float) -> Case:
-    """Keep a case, or return the one that is there where all of it is the same.
+    """Store a case, or return an existing one with exactly the same content.
 
-    So one text checked in several ways is one case with several runs, and people judge it once.
+    So a text checked in several ways is one case with several runs, and people judge it once.
     Raises InputError: there is no text.
     """
     limit = store.projects.settings().response_characters
@@ -209,7 +208,7 @@ def store_case(store: Store, project: Project, draft: CaseDraft, author: str, no
 
 
 def case_of(draft: CaseDraft, project: Project, response: str, author: str, now: float) -> Case:
-    """The draft as a case of that response; nothing is stored."""
+    """Return the draft as a case of that response; nothing is stored."""
     return Case(
         id=draft.id or new_id(),
         project_id=project.id,
@@ -229,10 +228,9 @@ def case_of(draft: CaseDraft, project: Project, response: str, author: str, now:
 def submitted(
     store: Store, home: Path, request: Request, clock: Callable[[], float]
 ) -> tuple[str, Project, CaseDraft, list[str]]:
-    """Take the files into the library; (person, project, draft, complaints about the others).
+    """Add the files to the library; return (person, project, draft, complaints about files).
 
-    Raises InputError: none could be used, or one is not there at all, which is a mistake in the
-    command.
+    Raises InputError: none could be used, or one does not exist, which is a mistake in the command.
     """
     person = person_here(store)
     project = first_project(store, person, clock())
@@ -263,7 +261,7 @@ def submitted(
 
 
 def read_whole(path: Path, most_megabytes: int) -> bytes:
-    """The file's bytes, at most one more than is allowed. Raises InputError: there is no file."""
+    """Read the file, at most one byte more than allowed. Raises InputError: there is no file."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"Expected a file at {path}, found a folder or a device.")
@@ -278,7 +276,7 @@ def read_whole(path: Path, most_megabytes: int) -> bytes:
 def check_once(
     home: Path, request: Request, clock: Callable[[], float], keys: Keys = NO_KEYS
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check one claim here and now; (the outcome, complaints about files left out)."""
+    """Check one claim here and now; return (the outcome, complaints about files left out)."""
     plan, notices = planned(home, request, keys)
     if not request.response.strip():
         raise InputError("Expected a claim to check, found an empty text; give one.")
@@ -293,15 +291,15 @@ def check_once(
 
 
 def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
-    """The plan of who is to check, and what to tell of it.
+    """Return the plan of the check, and notices about it.
 
-    Raises InputError or KeyMissing, before anything else is done, where it cannot be carried out.
+    Raises InputError or KeyMissing, before anything else is done, if it cannot be carried out.
     """
     if request.protocol not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{request.protocol}”."
         )
-    found = chosen_roster(
+    chosen = chosen_roster(
         home,
         request.roster,
         request.model,
@@ -312,8 +310,8 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
     )
     plan = Plan(
         request.protocol,
-        found.sheet.name,
-        sheet=None if found.sheet == SHIPPED[BUILT_IN] else found.sheet,
+        chosen.sheet.name,
+        sheet=None if chosen.sheet == SHIPPED[BUILT_IN] else chosen.sheet,
         token_cap=request.token_cap,
         options=request.options,
         reader=brought(home, request.reader),
@@ -321,17 +319,17 @@ def planned(home: Path, request: Request, keys: Keys) -> tuple[Plan, list[str]]:
     require_protocol(plan)
     require_options(plan)
     require_keys(plan, keys)
-    told = (found.notice, calibration_notice(home, plan.reader))
-    return plan, [notice for notice in told if notice]
+    messages = (chosen.notice, calibration_notice(home, plan.reader))
+    return plan, [notice for notice in messages if notice]
 
 
 def ended(
     home: Path, jobs: Jobs, run_id: str, person: str, clock: Callable[[], float]
 ) -> dict[str, Any]:
-    """The outcome of a run of this process once it has ended; by Ctrl-C the person stops it.
+    """Wait for a run of this process and return its outcome; Ctrl-C stops the run.
 
-    `for_people` is added: whether the verdict is below what its project answers by itself; null
-    where the project has not said what it wants, or there is no probability.
+    `for_people` is added: whether the verdict is below what its project answers by itself; null if
+    the project has set no limit, or there is no probability.
     """
     try:
         jobs.wait(run_id)
@@ -345,42 +343,31 @@ def ended(
             raise InputError(f"Run {run_id} is not stored any more.")
         progress = folded(event for _, event in store.runs.events(run_id))
         policy = policy_of(store, store.projects.get(run.project_id))
-    found = outcome(run, progress)
-    is_told = policy is not None and run.status == "finished" and run.confidence is not None
-    found["for_people"] = policy.is_for_people(run) if policy and is_told else None
-    if run.status in ("queued", "running"):  # nobody carries it out any more
-        found |= {"status": "interrupted", "cause_words": NOT_STORED}
-    return found
-
-
-MOST_MEGABYTES = 16
-Tell = Callable[[Statement, Remembered], None]
-NOT_KEPT = TRANSIENT | ENDINGS
-BESIDE = 50  # statements before, which a conclusion may follow from
-READING = frozenset({"run_started", "document_read", "image_described"})
-BY_RULE = (
-    "The built-in segmenter cuts a response that is still arriving: a model would be asked anew "
-    "with every sentence, and might cut otherwise what is checked already."
-)
+    result = outcome(run, progress)
+    has_confidence = run.status == "finished" and run.confidence is not None
+    result["for_people"] = policy.is_for_people(run) if policy and has_confidence else None
+    if run.status in ("queued", "running"):  # no process carries it out any more
+        result |= {"status": "interrupted", "cause_words": NOT_STORED}
+    return result
 
 
 class GrowingSegmenter(BuiltInSegmenter):
-    """The built-in segmenter of one response that grows: each statement is given out once."""
+    """The built-in segmenter of one growing response: it returns each statement once."""
 
     def __init__(self) -> None:
         self._cutter = Cutter()
 
     def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
-        """The statements after those given out before, in order."""
+        """Return the statements after those returned before, in order."""
         return self._cutter.take(case.response, case.language)
 
 
 @dataclass
 class Arriving:
-    """A response of which the beginning is there; `events` are what was found so far.
+    """A response that has arrived in part; `events` are the run's events so far.
 
-    `read` are those about its sources, `near` those about each of the newest statements: what the
-    next ones are checked beside, however long the response has grown.
+    `read` are the events about its sources, `near` those about each of the latest statements: the
+    next ones are checked beside these, however long the response has grown.
     """
 
     case: Case
@@ -395,11 +382,11 @@ class Arriving:
         """Check the statements of the response so far that are not checked yet."""
         case = replace(self.case, response=response)
         past = [*self.read, *chain.from_iterable(self.near.values())]
-        found = self.staff.review(
+        batches = self.staff.review(
             case, self.plan, Stop(), past=past, earlier=None, is_arriving=True
         )
-        for event in chain.from_iterable(found):
-            # After a service that failed the run goes on, and asks it again.
+        for event in chain.from_iterable(batches):
+            # After a failed service call the run goes on, and calls it again.
             is_failure = event.kind == "problem_met" and event.cause in RESUMABLE
             if event.kind not in NOT_KEPT and not is_failure:
                 self._keep(event)
@@ -414,14 +401,17 @@ class Arriving:
         elif event.kind in READING or (event.kind == "problem_met" and event.source_id):
             self.read.append(event)
         if event.kind == "memory_updated":
-            about = self.near[event.entry.statement]
-            self.tell(next(e.statement for e in about if e.kind == "statement_found"), event.entry)
+            statement_events = self.near[event.entry.statement]
+            self.tell(
+                next(e.statement for e in statement_events if e.kind == "statement_found"),
+                event.entry,
+            )
 
 
 def check_stream(
     home: Path, request: Request, keys: Keys, stream: TextIO | None, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check what comes on a stream as it comes, and say a line for each statement."""
+    """Check a stream while it arrives, and report a line for each statement."""
     if stream is None:
         raise InputError("Expected the claim on standard input, found it closed.")
     source = cast("io.BufferedReader", stream.buffer)
@@ -443,7 +433,7 @@ def check_arriving(
     clock: Callable[[], float],
     keys: Keys,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Check the response of which `pieces` arrive, as an audit; `tell` hears of each statement.
+    """Check a response as an audit while its `pieces` arrive; `tell` is called for each statement.
 
     Returns (the outcome, complaints about files left out). Raises InputError and KeyMissing as
     `check_once` does.
@@ -466,20 +456,21 @@ def check_arriving(
         plan = as_learned(store, project.id, plan)
         run = Run(new_id(), draft.id, project.id, plan, "queued", clock())
         staff = staffed(store, home, run, payer, None)
-        bounded = no_longer(pieces, settings.response_characters)
-        text, events = _arrived(draft, project, plan, staff, bounded, tell)
+        limited_pieces = no_longer(pieces, settings.response_characters)
+        text, events = _check_pieces(draft, project, plan, staff, limited_pieces, tell)
         case = store_case(store, project, replace(draft, response=text), person, clock())
-        whole = [replace(e, case=case) if e.kind == "run_started" else e for e in events]
+        events_with_case = [replace(e, case=case) if e.kind == "run_started" else e for e in events]
         with store.writing():
             store.runs.add(run, jobs.owner, clock())
-            store.runs.append(run.id, jobs.owner, whole)
+            store.runs.append(run.id, jobs.owner, events_with_case)
         jobs.submit(store, [run.id], payer)
     return ended(home, jobs, run.id, person, clock), [*notices, *complaints]
 
 
-def _arrived(
+def _check_pieces(
     draft: CaseDraft, project: Project, plan: Plan, staff: Staff, pieces: Iterable[str], tell: Tell
 ) -> tuple[str, list[Event]]:
+    """Check the pieces as they arrive; return the whole text and the events."""
     cut = replace(staff, roster=replace(staff.roster, segmenter=GrowingSegmenter()))
     arriving: Arriving | None = None
     text = ""

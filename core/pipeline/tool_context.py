@@ -1,8 +1,8 @@
-"""What an audit's tools can use beside the case's sources: library, web search, a language model.
+"""Context for an audit's tools beside the sources: library, web search, a language model.
 
-Web search and model are off unless the operator has chosen a provider under Settings, or a model in
-the tool picker's seat. `core tools` runs a tool outside a run. Everything is loaded when a tool
-first asks for it.
+Web search and model are off unless the operator has chosen a provider under Settings, or a model
+for the tool picker. `core tools` runs a tool outside a run. Everything is loaded when a tool first
+needs it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MakeAsker = Callable[[Case, Stop], Asker]
 
 
 def bench_of(home: Path, keys: Keys, stop: Stop) -> Bench:
-    """What tools reach outside of a run: the library of the home's oldest project, and the web.
+    """Return the tool context outside a run: the library of the home's oldest project, and the web.
 
-    A home that is not there is not made: nothing is searched then.
+    A home that does not exist is not created: nothing is searched then.
     """
     reader, library, web = SHIPPED, None, None
     if (home / DATABASE).is_file():
@@ -48,7 +48,7 @@ def bench_of(home: Path, keys: Keys, stop: Stop) -> Bench:
         case = Case(run_id, project_id, "", documents=ids)
         account = SearchAccount(run_id, settings.web_searches, settings.web_days)
         web = web_search(choice, keys, home, account, UNKNOWN, stop)
-        library = _library(home, stop, settings, case) if ids else None
+        library = _make_library_search(home, stop, settings, case) if ids else None
 
     def match(statement: str, passages: Sequence[Passage]) -> Answer:
         from core.baseline.judge import BuiltInJudge, BuiltInMatcher
@@ -59,10 +59,10 @@ def bench_of(home: Path, keys: Keys, stop: Stop) -> Bench:
     return Bench(stop, library, web, match=match)
 
 
-def _library(
+def _make_library_search(
     home: Path, stop: Stop, settings: Settings, case: Case
 ) -> Callable[[str, int], Sequence[Passage]]:
-    """Searches all that can be read of the project's library; what is new is read first."""
+    """Return a search of the project's readable library files, which reads new ones first."""
 
     def search(query: str, most: int) -> Sequence[Passage]:
         from core.baseline.debaters import OcrImageReader
@@ -71,15 +71,15 @@ def _library(
         from core.documents.retrieval import Retriever
 
         encoder, reader = load_multilingual_encoder(), OcrImageReader()
-        job = Gathering(case, home, settings, encoder, reader, reader, stop, time.time)
-        read: list[str] = []
-        for event in gather_sources(job, ()):
+        gathering = Gathering(case, home, settings, encoder, reader, reader, stop, time.time)
+        read_ids: list[str] = []
+        for event in gather_sources(gathering, ()):
             if event.kind == "problem_met":
                 log.warning("%s", event.message)
             if event.kind in ("document_read", "image_described"):
-                read.append(event.source_id)
+                read_ids.append(event.source_id)
         with open_store(home) as store, store.reading():
-            retriever = Retriever(store, encoder, sources_of(store, case, read))
+            retriever = Retriever(store, encoder, sources_of(store, case, read_ids))
             return retriever.retrieve(query, language_of(query), most)
 
     return search
@@ -88,7 +88,7 @@ def _library(
 def bench_maker(
     store: Store, home: Path, run_id: str, keys: Keys, ask: MakeAsker | None, *, has_web: bool
 ) -> Callable[[Case, Stop], Bench]:
-    """Makes the bench of a run; its searches of the web go on the run's account."""
+    """Return a factory of a run's tool context, whose web searches count for the run."""
     choice, settings = web_choice(store), store.projects.settings()
     account = SearchAccount(run_id, settings.web_searches, settings.web_days)
 
@@ -100,7 +100,7 @@ def bench_maker(
 
 
 def asker_of(seat: Seat, work: AgentContext) -> MakeAsker | None:
-    """Lets tools ask the model in that seat; None where it is a built-in agent's."""
+    """Let tools ask the model of that role; None for a built-in agent."""
     if seat.is_built_in:
         return None
     from core.agents.agent_runner import SeatAsker

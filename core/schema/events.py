@@ -1,10 +1,10 @@
-"""What happens in a run, as facts in the past tense; replaying them rebuilds the screen.
+"""The events of a run, as immutable facts; replaying them rebuilds a run's state.
 
-One union, tagged by `kind`: stages, turns and judgements, what protocols add (people heard, rounds
-in brief, votes, revisions), what an audit writes down (tools used, memory, reflection; HaluAgent
-2.2, 2.3) and what is decided about spans (MSA 3.3). `turn_delta` and `progress_made` are for the
-eye only: they stay in memory and are never stored; all others are durable. `at` is seconds since
-the Unix epoch. Offsets are half-open, count Unicode code points, and lie in `Case.response`.
+One union, tagged by `kind`: stages, turns and judgements, what protocols add (remarks of people,
+round summaries, votes, revisions), what an audit records (tool calls, memory, reflection; HaluAgent
+2.2, 2.3) and decisions about spans (MSA 3.3). `turn_delta` and `progress_made` only update the
+screen: they stay in memory and are never stored; all others are durable. `at` is seconds since the
+Unix epoch. Offsets are half-open, count Unicode code points, and lie in `Case.response`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,18 @@ from core.schema.records import (
 )
 from core.schema.rosters import Manner
 
+AUDIT = "audit"  # the name of the audit protocol in a plan
+MOST_STEPS = 6  # tool calls for one statement of an audit
+LONGEST_REMARK = 2000  # characters
+
+ToolOutcome = Literal["found", "nothing", "off", "failed"]
+Reach = Literal["local", "global"]
+Stage = Literal["reading", "searching", "auditing", "debating", "judging", "marking"]
+
 
 @dataclass(frozen=True)
 class SpanRuling:
-    """What was decided about one span."""
+    """The decision about one span."""
 
     span: Span
     kept: bool
@@ -47,7 +55,7 @@ class SpanRuling:
 class SpanVote:
     """One adjudicator's vote on one span: the probability that its words are hallucinated.
 
-    `p` is None where it gave no vote that can be used; that is no vote, not one half.
+    `p` is None where the adjudicator gave no usable vote. That counts as no vote, not as 0.5.
     """
 
     p: float | None
@@ -56,7 +64,7 @@ class SpanVote:
 
 @dataclass(frozen=True)
 class SoftLabel:
-    """How wrong a stretch of the response is by all runs of a panel.
+    """The probability that a stretch of the response is wrong, from all runs of a panel.
 
     `p` is the mean over the runs, `level` the highest threshold at which most of them mark it.
     """
@@ -67,23 +75,19 @@ class SoftLabel:
     level: float
 
 
-AUDIT = "audit"  # the protocol, as plans name it
-ToolOutcome = Literal["found", "nothing", "off", "failed"]
-Reach = Literal["local", "global"]
-
-
 @dataclass(frozen=True)
 class ToolUse:
-    """One call of a tool, as the trace tells it.
+    """One call of a tool, as recorded in the trace.
 
     `statement` is the index of the statement it was called for, None for the response as a whole.
-    `given` and `gave` are JSON objects as text: the tool's input, and what it worked out for its
-    own view. `label` is what follows for the words it was asked about, `unclear` where nothing
-    does; `p` is the probability that they are hallucinated, None where the tool gives none.
-    `outcome` tells a tool that had nothing to say from one that is off here or that failed: neither
-    of the two is ever a label. `agent` chose it, and `thought` is why. `[start, end)` are the words
-    that do not hold, and `instead` is what they should say. `is_over_cap` marks a call that failed
-    because a cap left no room for it: a resumed run makes it again.
+    `given` and `gave` are JSON objects as text: the tool's input, and its output for the tool's own
+    view. `label` is what the result implies for the words that the tool was asked about, `unclear`
+    where it implies nothing; `p` is the probability that they are hallucinated, None where the tool
+    gives none. `outcome` distinguishes a tool that found nothing from one that is off here or that
+    failed: neither of the last two is ever a label. `agent` chose the tool, and `thought` is why.
+    `[start, end)` are the words that do not hold, and `instead` is what they should say.
+    `is_over_cap` marks a call that failed because a cap left no room for it: a resumed run makes it
+    again.
     """
 
     tool: str
@@ -106,11 +110,12 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class Remembered:
-    """The audit's memory of a statement: its label and the evidence for it (HaluAgent 2.3).
+    """An audit's memory of one statement: its label and the evidence for it (HaluAgent 2.3).
 
-    `evidence` is a sentence for people, `tools` are those that were used, in order, and `passages`
-    the ids of what was read. A contested statement goes to debate; one that nothing can be checked
-    of (a greeting, a question, an opinion) has no part in the verdict.
+    `evidence` is a sentence for people, `tools` are the tools that were used, in order, and
+    `passages` the ids of the passages that were read. A contested statement goes to debate; a
+    statement with nothing to check (a greeting, a question, an opinion) does not count towards the
+    verdict.
     """
 
     statement: int
@@ -125,9 +130,9 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Reconsidered:
-    """What reflection changed about a statement, and why.
+    """A change that reflection made to a statement, and why.
 
-    Local: its evidence does not carry its label. Global: it rests on the statements `because_of`,
+    Local: its evidence does not support its label. Global: it rests on the statements `because_of`,
     which are wrong, or contradicts them.
     """
 
@@ -141,33 +146,30 @@ class Reconsidered:
 
 
 def paid_for(uses: Sequence[ToolUse]) -> tuple[list[ToolUse], frozenset[int | None]]:
-    """The uses without those that failed at a cap and all that followed for the same statement.
+    """Drop the uses that failed at a cap and all later uses for the same statement.
 
-    (What is left, the statements that lost some; None is the response as a whole.)
+    Return (the remaining uses, the statements that lost some; None is the response as a whole).
     """
-    again: set[int | None] = set()
-    kept: list[ToolUse] = []
+    affected: set[int | None] = set()
+    remaining: list[ToolUse] = []
     for use in uses:
         if use.is_over_cap:
-            again.add(use.statement)
-        elif use.statement not in again:
-            kept.append(use)
-    return kept, frozenset(again)
-
-
-LONGEST_REMARK = 2000  # characters
+            affected.add(use.statement)
+        elif use.statement not in affected:
+            remaining.append(use)
+    return remaining, frozenset(affected)
 
 
 @dataclass(frozen=True)
-class _Happened:
-    """What every event has: when."""
+class _TimedEvent:
+    """The time that every event carries."""
 
     at: float
 
 
 @dataclass(frozen=True)
-class PersonSpoke(_Happened):
-    """A person spoke in the middle of the debate (SC-MAKS 5.4); the next turns hear it."""
+class PersonSpoke(_TimedEvent):
+    """A person spoke during the debate (SC-MAKS 5.4); the next turns are shown it."""
 
     by: str
     text: str
@@ -175,10 +177,11 @@ class PersonSpoke(_Happened):
 
 
 @dataclass(frozen=True)
-class DebateNoted(_Happened):
-    """How the debate is held where that is not as the roster or the plan would have it.
+class DebateNoted(_TimedEvent):
+    """A note on how the debate deviates from the roster or the plan.
 
-    Nothing failed: the same inputs come to the same note, and it keeps nobody from taking over.
+    It is not a failure: the same inputs produce the same note, and later runs may still reuse the
+    steps.
     """
 
     words: str
@@ -186,8 +189,8 @@ class DebateNoted(_Happened):
 
 
 @dataclass(frozen=True)
-class RoundSummarised(_Happened):
-    """What was said up to the end of a round, in brief, for the turns after it (SC-MAKS 3.4)."""
+class RoundSummarised(_TimedEvent):
+    """A summary of the debate up to the end of a round, for later turns (SC-MAKS 3.4)."""
 
     agent: str
     round: int
@@ -196,8 +199,8 @@ class RoundSummarised(_Happened):
 
 
 @dataclass(frozen=True)
-class DebateDecided(_Happened):
-    """Whether an adaptive check goes on to a debate, and why (SC-MAKS 2.2)."""
+class DebateDecided(_TimedEvent):
+    """The decision whether an adaptive check needs a debate, and why (SC-MAKS 2.2)."""
 
     is_needed: bool
     why: str
@@ -206,10 +209,10 @@ class DebateDecided(_Happened):
 
 
 @dataclass(frozen=True)
-class JudgementSampled(_Happened):
-    """One judgement of several that the run's own follows from; `number` starts at 1.
+class JudgementSampled(_TimedEvent):
+    """One of several judgements that the run's final judgement is derived from.
 
-    `note` says what is different about it: a sample, an order of the debaters, a round.
+    `number` starts at 1. `note` says how it differs: a sample, an order of the debaters, a round.
     """
 
     judgement: Judgement
@@ -221,11 +224,11 @@ class JudgementSampled(_Happened):
 
 
 @dataclass(frozen=True)
-class ConsensusWeighed(_Happened):
-    """The agents' weights w(Q), which sum to 1, and what they come to (SC-MAKS 3.2, 3.5).
+class ConsensusWeighed(_TimedEvent):
+    """The agents' weights w(Q), which sum to 1, and the resulting probability (SC-MAKS 3.2, 3.5).
 
-    `method` names where the weights come from; `p` is the weighted share of those who call the
-    response hallucinated, an open stance counting half.
+    `method` names where the weights come from; `p` is the weighted share of the agents that call
+    the response hallucinated, where an unclear stance counts half.
     """
 
     method: str
@@ -235,22 +238,19 @@ class ConsensusWeighed(_Happened):
 
 
 @dataclass(frozen=True)
-class ResponseRevised(_Happened):
-    """The response as it should read (SC-MAKS 3.2, MAMM-REFINE); a person takes it or leaves it."""
+class ResponseRevised(_TimedEvent):
+    """A corrected response (SC-MAKS 3.2, MAMM-REFINE), which a person accepts or rejects."""
 
     agent: str
     text: str
     kind: Literal["response_revised"] = "response_revised"
 
 
-Stage = Literal["reading", "searching", "auditing", "debating", "judging", "marking"]
-
-
 @dataclass(frozen=True)
-class RunStarted(_Happened):
-    """The case and plan as they were, so that the run explains itself later.
+class RunStarted(_TimedEvent):
+    """The case and plan at the start, so that the run still explains itself later.
 
-    `code` names the program and the encoder; it is empty in runs from before it was kept.
+    `code` names the program and the encoder; it is empty in runs from before it was recorded.
     """
 
     case: Case
@@ -261,8 +261,8 @@ class RunStarted(_Happened):
 
 
 @dataclass(frozen=True)
-class DocumentRead(_Happened):
-    """A document is ready to be searched; `reused` when nothing had to be read again."""
+class DocumentRead(_TimedEvent):
+    """A document is ready to be searched; `reused` if it did not have to be read again."""
 
     source_id: str
     name: str
@@ -275,8 +275,8 @@ class DocumentRead(_Happened):
 
 
 @dataclass(frozen=True)
-class ImageDescribed(_Happened):
-    """What the image reader could say of an image (CEDA agent B); empty `text` if nothing."""
+class ImageDescribed(_TimedEvent):
+    """The image reader's description of an image (CEDA agent B); empty `text` if it found none."""
 
     source_id: str
     name: str
@@ -288,7 +288,7 @@ class ImageDescribed(_Happened):
 
 
 @dataclass(frozen=True)
-class StatementFound(_Happened):
+class StatementFound(_TimedEvent):
     """One statement of the response."""
 
     statement: Statement
@@ -296,8 +296,8 @@ class StatementFound(_Happened):
 
 
 @dataclass(frozen=True)
-class PassagesFound(_Happened):
-    """Evidence for one statement, best first (CEDA agent A); `reason` when there is none."""
+class PassagesFound(_TimedEvent):
+    """The evidence for one statement, best first (CEDA agent A); `reason` if there is none."""
 
     statement: int
     passages: tuple[Passage, ...]
@@ -306,8 +306,8 @@ class PassagesFound(_Happened):
 
 
 @dataclass(frozen=True)
-class ContextBuilt(_Happened):
-    """Agent C has put the evidence together and shared it out."""
+class ContextBuilt(_TimedEvent):
+    """Agent C has combined the evidence and divided it among the debaters."""
 
     agent: str
     context: Context
@@ -315,42 +315,42 @@ class ContextBuilt(_Happened):
 
 
 @dataclass(frozen=True)
-class ModelCalled(_Happened):
-    """An agent had a language model answer; told once the agent's part is done."""
+class ModelCalled(_TimedEvent):
+    """An agent called a language model; emitted once the agent has finished its task."""
 
     call: ModelCall
     kind: Literal["model_called"] = "model_called"
 
 
 @dataclass(frozen=True)
-class ToolCalled(_Happened):
-    """A tool was used on a statement, or on the whole response (HaluAgent 2.2)."""
+class ToolCalled(_TimedEvent):
+    """A tool was called for a statement, or for the whole response (HaluAgent 2.2)."""
 
     use: ToolUse
     kind: Literal["tool_called"] = "tool_called"
 
 
 @dataclass(frozen=True)
-class MemoryUpdated(_Happened):
-    """What the audit holds of a statement; a later one of the same statement replaces it."""
+class MemoryUpdated(_TimedEvent):
+    """The audit's memory of a statement; a later event for the same statement replaces it."""
 
     entry: Remembered
     kind: Literal["memory_updated"] = "memory_updated"
 
 
 @dataclass(frozen=True)
-class ReflectionChanged(_Happened):
-    """Reflection changed what was held of a statement (HaluAgent 2.3)."""
+class ReflectionChanged(_TimedEvent):
+    """Reflection changed the memory of a statement (HaluAgent 2.3)."""
 
     change: Reconsidered
     kind: Literal["reflection_changed"] = "reflection_changed"
 
 
 @dataclass(frozen=True)
-class TurnStarted(_Happened):
-    """A debater begins to speak; what was asked of it is told as in `Turn`.
+class TurnStarted(_TimedEvent):
+    """A debater begins its turn; the fields are those of `Turn`.
 
-    Runs from before that was kept have the default of each.
+    Runs from before a field was recorded have its default.
     """
 
     debater: str
@@ -364,8 +364,8 @@ class TurnStarted(_Happened):
 
 
 @dataclass(frozen=True)
-class TurnDelta(_Happened):
-    """More words of the turn under way; never stored."""
+class TurnDelta(_TimedEvent):
+    """More text of the current turn; never stored."""
 
     number: int
     text: str
@@ -373,8 +373,8 @@ class TurnDelta(_Happened):
 
 
 @dataclass(frozen=True)
-class TurnFinished(_Happened):
-    """The whole turn, with its quotes verified in code."""
+class TurnFinished(_TimedEvent):
+    """A complete turn, with its quotes verified in code."""
 
     turn: Turn
     seconds: float
@@ -383,7 +383,7 @@ class TurnFinished(_Happened):
 
 
 @dataclass(frozen=True)
-class ConsensusReached(_Happened):
+class ConsensusReached(_TimedEvent):
     """Both debaters agreed over a two-turn window (CEDA 3.1)."""
 
     stance: Stance
@@ -392,8 +392,8 @@ class ConsensusReached(_Happened):
 
 
 @dataclass(frozen=True)
-class JudgementReached(_Happened):
-    """The judge has concluded from the debate."""
+class JudgementReached(_TimedEvent):
+    """The judge's conclusion from the debate."""
 
     judgement: Judgement
     seconds: float
@@ -402,10 +402,10 @@ class JudgementReached(_Happened):
 
 
 @dataclass(frozen=True)
-class WordsScored(_Happened):
-    """Every word of the response has its probability of not holding; whole, in their order.
+class WordsScored(_TimedEvent):
+    """The probability of every word of the response that it is wrong, in order.
 
-    Words of at least `threshold` are those that the agent would mark.
+    The agent would mark the words whose probability is at least `threshold`.
     """
 
     agent: str
@@ -415,16 +415,16 @@ class WordsScored(_Happened):
 
 
 @dataclass(frozen=True)
-class SpanProposed(_Happened):
-    """An agent says that these words do not hold."""
+class SpanProposed(_TimedEvent):
+    """An agent proposes a span of words that do not hold."""
 
     span: Span
     kind: Literal["span_proposed"] = "span_proposed"
 
 
 @dataclass(frozen=True)
-class SpanVoted(_Happened):
-    """A member of a panel voted on another's span (MSA 3.3); `p` is None where it gave no vote."""
+class SpanVoted(_TimedEvent):
+    """A panel member voted on another's span (MSA 3.3); `p` is None where it gave no vote."""
 
     extractor: str
     adjudicator: str
@@ -435,11 +435,11 @@ class SpanVoted(_Happened):
 
 
 @dataclass(frozen=True)
-class SoftLabelled(_Happened):
-    """What a panel's votes come to: the stretches that any run marks, in their order.
+class SoftLabelled(_TimedEvent):
+    """The result of a panel's votes: every stretch that any run marks, in order.
 
-    `runs` are the members that could say what they would mark, nothing included, in the panel's
-    order. `used` names the one whose run alone decides, empty where all do.
+    `runs` are the members that said which words they would mark, even if none, in the panel's
+    order. `used` names the member whose run alone decides, empty where all do.
     """
 
     labels: tuple[SoftLabel, ...]
@@ -450,7 +450,7 @@ class SoftLabelled(_Happened):
 
 
 @dataclass(frozen=True)
-class SpanAdjudicated(_Happened):
+class SpanAdjudicated(_TimedEvent):
     """A proposed span was kept or dropped, and why."""
 
     span: Span
@@ -460,10 +460,10 @@ class SpanAdjudicated(_Happened):
 
 
 @dataclass(frozen=True)
-class LabelPredicted(_Happened):
-    """The classifier's label and probability over the judge's text.
+class LabelPredicted(_TimedEvent):
+    """The classifier's label and probability for the judge's text.
 
-    After the run's end it is a new score by another version, which `by` asked for.
+    After the end of the run it is a new score by another version, which `by` asked for.
     """
 
     verdict: Verdict
@@ -472,11 +472,11 @@ class LabelPredicted(_Happened):
 
 
 @dataclass(frozen=True)
-class ProblemMet(_Happened):
-    """Something failed and the run went on without it; `cause` says what it may lead to.
+class ProblemMet(_TimedEvent):
+    """Something failed and the run went on without it; `cause` is the verdict's possible cause.
 
-    `source` and `source_id` name the file that it was about, if it was about one; `reply` is what
-    a model said that could not be used; `turn` is the number of the turn that was lost with it.
+    `source` and `source_id` name the file concerned, if any; `reply` is a model's unusable reply;
+    `turn` is the number of the turn that was lost with it.
     """
 
     stage: Stage
@@ -490,8 +490,8 @@ class ProblemMet(_Happened):
 
 
 @dataclass(frozen=True)
-class ProgressMade(_Happened):
-    """How far a stage has come; never stored. `total` is 0 where it is not known."""
+class ProgressMade(_TimedEvent):
+    """The progress of a stage; never stored. `total` is 0 where it is not known."""
 
     stage: Stage
     note: str
@@ -501,11 +501,11 @@ class ProgressMade(_Happened):
 
 
 @dataclass(frozen=True)
-class StepsReused(_Happened):
-    """The steps before this event were taken over from a finished run over the same inputs.
+class StepsReused(_TimedEvent):
+    """The steps before this event were copied from a finished run over the same inputs.
 
-    `through` is the last of them: only the statements, or all up to the judgement. Their events
-    are copies: they happen now, take no time and cost nothing.
+    `through` is the last of them: only the statements, or everything up to the judgement. The
+    copied events are dated now, take no time and cost nothing.
     """
 
     run_id: str
@@ -514,8 +514,8 @@ class StepsReused(_Happened):
 
 
 @dataclass(frozen=True)
-class RunFinished(_Happened):
-    """The run came to its verdict."""
+class RunFinished(_TimedEvent):
+    """The run reached its verdict."""
 
     verdict: Verdict
     seconds: float
@@ -524,8 +524,8 @@ class RunFinished(_Happened):
 
 
 @dataclass(frozen=True)
-class RunFailed(_Happened):
-    """The run could not go on; there is no label."""
+class RunFailed(_TimedEvent):
+    """The run could not continue; there is no label."""
 
     stage: Stage
     message: str
@@ -533,16 +533,16 @@ class RunFailed(_Happened):
 
 
 @dataclass(frozen=True)
-class RunStopped(_Happened):
-    """A person stopped the run; what was found so far stays."""
+class RunStopped(_TimedEvent):
+    """A person stopped the run; the events so far stay."""
 
     by: str = ""
     kind: Literal["run_stopped"] = "run_stopped"
 
 
 @dataclass(frozen=True)
-class RunResumed(_Happened):
-    """Somebody took an interrupted, stopped or failed run up again."""
+class RunResumed(_TimedEvent):
+    """Somebody resumed an interrupted, stopped or failed run."""
 
     by: str = ""
     kind: Literal["run_resumed"] = "run_resumed"
@@ -562,6 +562,3 @@ EVENT_TYPES: dict[str, type[Event]] = {
 }
 TRANSIENT = frozenset({"turn_delta", "progress_made"})
 ENDINGS = frozenset({"run_finished", "run_failed", "run_stopped"})
-
-
-MOST_STEPS = 6

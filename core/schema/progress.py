@@ -1,6 +1,6 @@
-"""What a run has come to so far: CEDA's state (3.2), folded from its events.
+"""The state of a run, folded from its events: CEDA's state (3.2).
 
-The engine resumes from it and the pages draw it: live, after a reload, or a year later.
+The pipeline resumes from it and the pages draw it: live, after a reload, or a year later.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ from core.schema.records import (
     Verdict,
 )
 
-# Causes of an end without a verdict after which a run can be taken up again.
+# Causes of an end without a verdict after which a run can be resumed.
 RESUMABLE: frozenset[Cause] = frozenset({"agent_failed", "budget_reached"})
 # The stage that a run is in after an event of that kind; others do not change it.
-_KINDS: dict[Stage, str] = {
+_KINDS_BY_STAGE: dict[Stage, str] = {
     "searching": "statement_found passages_found",
     "auditing": "tool_called memory_updated reflection_changed",
     "debating": "context_built turn_started turn_finished round_summarised",
     "judging": "consensus_reached judgement_sampled consensus_weighed judgement_reached",
     "marking": "label_predicted",
 }
-STAGE_AFTER = {kind: stage for stage, kinds in _KINDS.items() for kind in kinds.split()}
+STAGE_AFTER = {kind: stage for stage, kinds in _KINDS_BY_STAGE.items() for kind in kinds.split()}
 
 
 @dataclass
 class Progress:
-    """The state of one run; `add` takes its events in order."""
+    """The state of one run; `add` applies its events in order."""
 
     case: Case | None = None
     plan: Plan | None = None
@@ -79,20 +79,20 @@ class Progress:
     turns: list[Turn] = field(default_factory=list)
     reached_consensus: bool = False
     remarks: list[PersonSpoke] = field(default_factory=list)
-    remark_places: list[int] = field(default_factory=list)  # the newest turn before each; 0: none
+    remark_places: list[int] = field(default_factory=list)  # newest turn before each; 0: none
     summaries: list[RoundSummarised] = field(default_factory=list)
     decided: DebateDecided | None = None
-    notes: list[str] = field(default_factory=list)  # of the debate, each once
+    notes: list[str] = field(default_factory=list)  # distinct notes of the debate
     samples: dict[int, JudgementSampled] = field(default_factory=dict)
-    sample_places: dict[int, int] = field(default_factory=dict)  # as those of remarks
+    sample_places: dict[int, int] = field(default_factory=dict)  # as remark_places
     weighed: ConsensusWeighed | None = None
     revised: ResponseRevised | None = None
     judgement: Judgement | None = None
     tool_uses: list[ToolUse] = field(default_factory=list)
     memory: dict[int, Remembered] = field(default_factory=dict)
-    contested: tuple[int, ...] = ()  # the statements that an audit's debate is about
+    contested: tuple[int, ...] = ()  # statements that an audit debates
     reconsidered: list[Reconsidered] = field(default_factory=list)
-    is_reopened: bool = False  # statements that were checked are to be checked again
+    is_reopened: bool = False  # some checked statements must be checked again
     calls: dict[str, ModelCall] = field(default_factory=dict)
     reused: StepsReused | None = None
     verdict: Verdict | None = None
@@ -105,10 +105,11 @@ class Progress:
     ending: Event | None = None
 
     def add(self, event: Event) -> None:  # noqa: C901 - one arm for each kind of event
-        """Take one more event into account."""
+        """Apply one more event."""
         if event.kind == "run_resumed" and self.began_at:
             self.paused += max(0.0, event.at - self.last_at)
-        if self.ending is None or event.kind != "label_predicted":  # a new score is no work of it
+        # A new score after the end is not part of the run's work.
+        if self.ending is None or event.kind != "label_predicted":
             self.last_at = event.at
         self.stage = STAGE_AFTER.get(event.kind, self.stage)
         match event.kind:
@@ -118,10 +119,10 @@ class Progress:
             case "progress_made":
                 self.stage = event.stage
             case "document_read":
-                self._settle(event.source_id)
+                self._forget_source(event.source_id)
                 self.documents[event.source_id] = event
             case "image_described":
-                self._settle(event.source_id)
+                self._forget_source(event.source_id)
                 self.images[event.source_id] = event
             case "statement_found":
                 self.statements[event.statement.index] = event.statement
@@ -129,8 +130,8 @@ class Progress:
                 self.passages[event.statement] = event.passages
             case "context_built":
                 self.context = event.context
-                held = sorted(self.memory.items())
-                self.contested = tuple(i for i, entry in held if entry.is_contested)
+                entries = sorted(self.memory.items())
+                self.contested = tuple(i for i, entry in entries if entry.is_contested)
             case "model_called":
                 self.calls[event.call.id] = event.call
             case "tool_called":
@@ -151,7 +152,8 @@ class Progress:
             case "debate_decided":
                 self.decided = event
             case "debate_noted":
-                self.notes += [event.words] if event.words not in self.notes else []
+                if event.words not in self.notes:
+                    self.notes.append(event.words)
             case "judgement_sampled":
                 self.samples[event.number] = event
                 self.sample_places[event.number] = max((t.number for t in self.turns), default=0)
@@ -166,19 +168,19 @@ class Progress:
             case "words_scored":
                 self.words = event
             case "span_proposed":
-                if event.span not in self.proposed:  # told again where a run is resumed
+                if event.span not in self.proposed:  # a resumed run proposes it again
                     self.proposed.append(event.span)
-            case "span_voted":  # one that was given again, after a Resume, replaces the first
+            case "span_voted":  # a vote repeated after a Resume replaces the first
                 same = (event.extractor, event.adjudicator, event.span)
                 votes = [v for v in self.votes if (v.extractor, v.adjudicator, v.span) != same]
                 self.votes = [*votes, event]
             case "soft_labelled":
-                self.soft, self.rulings = event, []  # which follow from it
+                self.soft, self.rulings = event, []  # rulings follow from the labels
             case "span_adjudicated":
                 self.rulings.append(event)
             case "problem_met":
-                self._settle(event.source_id)
-                # A run that is resumed meets some of them again.
+                self._forget_source(event.source_id)
+                # A resumed run may meet the same problem again.
                 kept = [p for p in self.problems if p.message != event.message]
                 self.problems = [*kept, event]
             case "steps_reused":
@@ -188,57 +190,57 @@ class Progress:
             case "run_failed" | "run_stopped":
                 self.ending = event
             case "run_resumed":
-                self._take_up()
+                self._resume()
 
-    def _take_up(self) -> None:
-        """A run that ended without a verdict goes on as if it had not ended."""
+    def _resume(self) -> None:
+        """Continue a run that ended without a verdict as if it had not ended."""
         self.ending = None
         if self.verdict and self.verdict.cause in RESUMABLE:
             self.verdict = None
             self.problems = [p for p in self.problems if p.cause not in RESUMABLE]
-        if self.judgement is None:  # calls that failed at a cap, and what followed, are made again
-            self.tool_uses, again = paid_for(self.tool_uses)
-            self.memory = {i: entry for i, entry in self.memory.items() if i not in again}
-            self.is_reopened = self.is_reopened or bool(again)
+        if self.judgement is None:  # repeat calls that failed at a cap, and those after them
+            self.tool_uses, affected = paid_for(self.tool_uses)
+            self.memory = {i: entry for i, entry in self.memory.items() if i not in affected}
+            self.is_reopened = self.is_reopened or bool(affected)
 
     @property
     def first_verdict(self) -> Verdict | None:
-        """The verdict that the run ended with, where it was scored again since; else None."""
+        """The verdict that the run ended with if it was scored again since, else None."""
         if self.ending is None or self.ending.kind != "run_finished":
             return None
         return self.ending.verdict if self.ending.verdict != self.verdict else None
 
     @property
     def classifier(self) -> str:
-        """Which version the present verdict is by, or would be."""
-        own = self.verdict.classifier if self.verdict else ""
-        return own or (self.plan.classifier if self.plan else "")
+        """The version that made, or would make, the present verdict."""
+        version = self.verdict.classifier if self.verdict else ""
+        return version or (self.plan.classifier if self.plan else "")
 
     @property
     def cost(self) -> float | None:
-        """US dollars for all calls to models; None when a part of it is not known."""
+        """US dollars for all model calls; None if part of it is not known."""
         return total_cost(self.calls.values())
 
-    def _settle(self, source_id: str) -> None:
-        """What is now said of a source replaces what an earlier attempt said of it."""
+    def _forget_source(self, source_id: str) -> None:
+        """Drop what an earlier attempt reported about a source, before a newer report."""
         if source_id:
             self.problems = [p for p in self.problems if p.source_id != source_id]
             self.documents.pop(source_id, None)
             self.images.pop(source_id, None)
 
     def seconds(self, now: float | None = None) -> float:
-        """Seconds worked until `now` or the newest event, without pauses before a Resume."""
+        """Return the seconds worked until `now` or the newest event, excluding pauses."""
         end = self.last_at if now is None else now
         return max(0.0, end - self.began_at - self.paused) if self.began_at else 0.0
 
     @property
     def sources_read(self) -> frozenset[str]:
-        """Ids of the sources that need no more reading."""
+        """Ids of the sources that need no further reading."""
         return frozenset(self.documents) | frozenset(self.images)
 
     @property
     def source_names(self) -> dict[str, str]:
-        """Id to name of every source that was read."""
+        """The name of every source that was read, by id."""
         documents = {i: event.name for i, event in self.documents.items()}
         return documents | {i: event.name for i, event in self.images.items()}
 
@@ -251,9 +253,9 @@ class Progress:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The spans that were kept, in order of their place.
+        """The spans that were kept, in order of their position.
 
-        None where a new score says that nothing is wrong, which marked words would deny.
+        Empty if a new score says that nothing is wrong: marked words would contradict it.
         """
         if self.first_verdict and self.verdict and self.verdict.label == "supported":
             return ()
@@ -263,23 +265,23 @@ class Progress:
     @property
     def evidence(self) -> dict[str, Passage]:
         """All passages by id, in order of their statements."""
-        return {p.id: p for _, found in sorted(self.passages.items()) for p in found}
+        return {p.id: p for _, passages in sorted(self.passages.items()) for p in passages}
 
 
 def can_resume(run: Run) -> bool:
-    """True for a run that ended, or was cut off, without its verdict."""
+    """Return True for a run that ended, or was cut off, without its verdict."""
     halted = run.status in ("interrupted", "stopped", "failed")
     return halted or (run.status == "finished" and run.cause in RESUMABLE)
 
 
 def total_cost(calls: Iterable[ModelCall]) -> float | None:
-    """US dollars for these calls; None when a part of it is not known."""
+    """Return the US dollars for these calls; None if part of it is not known."""
     costs = [call.cost for call in calls]
     return None if None in costs else sum((cost for cost in costs if cost is not None), 0.0)
 
 
 def folded(events: Iterable[Event]) -> Progress:
-    """What these events of a run come to."""
+    """Fold the events of a run into its state."""
     progress = Progress()
     for event in events:
         progress.add(event)

@@ -1,4 +1,4 @@
-"""The records of Counterpoint: frozen values that every package reads and none may change.
+"""The records of Counterpoint: frozen values that every package reads.
 
 Offsets are half-open `[start, end)` and count Unicode code points of a text stored exactly as it
 was given: `Case.response` for statements, points and spans; `Source.text` for passages and quotes.
@@ -25,7 +25,6 @@ CATEGORY_WORDS: dict[Category, str] = {
     name: name.replace("_", " ").replace("self ", "self-") for name in get_args(Category)
 }
 
-
 Label = Literal["supported", "hallucinated", "unclear"]
 Stance = Label
 Reply = Literal["agree", "deny"]
@@ -35,18 +34,26 @@ Cause = Literal[
     "unreadable_reply", "budget_reached", "agent_failed", "not_settled", "model_not_fit",
 ]  # fmt: skip
 PersonRole = Literal["annotator", "lead", "admin"]
-SourceKind = str  # of a type of file that `core/documents/readers.py` reads
+SourceKind = str  # a type of file that `core/documents/readers.py` reads
 Reading = Literal["text", "ocr"]
 BlockKind = Literal[
     "heading", "paragraph", "list item", "table row", "caption", "footnote", "chart label"
 ]
+# What a statement is checked against: a passage (as a claim or an answer), a document, a table.
+MaterialKind = Literal["claim", "answer", "document", "table"]
 QuoteStatus = Literal["verified", "fuzzy", "not_found"]
 RunStatus = Literal["queued", "running", "finished", "failed", "stopped", "interrupted"]
+
+# Kinds of artefacts learned from corrections.
+THRESHOLD, EXAMPLES, MEMBER = "span_threshold", "span_examples", "span_member"
+CONSENSUS = "consensus"
+MOST_EXAMPLES = 4
+MOST_TOKENS = 1200  # of all examples in one prompt together
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle on a page or image, as shares of its width and height in [0, 1], y downwards."""
+    """A rectangle on a page or image, as fractions in [0, 1] of its width and height, y down."""
 
     left: float
     top: float
@@ -56,7 +63,7 @@ class Box:
 
 @dataclass(frozen=True)
 class BoxedText:
-    """Where on which page the characters `[start, end)` of the source's text were seen (OCR)."""
+    """The page and box where the characters `[start, end)` of the source's text were seen (OCR)."""
 
     start: int
     end: int
@@ -67,7 +74,7 @@ class BoxedText:
 
 @dataclass(frozen=True)
 class Page:
-    """A page and its `[start, end)` in the source's text; numbers start at 1."""
+    """A page and its range `[start, end)` in the source's text; numbers start at 1."""
 
     number: int
     start: int
@@ -77,10 +84,10 @@ class Page:
 
 @dataclass(frozen=True)
 class Block:
-    """What the characters `[start, end)` of the source's text are on their page.
+    """The role that the characters `[start, end)` of the source's text have on their page.
 
-    `level` counts for headings: 0 is the document's title. A chart label is text of an axis or a
-    legend, which says nothing by itself.
+    `level` applies to headings: 0 is the document's title. A chart label is the text of an axis or
+    a legend, which says nothing by itself.
     """
 
     kind: BlockKind
@@ -93,9 +100,9 @@ class Block:
 class Source:
     """A document or image after reading. `id` is the sha256 of its bytes.
 
-    `text` is what was read, never normalised afterwards. For an image it is what OCR saw;
-    `boxes` say where what OCR or a table's rows hold was seen. An image without readable text has
-    an empty `text`. `blocks` stand in order and do not overlap; text outside of all of them is no
+    `text` is what was read, never normalised afterwards. For an image it is the OCR text; `boxes`
+    say where the text from OCR or from table rows was seen. An image without readable text has an
+    empty `text`. `blocks` stand in order and do not overlap; text outside of all blocks is no
     evidence, and a source without any was not divided into blocks.
     """
 
@@ -113,15 +120,15 @@ class Source:
 
     @property
     def is_image(self) -> bool:
-        """True for pictures, which are judged by what could be read in them."""
+        """True for images, which are judged by the text read in them."""
         return self.kind == "image"
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a person submits. `role` and `instruction` are CEDA's user fields (A.3.1).
+    """A person's submission. `role` and `instruction` are CEDA's user fields (A.3.1).
 
-    `others` are further columns of the row that it was imported from, kept as they were.
+    `others` are further columns of the imported row, kept as they were.
     """
 
     id: str
@@ -140,7 +147,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Statement:
-    """One sentence of the response, `[start, end)` in it, with a rewrite that stands alone."""
+    """One sentence of the response, `[start, end)` in it, with a self-contained rewrite."""
 
     index: int
     start: int
@@ -153,10 +160,9 @@ class Statement:
 class Passage:
     """One retrieved sentence of a source; `[start, end)` in `Source.text`.
 
-    `before` and `after` are the neighbouring sentences of its section and `heading` the path of
-    headings above it (“Annual report 2024 > Water > Prices”), kept for
-    reading. `score` is the fused retrieval score, `similarity` the cosine to the query
-    (None where the encoder is muted).
+    `before` and `after` are the neighbouring sentences in its section and `heading` the path of
+    headings above it (“Annual report 2024 > Water > Prices”), kept for reading. `score` is the
+    fused retrieval score, `similarity` the cosine to the query (None where the encoder is muted).
     """
 
     id: str
@@ -176,7 +182,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Quote:
-    """A debater's citation, checked in code. `score` is 100 for verified, rapidfuzz's for fuzzy."""
+    """A debater's citation, checked in code. `score` is 100 if verified, rapidfuzz's if fuzzy."""
 
     text: str
     status: QuoteStatus
@@ -190,10 +196,10 @@ class Quote:
 
 @dataclass(frozen=True)
 class Point:
-    """One thing a debater found: these words of the response against those of the evidence.
+    """One finding of a debater: words of the response compared with words of the evidence.
 
-    `finding` says whether the evidence carries, contradicts, or does not mention the words.
-    `[start, end)` lies in `Case.response`. `weight` in [0, 1] is how sure the debater is.
+    `finding` says whether the evidence supports (“carried”), contradicts, or does not mention the
+    words. `[start, end)` lies in `Case.response`. `weight` in [0, 1] is how sure the debater is.
     """
 
     statement: int
@@ -213,8 +219,9 @@ class Turn:
     """One utterance (CEDA A.3.3). `reply` answers the last message, `stance` is on the claim.
 
     The two differ: in the paper's illusion example both agents agree and the claim is false.
-    `about` names whose answer it speaks of, `assigned` the side it had to take (CopMAD); `doubt`
-    and `confidence` in [0, 1] are what it states of its own claim (ColMAD 2.3).
+    `about` names the debater whose answer the turn is about, `assigned` the side the debater had to
+    take (CopMAD); `doubt` and `confidence` in [0, 1] are what it states about its own claim (ColMAD
+    2.3).
     """
 
     debater: str
@@ -236,7 +243,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Share:
-    """The evidence one debater is given (CEDA 3.3): ids of passages, by statement."""
+    """The evidence given to one debater (CEDA 3.3): ids of passages."""
 
     debater: str
     passages: tuple[str, ...]
@@ -244,7 +251,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Fact:
-    """A structured claim of agent C (CEDA 3.3) with the ids of the passages that it rests on."""
+    """A structured claim by agent C (CEDA 3.3) with the ids of the passages it rests on."""
 
     claim: str
     passages: tuple[str, ...]
@@ -252,7 +259,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Context:
-    """Agent C's product: each debater's share, the judge's whole, and what conflicts."""
+    """Agent C's output: each debater's share, all passages for the judge, and the conflicts."""
 
     shares: tuple[Share, ...]
     whole: tuple[str, ...]
@@ -261,13 +268,9 @@ class Context:
     facts: tuple[Fact, ...] = ()
 
 
-# What a statement is checked against: a passage (as a claim or an answer), a document, a table.
-MaterialKind = Literal["claim", "answer", "document", "table"]
-
-
 @dataclass(frozen=True)
 class ReaderView:
-    """What one of the built-in judge's readers makes of a statement in the whole evidence."""
+    """The stance of one of the built-in judge's readers on a statement, given all the evidence."""
 
     reader: str
     statement: int
@@ -276,7 +279,7 @@ class ReaderView:
 
 @dataclass(frozen=True)
 class MeasuredShare:
-    """How many of `n` verdicts this sure were `right` on held-out rows of one kind of material."""
+    """The number of `n` verdicts this sure that were `right` on held-out rows of a material."""
 
     material: MaterialKind
     n: int
@@ -287,11 +290,11 @@ class MeasuredShare:
 class Judgement:
     """The judge's finding. `text` is the concise verdict that the classifier reads (CEDA 3.4).
 
-    `prose` is what people read where that is another text. `points` are what the judge saw itself,
-    in the whole evidence. `p` is the judge's own calibrated probability that the response is not
-    supported, also where it then abstained; None from a judge that gives none. `readers` are what
-    it weighed. `by_tool` names the tool that decided, where one did. `measured` says what `p` was
-    worth on material of the same kind.
+    `prose` is the text for people, if different. `points` are what the judge itself found in all
+    the evidence. `p` is the judge's own calibrated probability that the response is not supported,
+    also where it then abstained; None from a judge that gives none. `readers` are the views it
+    weighed. `by_tool` names the tool that decided, if one did. `measured` says how reliable `p` was
+    on material of the same kind.
     """
 
     agent: str
@@ -342,13 +345,13 @@ class Span:
 
     @property
     def in_evidence(self) -> bool:
-        """A source has `instead`; else a tool worked it out, or nobody found where it stands."""
+        """True if a source has `instead`; False if a tool computed it or no source was found."""
         return self.quote is not None and self.quote.status != "not_found"
 
 
 @dataclass(frozen=True)
 class WordScore:
-    """How likely it is that a word does not hold: `[start, end)` in `Case.response`."""
+    """The probability that a word does not hold: `[start, end)` in `Case.response`."""
 
     start: int
     end: int
@@ -357,11 +360,12 @@ class WordScore:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a case is to be checked; kept with the run so that it explains itself years later.
+    """The plan of a check; stored with the run so that it explains itself years later.
 
-    `sheet`: None is the built-in engine. `token_cap` bounds tokens on models of no known price,
-    `cent_cap` cents on others, 0 for the setting's. `reuses_replies`: others' at any temperature.
-    `reader` is what built-in agents read with; empty is the one that Settings chose.
+    `sheet`: None is the built-in engine. `token_cap` bounds tokens on models of unknown price,
+    `cent_cap` US cents on others, 0 for the setting's. `reuses_replies` also reuses other runs'
+    replies, at any temperature. `reader` is the reader of the built-in agents; empty is the one
+    chosen in Settings.
     """
 
     protocol: str = "ceda"
@@ -383,7 +387,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One call to a model as the trace tells it; `id` is the ledger's.
+    """One call to a model as recorded in the trace; `id` is the ledger's.
 
     `cost` is in US dollars, None where it is not known. `origin` says whether the reply was paid
     for now, taken from this run's ledger after a Resume, or from another run's. `cut` says what did
@@ -407,7 +411,7 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class RoleUsed:
-    """Which agent played a role, and the hash of its prompt or rules."""
+    """The agent that played a role, and the hash of its prompt or rules."""
 
     role: str
     agent: str
@@ -439,8 +443,9 @@ class Run:
 class Project:
     """People, settings, library and cases that belong together.
 
-    Its queue deals an item to `people_each`, each for `hold_minutes`. `categories` say what may be
-    wrong with words, `error_rate` how many verdicts, `options` what is chosen of its `protocol`.
+    Its queue gives an item to `people_each` people, each for `hold_minutes`. `categories` are the
+    kinds of error, `error_rate` is the tolerated share of wrong verdicts, `options` are those of
+    its `protocol`.
     """
 
     id: str
@@ -472,7 +477,7 @@ class Member:
 
 @dataclass(frozen=True)
 class LibraryEntry:
-    """A file in a project's library: what it is, and what reading it gave."""
+    """A file in a project's library, with the results of reading it."""
 
     id: str
     project_id: str
@@ -491,41 +496,37 @@ class LibraryEntry:
 
 
 def new_id() -> str:
-    """128 random bits: a run's link is a capability on a shared server."""
+    """Return 128 random bits as hex: on a shared server the link to a run is a capability."""
     return uuid.uuid4().hex
-
-
-# Kinds of learned things.
-THRESHOLD, EXAMPLES, MEMBER = "span_threshold", "span_examples", "span_member"
-CONSENSUS = "consensus"
-MOST_EXAMPLES = 4
-MOST_TOKENS = 1200  # of all examples of one prompt together
 
 
 @dataclass(frozen=True)
 class Levels:
-    """From which probability words are marked: by language, and elsewhere (None: as it ships)."""
+    """Thresholds from which words are marked: by language and otherwise (None: as shipped)."""
 
     by_language: tuple[tuple[str, float], ...] = ()
     otherwise: float | None = None
 
     def at(self, language: str) -> float | None:
-        """The level for a text in `language`, a BCP 47 tag; None where none was learned."""
+        """Return the level for a text in `language`, a BCP 47 tag, or None if none was learned."""
         return dict(self.by_language).get(base_of(language), self.otherwise)
 
     @property
     def words(self) -> str:
-        """“de 0.41, en 0.36, else 0.38”; empty where nothing was learned."""
-        told = [*self.by_language, *([] if self.otherwise is None else [("else", self.otherwise)])]
-        return ", ".join(f"{language} {level:.2f}" for language, level in told)
+        """“de 0.41, en 0.36, else 0.38”; empty if nothing was learned."""
+        levels = list(self.by_language)
+        if self.otherwise is not None:
+            levels.append(("else", self.otherwise))
+        return ", ".join(f"{language} {level:.2f}" for language, level in levels)
 
 
 @dataclass(frozen=True)
 class SpanThreshold:
-    """`reader`: of the span reader's word scores; `votes`: of a language model's votes on spans.
+    """Learned thresholds for marking words.
 
-    `panel`: of what the votes of a panel come to where most runs decide, `weighted` where weights
-    do. `number` is the store's, 0 for what ships.
+    `reader` applies to the span reader's word scores, `votes` to a language model's votes on spans,
+    `panel` to a panel's soft labels where most runs decide, `weighted` where weights do. `number`
+    is the store's, 0 for the shipped thresholds.
     """
 
     number: int = 0
@@ -537,11 +538,11 @@ class SpanThreshold:
 
 @dataclass(frozen=True)
 class PanelRule:
-    """How a panel's votes are counted; the defaults are the paper's (MSA 3.3).
+    """The rule for counting a panel's votes; the defaults are the paper's (MSA 3.3).
 
-    `levels`: from which p words are wrong. `alone`: by language the member whose run alone decides.
-    `weights`: (extractor, adjudicator, weight), of the votes on a run or, where both are one, of
-    the extractor's own p; without any all count alike and most runs decide.
+    `levels`: the p from which words are wrong. `alone`: by language the member whose run alone
+    decides. `weights`: (extractor, adjudicator, weight) of the votes on a run or, where both are
+    the same member, of the extractor's own p; without weights all count alike and most runs decide.
     """
 
     levels: Levels = Levels()
@@ -554,9 +555,10 @@ AS_THE_PAPER = PanelRule()
 
 @dataclass(frozen=True)
 class SpanExample:
-    """A corrected case as an extractor is shown it; `spans` lie in `response`.
+    """A corrected case as shown to a span extractor; `spans` lie in `response`.
 
-    `id` is the fingerprint of question and response; `tokens` about how long it is in a prompt.
+    `id` is the fingerprint of question and response; `tokens` is its approximate length in a
+    prompt.
     """
 
     id: str
@@ -571,7 +573,7 @@ class SpanExample:
 
 @dataclass(frozen=True)
 class LearnedMarks:
-    """What a run's span agents were taught; `examples` are chosen for its case already.
+    """The learning from corrections for a run's span agents; `examples` fit its case.
 
     `alone` names by language the member of a panel whose run alone decides.
     """
@@ -583,7 +585,7 @@ class LearnedMarks:
 
     @property
     def examples_words(self) -> str:
-        """Names the examples for the trace; empty where there are none."""
+        """The examples as named in the trace; empty if there are none."""
         if not self.examples:
             return ""
         cases = ", ".join(example.case_id for example in self.examples)
@@ -594,63 +596,64 @@ SHIPPED = LearnedMarks()
 
 
 def base_of(language: str) -> str:
-    """“zh” of “zh-Hans”: thresholds and examples go by the language alone."""
+    """Return “zh” for “zh-Hans”: thresholds and examples are kept by language alone."""
     return language.strip().casefold().split("-")[0].split("_")[0] or "und"
 
 
 def threshold_from(number: int, body: Mapping[str, Any]) -> SpanThreshold:
-    """The thresholds of a kept body; this and its like are called through `read_body`."""
+    """Parse the thresholds from a stored body; call this and its like through `read_body`."""
     kinds = ("reader", "votes", "panel", "weighted")
-    return SpanThreshold(number, *(_levels(body.get(kind)) for kind in kinds))
+    return SpanThreshold(number, *(_parse_levels(body.get(kind)) for kind in kinds))
 
 
 def members_from(body: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """By language the member of a panel whose run alone decides, of a kept body."""
+    """Parse from a stored body, by language, the panel member whose run alone decides."""
     return tuple(sorted((str(name), str(member)) for name, member in body["alone"].items()))
 
 
-def _levels(told: Mapping[str, Any] | None) -> Levels:
-    if not told:
+def _parse_levels(stored: Mapping[str, Any] | None) -> Levels:
+    if not stored:
         return Levels()
-    own = tuple(sorted((str(name), float(tau)) for name, tau in told["by_language"].items()))
-    return Levels(own, float(told["otherwise"]))
+    levels = sorted((str(name), float(tau)) for name, tau in stored["by_language"].items())
+    return Levels(tuple(levels), float(stored["otherwise"]))
 
 
 def examples_from(body: Mapping[str, Any]) -> tuple[SpanExample, ...]:
-    """The examples of a kept body, best first; those that somebody removed are not among them."""
+    """Parse the examples from a stored body, best first, without those that somebody removed."""
     removed = set(body.get("removed", ()))
-    return tuple(_example(own) for own in body.get("examples", ()) if own["id"] not in removed)
+    kept = (example for example in body.get("examples", ()) if example["id"] not in removed)
+    return tuple(map(_parse_example, kept))
 
 
-def _example(told: Mapping[str, Any]) -> SpanExample:
+def _parse_example(stored: Mapping[str, Any]) -> SpanExample:
     spans = tuple(
         Span(s["start"], s["end"], s["text"], 1.0, s["category"], "people", s.get("instead", ""))
-        for s in told["spans"]
+        for s in stored["spans"]
     )
-    return SpanExample(
-        told["id"], told["case_id"], told["language"], told["question"], told["response"], spans,
-        told.get("reason", ""), int(told["tokens"]),
-    )  # fmt: skip
+    texts = {name: stored[name] for name in ("id", "case_id", "language", "question", "response")}
+    reason, tokens = stored.get("reason", ""), int(stored["tokens"])
+    return SpanExample(**texts, spans=spans, reason=reason, tokens=tokens)
 
 
 def fitting_examples(
     known: Sequence[SpanExample], language: str, own: str
 ) -> tuple[SpanExample, ...]:
-    """At most four for one case: first those in its language; never the case itself (`own`).
+    """Choose at most four examples for a case, those in its language first, never the case itself.
 
-    One that does not fit the tokens of all together does not stop shorter ones.
+    `own` is the id of the case's own example. An example that exceeds the remaining tokens is
+    skipped; shorter ones may still follow.
     """
-    other = [example for example in known if example.id != own]
-    other.sort(key=lambda example: base_of(example.language) != base_of(language))
-    found: list[SpanExample] = []
-    left = MOST_TOKENS
-    for example in other:
-        if len(found) < MOST_EXAMPLES and example.tokens <= left:
-            left -= example.tokens
-            found.append(example)
-    return tuple(found)
+    candidates = [example for example in known if example.id != own]
+    candidates.sort(key=lambda example: base_of(example.language) != base_of(language))
+    chosen: list[SpanExample] = []
+    tokens_left = MOST_TOKENS
+    for example in candidates:
+        if len(chosen) < MOST_EXAMPLES and example.tokens <= tokens_left:
+            tokens_left -= example.tokens
+            chosen.append(example)
+    return tuple(chosen)
 
 
 def rule_digest(rule: str) -> str:
-    """Names an agent's prompt or rules in a trace and in what is learned of it."""
+    """Return a short hash that names an agent's prompt or rules in traces and learned artefacts."""
     return hashlib.sha256(rule.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What people say about runs, as it is stored: frozen records."""
+"""People's judgements of cases and runs, as stored: frozen records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from core.schema.records import CATEGORY_WORDS, Box, Label, Span, WordScore
 
-# Of a person's item: in hand, given, passed over, or held up to a lead.
+# State of an item for one person: in hand, answered, passed over, or flagged for a lead.
 AssignmentState = Literal["claimed", "submitted", "skipped", "flagged"]
 ItemState = Literal["open", "flagged", "adjudicated"]
 EvidenceStance = Literal["supports", "contradicts"]
@@ -41,7 +41,7 @@ class ImageBox:
 
 @dataclass(frozen=True)
 class Ratings:
-    """From 1 (poor) to 5 (good), None where not given (SC-MAKS 4.6)."""
+    """Ratings from 1 (poor) to 5 (good), None where not given (SC-MAKS 4.6)."""
 
     accuracy: int | None = None
     coherence: int | None = None
@@ -50,15 +50,15 @@ class Ratings:
 
 @dataclass(frozen=True)
 class Correction:
-    """A person's appended judgement on a case, and on the run over it that they saw, if any.
+    """A person's judgement of a case, and of the run over it that they saw, if any; append-only.
 
-    Undo is another correction: one that `withdraws` an earlier one by its id, and says nothing
-    else. `corrected_answer` is O_gold (SC-MAKS 3.5). `seconds` are those from opening the form to
-    saving it, `sure` in [0, 1] is how sure the person says they are. `rejected` are the machine's
-    spans that the person said are not wrong. `is_blind`: they answered before they saw the
-    machine's verdict, which is noted all the same. `is_unmarked`: they said in so many words that
-    no single word is wrong, which an empty `spans` alone does not. `accepted_all`: the machine's
-    spans were accepted in one go.
+    Undo is another correction: it `withdraws` an earlier one by its id and says nothing else.
+    `corrected_answer` is O_gold (SC-MAKS 3.5). `seconds` run from opening the form to saving it,
+    `sure` in [0, 1] is how sure the person says they are. `rejected` are the machine's spans that
+    the person said are not wrong. `is_blind`: they answered before they saw the machine's verdict,
+    which is recorded all the same. `is_unmarked`: they said explicitly that no single word is
+    wrong, which an empty `spans` alone does not mean. `accepted_all`: they accepted all of the
+    machine's spans at once.
     """
 
     id: str
@@ -86,12 +86,12 @@ class Correction:
 
 @dataclass(frozen=True)
 class Gold:
-    """What a case's right answer is held to be from `at` on; earlier ones stay.
+    """The right answer of a case from `at` on; earlier ones stay.
 
     The newest counts, but an imported one never overrules one that was settled here.
 
-    `took` are the corrections that an adjudication rests on. `soft` is how many of those who marked
-    the words found them wrong, where a public set says so.
+    `took` are the corrections that an adjudication rests on. `soft` is the share of annotators who
+    found the words wrong, where a public set gives it.
     """
 
     id: str
@@ -109,7 +109,7 @@ class Gold:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What an agent outside of Counterpoint says of a case; people accept or reject it."""
+    """A proposal about a case from an agent outside Counterpoint; people accept or reject it."""
 
     id: str
     case_id: str
@@ -122,7 +122,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Handling:
-    """A person passed a case over, flagged it, settled or opened it again; `words` say why."""
+    """A person skipped, flagged, settled or reopened a case; `words` say why."""
 
     case_id: str
     person: str
@@ -133,10 +133,10 @@ class Handling:
 
 @dataclass(frozen=True)
 class Item:
-    """A case that people review, with what its newest finished run says of it.
+    """A case that people review, with the result of its newest finished run.
 
-    `disagreement` in [0, 1] is how far its agents were apart, `teaches` in [0, 1] how much an
-    answer would teach (2 more where people must decide, so that it comes first), `given` how many
+    `disagreement` in [0, 1] is how much its agents disagreed, `teaches` in [0, 1] how much an
+    answer would teach (plus 2 where people must decide, so that it comes first), `given` how many
     people have submitted one.
     """
 
@@ -157,7 +157,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An item in a person's hands until `until`, or what they made of it; `why` it came to them."""
+    """An item in a person's hands until `until`, or how they ended it; `why` it came to them."""
 
     case_id: str
     person: str
@@ -169,11 +169,11 @@ class Assignment:
 
 
 def category_words(category: str) -> str:
-    """A category on screen; a project's own categories are their own words."""
-    own: dict[str, str] = {str(name): words for name, words in CATEGORY_WORDS.items()}
-    return own.get(category, category)
+    """Return a category as shown on screen; a project's own categories are shown as they are."""
+    words_by_name: dict[str, str] = {str(name): words for name, words in CATEGORY_WORDS.items()}
+    return words_by_name.get(category, category)
 
 
 def instead_words(*, in_evidence: bool) -> str:
-    """What leads up to a span's `instead`: a source says it, or it was worked out."""
+    """Return what leads up to a span's `instead`: a source says it, or a tool worked it out."""
     return "the evidence says" if in_evidence else "it should say"

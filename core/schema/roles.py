@@ -1,7 +1,7 @@
-"""The roles of a review as small interfaces; built-in agents and LLM agents both implement them.
+"""The roles of a review as small interfaces, implemented by built-in agents and by LLM agents.
 
-A role takes a view (plain records) and returns a record. Nothing downstream knows who played it.
-Source: CEDA 3.1 (agents A to E and the judge), MSA for span extraction.
+A role takes a view (plain records) and returns a record; no caller knows which kind of agent played
+it. Source: CEDA 3.1 (agents A to E and the judge), MSA for span extraction.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from core.runtime.concurrency import Stop
 from core.schema.events import Reconsidered, Remembered, SpanVote, ToolUse
-from core.schema.events import SpanRuling as SpanRuling  # of an adjudicator
+from core.schema.events import SpanRuling as SpanRuling  # what an adjudicator returns
 from core.schema.records import (
     AS_THE_PAPER,
     Case,
@@ -34,25 +34,25 @@ from core.schema.records import (
 from core.schema.rosters import PANEL, JudgeManner, Manner
 
 Speak = Callable[[str], None]
-LEARNED = ", weights "  # between a weigher's method and the number of what was learned
+LEARNED = ", weights "  # between a weigher's method and the number of the learned weights
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was retrieved: passages by id, and for each statement its ids, best first."""
+    """The retrieved passages by id, and for each statement the ids of its passages, best first."""
 
     passages: Mapping[str, Passage]
     by_statement: Mapping[int, tuple[str, ...]]
 
     def of(self, statement: int, allowed: frozenset[str] | None = None) -> tuple[Passage, ...]:
-        """The statement's passages, best first, cut down to the allowed ids where given."""
+        """Return the statement's passages, best first, restricted to `allowed` ids if given."""
         ids = self.by_statement.get(statement, ())
         return tuple(self.passages[i] for i in ids if allowed is None or i in allowed)
 
 
 @dataclass(frozen=True)
 class CaseView:
-    """What every agent may see of a case."""
+    """The parts of a case that every agent may see."""
 
     case: Case
     statements: tuple[Statement, ...]
@@ -63,24 +63,24 @@ class CaseView:
 
 @dataclass(frozen=True)
 class DebateView:
-    """What a debater sees when it is its turn: its share, and what it may hear of what was said.
+    """A debater's view at its turn: its share, and the turns that it is shown.
 
-    `conflicts` are all that agent C wrote down; a debater shows itself those of its share.
-    `manner` says what is asked of it:
+    `conflicts` are all that agent C wrote down; a debater uses those of its share. `manner` says
+    what it is asked to do:
 
     - debate: AGREE or DENY the last message, with its stance (CEDA A.3.3);
-    - answer: its own stance with reasons, confidence and doubt; it hears nobody;
+    - answer: its own stance with reasons, confidence and doubt; it is shown nobody's turn;
     - reconsider: the same again, after the others' answers, which are `turns` (society of minds);
     - collaborate: add what the others missed, quote, state one failure mode of its own claim and
       its confidence (ColMAD 2.3);
     - compete: win for the side that is `assigned`, which may not be its own (CopMAD 2.2);
     - tit_for_tat: the first speaker gives its view, the second opposes it (MAD);
-    - detect, critique, revise: say which words do not hold; why, and how to mend them; and give
-      the response mended (MAMM-REFINE);
+    - detect, critique, revise: say which words do not hold; why, and how to correct them; and give
+      the corrected response (MAMM-REFINE);
     - advise, attack: suggest improvements of the answer of `about`, or challenge it (SC-MAKS 3.4).
 
-    `remarks` are what people said in mid-debate, as (who, words); `summary` stands for turns that
-    are not shown any more.
+    `remarks` are what people said during the debate, as (name, text); `summary` stands for turns
+    that are no longer shown.
     """
 
     view: CaseView
@@ -100,12 +100,13 @@ class DebateView:
 
 @dataclass(frozen=True)
 class JudgeView:
-    """What the judge sees: the whole evidence and the whole debate, in the order it is to read it.
+    """The judge's view: all the evidence and the whole debate, in reading order.
 
     `manner`: debate (CEDA A.3.4), collaborate and compete (ColMAD C.1) read a transcript; plain,
     thought and examples read the evidence alone (a single judge); moderate ends MAD's debate with a
-    label, or leaves it `unclear` with the cause `not_settled`, and then it goes on. `number` tells
-    judgements of one run apart, from 1; those that are sampled are drawn at a temperature above 0.
+    label, or leaves it `unclear` with the cause `not_settled`, and then the debate goes on.
+    `number` distinguishes the judgements of one run, from 1; those with `is_sampled` are drawn at a
+    temperature above 0.
     """
 
     view: CaseView
@@ -120,16 +121,16 @@ class JudgeView:
 
     @property
     def slot(self) -> str:
-        """What names the judgement's call in a run; the same after a Resume."""
+        """The name of the judgement's call in a run; the same after a Resume."""
         return f"judge {self.number}" if self.number > 1 else "judge"
 
 
 @dataclass(frozen=True)
 class AuditView:
-    """What picks the next tool sees: the statement, and all that was found out so far.
+    """A tool picker's view: the statement, and everything found so far.
 
-    `statement` is None where the response is looked at as a whole: its length, its code, a date
-    that the question asks for. `used` are the tools called for it so far, with what they said.
+    `statement` is None where the response is checked as a whole: its length, its code, a date that
+    the question asks for. `used` are the tool calls for it so far, with their results.
     """
 
     view: CaseView
@@ -140,10 +141,11 @@ class AuditView:
 
 @dataclass(frozen=True)
 class Step:
-    """What a tool picker wants next, with its thought: a tool's name and its input as JSON.
+    """A tool picker's next step, with its thought: a tool's name and its input as JSON.
 
-    An empty `tool` ends the statement; `label` is then the picker's own conclusion, or None where
-    what the tools said decides. What is not `is_checkable` could be neither true nor false.
+    An empty `tool` ends the statement; `label` is then the picker's own conclusion, or None to let
+    the results of the tools decide. A statement that is not `is_checkable` can be neither true nor
+    false.
     """
 
     thought: str
@@ -155,7 +157,7 @@ class Step:
 
 
 class Named(Protocol):
-    """Anyone with a name for the screen."""
+    """Anything with a name for the screen."""
 
     @property
     def name(self) -> str:
@@ -163,11 +165,11 @@ class Named(Protocol):
 
 
 class Agent(Named, Protocol):
-    """Anyone who plays a role, and what it is ruled by."""
+    """An agent that plays a role, with the prompt or rules that govern it."""
 
     @property
     def built_in(self) -> bool:
-        """True when no language model is behind it."""
+        """True if no language model is behind it."""
 
     @property
     def rule(self) -> str:
@@ -175,74 +177,74 @@ class Agent(Named, Protocol):
 
 
 class Segmenter(Agent, Protocol):
-    """Cuts a response into statements that stand alone."""
+    """Splits a response into self-contained statements."""
 
     def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
-        """All statements in order, with offsets in `case.response`."""
+        """Return all statements in order, with offsets in `case.response`."""
 
 
 class ImageReader(Agent, Protocol):
-    """CEDA's agent B: turns an image into text about it."""
+    """CEDA's agent B: describes an image in text."""
 
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
-        """One conclusive paragraph, or an empty text when the image cannot be read."""
+        """Return one conclusive paragraph, or an empty text if the image cannot be read."""
 
 
 class ToolPicker(Agent, Protocol):
     """Checks one statement step by step with tools (HaluAgent 2.3)."""
 
     def next_step(self, view: AuditView, stop: Stop) -> Step:
-        """The next tool to call, or the end of the statement."""
+        """Return the next tool to call, or the end of the statement."""
 
 
 class Reflector(Agent, Protocol):
-    """Looks over all statements once each has been checked (HaluAgent 2.3)."""
+    """Reviews all statements together once each has been checked (HaluAgent 2.3)."""
 
     def reflect(
         self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
     ) -> tuple[Reconsidered, ...]:
-        """What has to change, locally and globally; nothing where all stands."""
+        """Return the local and global changes; empty if everything stands."""
 
 
 class ContextWriter(Agent, Protocol):
-    """CEDA's agent C: puts the evidence together and shares it out (3.3)."""
+    """CEDA's agent C: combines the evidence and divides it among the debaters (3.3)."""
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
-        """Each debater's share, the judge's whole, and what conflicts."""
+        """Return each debater's share, the judge's passages, and the conflicts."""
 
 
 @runtime_checkable
 class Summariser(Named, Protocol):
-    """Keeps the transcript of a long debate in budget (SC-MAKS 3.4)."""
+    """Keeps the transcript of a long debate within its budget (SC-MAKS 3.4)."""
 
     def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
-        """The key points of these turns and of the summary `before` them."""
+        """Return the key points of these turns and of the summary `before` them."""
 
 
 @runtime_checkable
 class Reviser(Named, Protocol):
-    """Writes the response as it should read."""
+    """Rewrites the response as it should read."""
 
     def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
-        """The whole response with what is wrong put right; the same text where nothing is."""
+        """Return the whole response with its errors corrected; unchanged if there are none."""
 
 
 class Weigher(Protocol):
-    """The consensus policy w(Q; θ): how much each agent's answer counts (SC-MAKS 3.2, 3.5)."""
+    """The consensus policy w(Q; θ): the weight of each agent's answer (SC-MAKS 3.2, 3.5)."""
 
     @property
     def method(self) -> str:
-        """Where the weights come from: uniform, or how they were learned, `LEARNED`, a number."""
+        """The source of the weights: uniform, or how they were learned, `LEARNED`, a number."""
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
-        """(debater, weight) for each who answered, in order; they sum to 1."""
+        """Return (debater, weight) for each who answered, in order; the weights sum to 1."""
 
 
 class Debater(Agent, Protocol):
-    """Whoever argues: CEDA's agents D and E, and the agents of every other protocol."""
+    """An arguing agent: CEDA's agents D and E, and the agents of every other protocol."""
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
-        """One turn; `speak` is called with pieces of its text as they come."""
+        """Return one turn; `speak` is called with pieces of its text as they come."""
 
 
 @runtime_checkable
@@ -252,63 +254,63 @@ class Ranker(Named, Protocol):
     def best_of(
         self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
     ) -> int:
-        """The index of the best; `points` are the places that were to be mended."""
+        """Return the index of the best revision; `points` are the places to be corrected."""
 
 
 @runtime_checkable
 class EvidenceReader(Protocol):
-    """A judge that can also say what the evidence alone comes to, without a debate or tools."""
+    """A judge that can also judge the evidence alone, without a debate or tools."""
 
     def read(self, view: JudgeView, stop: Stop) -> Judgement:
-        """The finding on the statements of the view, with a label for each of them."""
+        """Return the finding on the statements of the view, with a label for each of them."""
 
     def read_statement(self, view: CaseView, statement: Statement, stop: Stop) -> Judgement:
-        """The finding on one statement over all passages of the view; its prose is the reason."""
+        """Return the finding on one statement over all passages of the view, reasons in `prose`."""
 
 
 class Judge(Agent, Protocol):
     """Reads the debate and concludes (CEDA A.3.4)."""
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
-        """The finding; `unclear` with its cause when the debate cannot carry one."""
+        """Return the finding; `unclear` with its cause if the debate does not support one."""
 
 
 class SpanExtractor(Agent, Protocol):
     """Proposes the words of the response that do not hold."""
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
-        """Spans with offsets in `case.response`, quotes equal to the text there."""
+        """Return spans with offsets in `case.response`, quotes equal to the text there."""
 
 
 @runtime_checkable
 class WordScorer(Named, Protocol):
-    """A span extractor that also says of every word how likely it is not to hold."""
+    """A span extractor that also scores how likely each word is not to hold."""
 
     def threshold(self, language: str) -> float:
-        """The probability from which it would mark a word of a text in that language."""
+        """Return the probability from which it would mark a word of a text in that language."""
 
     def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
-        """All words of the response in order; none where there is no evidence."""
+        """Return scores of all words of the response in order; empty without evidence."""
 
 
 class SpanAdjudicator(Agent, Protocol):
-    """Decides about a proposed span."""
+    """Decides whether a proposed span is kept."""
 
     def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
-        """Kept or dropped under the verdict's label, with its final probability."""
+        """Keep or drop the span under the verdict's label, with its final probability."""
 
 
 class SpanPanelist(Agent, Protocol):
-    """Marks words by itself, and votes on what others marked (MSA 3.3)."""
+    """Marks words itself, and votes on the spans that others marked (MSA 3.3)."""
 
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
-        """Its own spans, with offsets in `case.response`."""
+        """Return its own spans, with offsets in `case.response`."""
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
-        """A vote on each span, in their order."""
+        """Return a vote on each span, in order."""
 
 
-class _Uniform:
+class _UniformWeigher:
     method = "uniform"
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
@@ -316,17 +318,17 @@ class _Uniform:
         return tuple((name, 1 / len(names)) for name in names)
 
 
-UNIFORM: Weigher = _Uniform()
+UNIFORM: Weigher = _UniformWeigher()
 
 
 @dataclass(frozen=True)
 class Roster:
     """An agent for every role. `debaters` maps the name used in the debate to its agent.
 
-    `spare` stands in for an unusable reply: that costs only its role. `calls_made` and `notes_made`
-    hand over, once each, the calls to language models and what their agents want said since they
-    were last asked; `notices` are what people should know before the debate. Two in `span_panel`
-    or more mark in the two span roles' place.
+    `spare` replaces an agent whose reply is unusable: only its role is lost. `calls_made` and
+    `notes_made` return the model calls, and the notes of agents, since they were last called, once
+    each; `notices` are what people should know before the debate. Two or more members of
+    `span_panel` mark words in place of the two span roles.
     """
 
     name: str
@@ -349,24 +351,28 @@ class Roster:
 
     @property
     def is_deterministic(self) -> bool:
-        """True when the same inputs always give the same turns and judgement.
+        """True if the same inputs always give the same turns and judgement.
 
-        Only then may a run take steps over from an earlier one unasked. Built-in agents are; an
-        agent with a language model behind it would be at temperature 0 at most (design: section 4).
+        Only then may a run reuse steps of an earlier one without being asked to. Built-in agents
+        are deterministic; a language model would be at most at temperature 0 (design: section 4).
         """
-        return all(agent.built_in for _, agent in self._named)
+        return all(agent.built_in for _, agent in self._agents_by_role)
 
     def roles_used(self, digest: Callable[[str], str]) -> tuple[RoleUsed, ...]:
-        """Every role with its agent, rule and the rule's hash, for the trace."""
+        """Return every role with its agent, rule and the rule's hash, for the trace."""
         return tuple(
             RoleUsed(role, agent.name, agent.built_in, agent.rule, digest(agent.rule))
-            for role, agent in self._named
+            for role, agent in self._agents_by_role
         )
 
     @property
-    def _named(self) -> list[tuple[str, Agent]]:
-        panel = [(f"{PANEL}{n}", agent) for n, agent in enumerate(self.span_panel, 1)]
-        one, other = self.span_extractor, self.span_adjudicator
+    def _agents_by_role(self) -> list[tuple[str, Agent]]:
+        markers: list[tuple[str, Agent]] = [
+            ("span extractor", self.span_extractor),
+            ("span adjudicator", self.span_adjudicator),
+        ]
+        if len(self.span_panel) > 1:
+            markers = [(f"{PANEL}{n}", agent) for n, agent in enumerate(self.span_panel, 1)]
         return [
             ("segmenter", self.segmenter),
             ("tool picker", self.tool_picker),
@@ -375,5 +381,5 @@ class Roster:
             ("context writer", self.context_writer),
             *((f"debater {name}", agent) for name, agent in self.debaters.items()),
             ("judge", self.judge),
-            *(panel if len(panel) > 1 else [("span extractor", one), ("span adjudicator", other)]),
+            *markers,
         ]

@@ -1,7 +1,7 @@
-"""Who plays which role, and what can be chosen of a protocol: seats, roster sheets, options.
+"""Roster configurations and protocol options: which agent plays each role, and how they argue.
 
-A sheet is what is stored with a run, edited in Settings and exchanged as a file; `Roster` in
-`core/schema/roles.py` is the same with living agents in the seats. Source: CEDA 4.1, 5.2, table 6.
+A configuration is stored with a run, edited in Settings and exchanged as a file; `Roster` in
+`core/schema/roles.py` holds the corresponding live agents. Source: CEDA 4.1, 5.2, table 6.
 """
 
 from __future__ import annotations
@@ -10,38 +10,50 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-# What a debater is asked for; core/schema/roles.py says of each what it sees and says.
+# What a debater is asked to do; `DebateView` in core/schema/roles.py describes each.
 Manner = Literal[
     "debate", "answer", "reconsider", "collaborate", "compete", "tit_for_tat",
     "detect", "critique", "revise", "advise", "attack",
 ]  # fmt: skip
-# These answer somebody: AGREE or DENY first, then the stance. All others begin with the stance.
+# These answer somebody: AGREE or DENY first, then the stance. Others begin with the stance.
 ANSWERING: frozenset[Manner] = frozenset({"debate", "tit_for_tat", "critique", "advise", "attack"})
-# These name words of the response, in lines of a form of their own (MAMM-REFINE).
+# These name words of the response, on lines with a format of their own (MAMM-REFINE).
 NAMING: frozenset[Manner] = frozenset({"detect", "critique"})
-# How a judge is asked; core/schema/roles.py says what each of them reads.
+# How a judge is asked; `JudgeView` in core/schema/roles.py says what each reads.
 JudgeManner = Literal[
     "debate", "plain", "thought", "examples", "collaborate", "compete", "moderate",
     "rerank",
 ]  # fmt: skip
-# What a protocol can have chosen of it: `turns` is the plan's, the others are fields below.
+# The options of protocols: `turns` is a field of the plan, the others of `DebateOptions`.
 Option = Literal["turns", "rounds", "samples", "style", "is_swapped", "seed", "then", "without"]
-# What SC-MAKS can be held without, to see what it is worth (SC-MAKS 4.10).
+# The parts that SC-MAKS can run without, for ablations (SC-MAKS 4.10).
 Part = Literal["", "cooperation", "adversary", "weights"]
 PARTS: tuple[Part, ...] = ("cooperation", "adversary", "weights")
 STYLES: tuple[JudgeManner, ...] = ("plain", "thought", "examples")  # of a single judge
-MOST_ROUNDS = 20  # and samples
-LINES_TOKENS = 80  # for lines of their own after a turn
-TEXT_SHARE = 1.5  # of the response's own tokens, for one that is given mended
+MOST_ROUNDS = 20  # the limit of samples too
+LINES_TOKENS = 80  # for the extra lines after a turn
+TEXT_SHARE = 1.5  # times the response's own tokens, for a corrected response
+
+BUILT_IN = "builtin"
+READERS = ("rules", "overlap", "entailment")
+PANEL_READERS = (*READERS, "words")
+PANEL = "span panel "  # prefix of the role name of a member of the panel that marks words
+DEFAULT_WINDOW = 8192  # tokens
+DEFAULT_SECONDS = 60
+LONGEST_NAME = 80  # characters of a roster's name
+ROLES = (
+    "retriever", "segmenter", "tool_picker", "reflector", "image_reader", "context_writer",
+    "debaters", "judge", "span_extractor", "span_adjudicator",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ProtocolInfo:
-    """A way to argue as people choose it: its name, what happens (`words`), and what it `fits`.
+    """A debate protocol as people choose it: name, what happens (`words`), and when it `fits`.
 
-    `module` of `core/debate` holds its code, none an audit's, which is no debate. `for_readers`:
-    built-in readers speak in it too, who say the same however they are asked, so that rounds,
-    assigned sides and critiques would be acted out.
+    `module` of `core/debate` holds its code, empty for an audit, which is no debate. `for_readers`:
+    built-in readers offer it too. They give the same answer however they are asked, so that with
+    them rounds, assigned sides and critiques would be an act.
     """
 
     name: str
@@ -51,7 +63,7 @@ class ProtocolInfo:
     for_readers: bool = False
 
 
-# In the order in which they are offered. Kept here, so that a page or a trace loads no code.
+# In the order in which they are offered. Here, so that pages and traces load no protocol code.
 PROTOCOL_INFOS = (
     ProtocolInfo("ceda", "sequential",
         "Debate in turn (CEDA): two unlike debaters answer each other in turn, then a judge "
@@ -98,22 +110,22 @@ PROTOCOL_INFOS = (
         "contested.",
         "It fits a long response, and one with sums, dates, code or a length asked for."),
 )  # fmt: skip
-NAMES = tuple(way.name for way in PROTOCOL_INFOS if way.module)
-FOR_READERS = tuple(way.name for way in PROTOCOL_INFOS if way.for_readers)
-# Those that an adaptive check can go on to.
+NAMES = tuple(info.name for info in PROTOCOL_INFOS if info.module)
+FOR_READERS = tuple(info.name for info in PROTOCOL_INFOS if info.for_readers)
+# The protocols that an adaptive check can go on to.
 DEBATE_NAMES = tuple(name for name in NAMES if name not in ("single", "adaptive"))
 
 
 @dataclass(frozen=True)
 class DebateOptions:
-    """What can be chosen of a protocol; 0 and "" are its own defaults.
+    """The options of a protocol; 0 and "" are its own defaults.
 
     `rounds` are those of debate after the first answers. `samples` judgements are drawn and the
-    label of more than half is taken (self-consistency); a coin that is needed comes from `seed`.
+    label of more than half is taken (self-consistency); if a coin is needed, it comes from `seed`.
     `style` is how a single judge is asked: plainly, for its chain of thought, or by examples.
     `is_swapped`: debaters change places; CopMAD's judge hears both orders. `then` is the protocol
-    that an adaptive check goes on to. `without` leaves one part of SC-MAKS out: its cooperative
-    phase, its adversarial one, or learned weights, so that all count alike.
+    that an adaptive check goes on to. `without` leaves out one part of SC-MAKS: its cooperative
+    phase, its adversarial phase, or learned weights, so that all count alike.
     """
 
     rounds: int = 0
@@ -126,24 +138,23 @@ class DebateOptions:
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """What was chosen, by name; what is left to the protocol is not among it."""
-        of_each = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
-        return {name: own for name, own, usual in of_each if own != usual}
+        """The options that differ from the defaults, by name."""
+        return {o.name: v for o in fields(self) if (v := getattr(self, o.name)) != o.default}
 
 
 AS_IS = DebateOptions()
 
 
 def judge_prompt(manner: JudgeManner) -> str:
-    """The name of the prompt that asks a judge in that manner."""
+    """Return the name of the prompt that asks a judge in that manner."""
     return "judge" if manner == "debate" else f"judge_{manner}"
 
 
 def turn_tokens(manner: Manner, allowed: int, response: int) -> int:
-    """The longest reply, in tokens, of a debater who is asked in that manner.
+    """Return the longest reply, in tokens, of a debater who is asked in that manner.
 
-    What its seat allows is CEDA's turn (4.4); other manners want lines of their own after it:
-    confidence, doubt, places. A mended text is as long as the `response`, in tokens.
+    `allowed` is the agent's limit for a CEDA turn (4.4); other manners need extra lines after it:
+    confidence, doubt, places. A corrected text is about as long as the `response`, in tokens.
     """
     if manner == "debate":
         return allowed
@@ -151,24 +162,15 @@ def turn_tokens(manner: Manner, allowed: int, response: int) -> int:
     return longest + LINES_TOKENS
 
 
-BUILT_IN = "builtin"
-READERS = ("rules", "overlap", "entailment")
-PANEL_READERS = (*READERS, "words")
-PANEL = "span panel "  # begins the name of a seat in the panel that marks words
-DEFAULT_WINDOW = 8192
-DEFAULT_SECONDS = 60
-LONGEST_NAME = 80  # characters of a roster's
-
-
 @dataclass(frozen=True)
 class Seat:
-    """One role's player: the built-in agent when `model` is empty, else a language model.
+    """The agent of one role: the built-in one when `model` is empty, else a language model.
 
     `model` is litellm's name, `provider/model`; `api_base` an OpenAI-compatible address. `key_name`
-    says under which name its key is looked for (empty: the provider's usual one), never the key.
-    `window` is in tokens, 0 where litellm knows it. Prices are US dollars for a million tokens,
-    None where litellm's list decides. `seconds` is the longest silence that is waited for.
-    `reader` picks the built-in debater, one of `READERS`, or member of the panel that marks
+    is the name under which its key is looked up (empty: the provider's usual one), never the key
+    itself. `window` is in tokens, 0 where litellm knows it. Prices are US dollars for a million
+    tokens, None where litellm's list decides. `seconds` is the longest silence to wait for.
+    `reader` picks the built-in debater, one of `READERS`, or the member of the panel that marks
     words, one of `PANEL_READERS`.
     """
 
@@ -185,32 +187,27 @@ class Seat:
 
     @property
     def is_built_in(self) -> bool:
-        """True when no language model plays it."""
+        """True if no language model plays the role."""
         return not self.model
 
 
 @dataclass(frozen=True)
 class DebaterSeat:
-    """A debater's name in the debate, and who it is."""
+    """A debater's name in the debate, and its agent."""
 
     name: str
     seat: Seat
 
 
-ROLES = (
-    "retriever", "segmenter", "tool_picker", "reflector", "image_reader", "context_writer",
-    "debaters", "judge", "span_extractor", "span_adjudicator",
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class RosterConfig:
-    """A seat for every role; the defaults are the built-in engine.
+    """An agent configuration for every role; the defaults are the built-in engine.
 
     `retriever` embeds passages (CEDA's agent A); `prompts` is the digest of the prompts that the
-    sheet was written for, empty for whichever are current. Two or more seats in `span_panel` mark
-    words by rotation (MSA 3.3) in place of span extractor and adjudicator; `panel_sees_evidence`
-    says whether its language models are shown the evidence (the paper's were not).
+    roster was written for, empty for whichever are current. Two or more members of `span_panel`
+    mark words by rotation (MSA 3.3) in place of span extractor and adjudicator;
+    `panel_sees_evidence` says whether its language models are shown the evidence (the paper's were
+    not).
     """
 
     name: str
@@ -234,7 +231,7 @@ class RosterConfig:
     panel_sees_evidence: bool = True
 
     def seats(self) -> Iterator[tuple[str, Seat]]:
-        """Every role's name as people and traces see it, with its seat."""
+        """Yield every role's name, as people and traces see it, with its configuration."""
         for role in ROLES:
             if role == "debaters":
                 yield from ((f"debater {debater.name}", debater.seat) for debater in self.debaters)
@@ -244,7 +241,7 @@ class RosterConfig:
             yield f"{PANEL}{number}", seat
 
     def with_seat(self, role: str, seat: Seat) -> RosterConfig:
-        """A copy with another seat for the role of that name, as `seats` names it."""
+        """Return a copy with another configuration for a role, named as in `seats`."""
         if role.startswith("debater "):
             name = role.removeprefix("debater ")
             debaters = (DebaterSeat(d.name, seat) if d.name == name else d for d in self.debaters)
@@ -257,15 +254,15 @@ class RosterConfig:
         return replace(self, **changed)
 
     def with_windows_of(self, other: RosterConfig) -> RosterConfig:
-        """A copy with the windows that `other` says the same models at the same addresses have."""
-        said, found = dict(other.seats()), self
+        """Return a copy with the context windows that `other` has for the same models."""
+        others, updated = dict(other.seats()), self
         for role, seat in self.seats():
-            now = said.get(role)
-            if now and (now.model, now.api_base) == (seat.model, seat.api_base):
-                found = found.with_seat(role, replace(seat, window=now.window))
-        return found
+            known = others.get(role)
+            if known and (known.model, known.api_base) == (seat.model, seat.api_base):
+                updated = updated.with_seat(role, replace(seat, window=known.window))
+        return updated
 
     @property
     def is_built_in(self) -> bool:
-        """True when no seat calls a model."""
+        """True if no role calls a model."""
         return all(seat.is_built_in for _, seat in self.seats())

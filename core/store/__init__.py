@@ -1,4 +1,4 @@
-"""The one place that writes SQL: append-only where people are concerned, one transaction each."""
+"""The only package that writes SQL; what people enter is append-only, one transaction each."""
 
 from core.store.database import Store, open_store
 

@@ -12,24 +12,24 @@ from core.store.queue import AT_RANDOM, FIRST
 from core.store.sqlite import Changes, Repository, from_json
 from core.store.versions import SEED_VERSION, Versions
 
-Key = tuple[str, str, str]  # a text, a version, a roster
-# Whose p a run has: its plan's classifier, or that of the newest score where runs got new ones.
+Key = tuple[str, str, str]  # (text, version, roster)
+# The classifier behind a run's p: the plan's, or that of the newest score if runs were rescored.
 PLANNED = "json_extract(r.plan, '$.classifier')"
 PRESENT = f"""coalesce((SELECT json_extract(e.payload, '$.verdict.classifier') FROM events e
     WHERE e.run_id = r.id AND e.kind = 'label_predicted' ORDER BY e.seq DESC LIMIT 1), {PLANNED})"""
 
 AMONG = " AND {} IN (SELECT value FROM json_each(:cases))"
-# As `to_json` writes a judgement that a tool decided; within a text the quotes would be escaped.
+# Matches the JSON of a judgement that a tool decided; quotes within a text would be escaped.
 BY_TOOL = """EXISTS (SELECT 1 FROM events e WHERE e.run_id = r.id AND e.kind = 'judgement_reached'
     AND instr(e.payload, '"by_tool":"') AND NOT instr(e.payload, '"by_tool":""'))"""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredVerdict:
-    """A verdict and the answer that counts for its case.
+    """A verdict with the answer that counts for its case.
 
-    `text` names the case by question and response. `is_random`: the answer was asked for whatever
-    the machine said, not because it was unsure. `by_tool`: a tool decided it.
+    `text` identifies the case by question and response. `is_random`: the answer was requested
+    whatever the machine said, not because it was unsure. `by_tool`: a tool decided it.
     """
 
     run_id: str
@@ -45,17 +45,17 @@ class AnsweredVerdict:
 
     @property
     def confidence(self) -> float:
-        """How sure the classifier was of its label, in [0.5, 1]."""
+        """The classifier's confidence in its label, in [0.5, 1]."""
         return round(max(self.p, 1.0 - self.p), 4)
 
     @property
     def label(self) -> Label:
-        """What the classifier said."""
+        """The classifier's label."""
         return "hallucinated" if self.p >= 0.5 else "supported"
 
     @property
     def is_right(self) -> bool:
-        """True where people say the same."""
+        """True if people gave the same label."""
         return self.label == self.answer
 
 
@@ -63,47 +63,57 @@ class AnsweredVerdicts(Repository):
     """The answered verdicts of a project.
 
     The answer that counts for a case is the settled one, else the newest correction, else the
-    imported gold; `unclear` says nothing of a probability. A version's verdicts on texts that had
-    come to the training side of the hold-out before it was made are no evidence: it knew them.
+    imported gold; `unclear` cannot be compared with a probability. A version's verdict on a text
+    counts only if the version was made before the text came to the training side of the hold-out:
+    otherwise it may have been trained on it.
     """
 
     def of(self, project_id: str, cases: Sequence[str] | None = None) -> list[AnsweredVerdict]:
-        """Of each answered text the newest verdict by each version and roster; of `cases` only.
+        """Return, for each answered text, the newest verdict by each version and roster.
 
-        The active version also counts with what it made of held-out verdicts when it was trained,
-        until it has checked the same text itself.
+        `cases` restricts them to these case ids. The active version also counts with the
+        probabilities it gave to held-out verdicts when it was trained, until it has checked the
+        same text itself.
         """
         values = {"project": project_id, "cases": None if cases is None else json.dumps(cases)}
-        answers, drawn = self._answers(values), self._drawn(values)
+        answers, random_cases = self._load_answers(values), self._load_random_cases(values)
         versions = self._db.query("SELECT id, created_at FROM versions")
-        made = {row["id"]: row["created_at"] for row in versions}
-        active, held = self._held_out()
-        found: dict[Key, AnsweredVerdict] = {}
-        tried: dict[Key, AnsweredVerdict] = {}
-        for row in self._verdicts(values):
+        created_at = {row["id"]: row["created_at"] for row in versions}
+        active, held_out = self._load_holdout()
+        own_verdicts: dict[Key, AnsweredVerdict] = {}
+        holdout_verdicts: dict[Key, AnsweredVerdict] = {}
+        for row in self._load_verdicts(values):
             answer, is_imported = answers.get(row["case_id"], ("unclear", False))
             version = row["version"] or SEED_VERSION
             if answer == "unclear":
                 continue
-            one = AnsweredVerdict(
-                row["id"], row["case_id"], row["text"], version, row["roster"],
-                row["p"], row["at"], answer,
-                is_imported or row["case_id"] in drawn, bool(row["by_tool"]),
-            )  # fmt: skip
-            if row["sided_at"] is None or row["sided_at"] > made.get(version, 0.0):
-                found[one.text, version, one.roster] = one
-            if row["id"] in held:
-                again = replace(one, version=active, p=held[row["id"]])
-                tried[one.text, active, one.roster] = again
-        return list((tried | found).values())
+            verdict = AnsweredVerdict(
+                row["id"],
+                row["case_id"],
+                row["text"],
+                version,
+                row["roster"],
+                row["p"],
+                row["at"],
+                answer,
+                is_imported or row["case_id"] in random_cases,
+                bool(row["by_tool"]),
+            )
+            if row["sided_at"] is None or row["sided_at"] > created_at.get(version, 0.0):
+                own_verdicts[verdict.text, version, verdict.roster] = verdict
+            if row["id"] in held_out:
+                retried = replace(verdict, version=active, p=held_out[row["id"]])
+                holdout_verdicts[verdict.text, active, verdict.roster] = retried
+        return list((holdout_verdicts | own_verdicts).values())
 
     def changed(
         self, project_id: str, corrections: float, golds: float, ended: float
     ) -> tuple[dict[str, str], int]:
-        """(texts by case of which something was said, or a run ended, since these marks; runs).
+        """Return the cases with news since these marks, and the number of runs ended since.
 
-        The number of runs is of all projects: who adds it to those known before sees whether any
-        was taken up again, or came with an end long past.
+        (Texts by case id where something was said or a run ended; number of runs.) The number is of
+        all projects: adding it to the runs known before shows whether a run was resumed, or was
+        imported with an end long past.
         """
         values = {"corrections": corrections, "golds": golds, "ended": ended}
         rows = self._db.query(
@@ -118,8 +128,8 @@ class AnsweredVerdicts(Repository):
         runs = self._db.conn.execute("SELECT count(*) FROM runs WHERE finished_at > ?", [ended])
         return {row["id"]: row["fingerprint"] for row in rows}, int(runs.fetchone()[0])
 
-    def _held_out(self) -> tuple[str, dict[str, float]]:
-        """(the active version, by run its p of the verdicts that were held out of its training)."""
+    def _load_holdout(self) -> tuple[str, dict[str, float]]:
+        """Return the active version and its p, by run, of verdicts held out of its training."""
         active = Versions(self._db).active()
         rows = self._db.query(
             "SELECT json_extract(j.value, '$.run_id') AS run, json_extract(j.value, '$.after') "
@@ -128,10 +138,10 @@ class AnsweredVerdicts(Repository):
         )
         return active, {row["run"]: row["p"] for row in rows if row["p"] is not None}
 
-    def _answers(self, values: dict[str, Any]) -> dict[str, tuple[Label, bool]]:
-        """By case the label that counts, and whether it was imported."""
+    def _load_answers(self, values: dict[str, Any]) -> dict[str, tuple[Label, bool]]:
+        """Return by case the label that counts, and whether it was imported."""
         among = AMONG.format("k.case_id") if values["cases"] is not None else ""
-        said = self._rows(
+        corrections = self._rows(
             "SELECT k.case_id, k.label FROM standing k JOIN cases c ON c.id = k.case_id "
             f"WHERE +c.project_id = :project{among} ORDER BY k.at, k.place",
             values,
@@ -146,9 +156,9 @@ class AnsweredVerdicts(Repository):
         )
         imported = {g["case_id"]: (g["label"], True) for g in golds if g["origin"] == "imported"}
         settled = {g["case_id"]: (g["label"], False) for g in golds if g["origin"] != "imported"}
-        return imported | {row["case_id"]: (row["label"], False) for row in said} | settled
+        return imported | {row["case_id"]: (row["label"], False) for row in corrections} | settled
 
-    def _drawn(self, values: dict[str, Any]) -> set[str]:
+    def _load_random_cases(self, values: dict[str, Any]) -> set[str]:
         among = AMONG.format("a.case_id") if values["cases"] is not None else ""
         rows = self._rows(
             "SELECT a.case_id FROM assignments a JOIN items i USING (case_id) "
@@ -157,9 +167,10 @@ class AnsweredVerdicts(Repository):
         )
         return {row["case_id"] for row in rows}
 
-    def _verdicts(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _load_verdicts(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
         among = AMONG.format("r.case_id") if values["cases"] is not None else ""
-        few = "+" if among else ""  # else SQLite would go through all runs of the project
+        # The plus keeps SQLite from scanning all runs of the project.
+        no_index = "+" if among else ""
         version = PRESENT if Changes(self._db).of_runs()[-1] else PLANNED
         return self._rows(
             "SELECT r.id, r.case_id, c.fingerprint AS text, r.p_hallucinated AS p, "
@@ -168,21 +179,21 @@ class AnsweredVerdicts(Repository):
             f"CASE h.held WHEN 0 THEN h.at END AS sided_at, {BY_TOOL} AS by_tool "
             "FROM runs r JOIN cases c ON c.id = r.case_id "
             "LEFT JOIN holdout h ON h.case_id = c.fingerprint "
-            f"WHERE {few}r.project_id = :project AND r.status = 'finished' "
+            f"WHERE {no_index}r.project_id = :project AND r.status = 'finished' "
             f"AND r.p_hallucinated IS NOT NULL{among} ORDER BY r.started_at, r.id",
             values,
         )
 
     def _rows(self, query: str, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        used = {name: value for name, value in values.items() if f":{name}" in query}
-        return self._db.query(query, used)
+        bound = {name: value for name, value in values.items() if f":{name}" in query}
+        return self._db.query(query, bound)
 
 
 class QueueLists(Repository):
     """Lists over the items of a project."""
 
     def languages(self, project_id: str) -> list[str]:
-        """The languages of the project's items, in order."""
+        """Return the languages of the project's items, in order."""
         rows = self._db.query(
             "SELECT DISTINCT language FROM items WHERE project_id = ? ORDER BY language",
             [project_id],
@@ -190,7 +201,7 @@ class QueueLists(Repository):
         return [row["language"] for row in rows]
 
     def stances(self, project_id: str) -> dict[str, tuple[tuple[str, Label], ...]]:
-        """What each agent said of each case that people answered, in the queue or on its run."""
+        """Return each agent's stance on each case that people answered, queued or on its run."""
         rows = self._db.query(
             "SELECT case_id, stances FROM items WHERE project_id = ? "
             "AND stances NOT IN ('', '[]') "
@@ -201,7 +212,7 @@ class QueueLists(Repository):
         return {row["case_id"]: from_json(kind, row["stances"]) for row in rows}
 
     def missing(self, project_id: str, most: int) -> list[str]:
-        """Newest finished runs of cases that the queue does not hold them for, oldest first."""
+        """Return cases' newest finished runs that the queue does not know, oldest first."""
         rows = self._db.query(
             "SELECT r.id FROM runs r LEFT JOIN items i ON i.case_id = r.case_id "
             "WHERE r.project_id = ? AND r.status = 'finished' "
@@ -214,19 +225,19 @@ class QueueLists(Repository):
         return [row["id"] for row in rows]
 
     def put_first(self, project_id: str, limits: Sequence[tuple[str, str, float]] | None) -> None:
-        """Put the items first whose verdicts are for people to decide; call inside `writing()`.
+        """Put the items first whose verdicts people must decide; call inside `writing()`.
 
         `limits` are (version, roster, confidence) from which on a verdict stands by itself; None:
-        the project decides nothing of the kind, and no item goes first for it.
+        the project has no such limits, and no item goes first for that reason.
         """
         version = PRESENT if Changes(self._db).of_runs()[-1] else PLANNED
-        stands = (
+        stands_alone = (
             "EXISTS (SELECT 1 FROM runs r, json_each(:limits) l WHERE r.id = items.run_id "
             f"AND coalesce(nullif({version}, ''), :seed) = json_extract(l.value, '$[0]') "
             "AND json_extract(r.plan, '$.roster') = json_extract(l.value, '$[1]') "
             "AND r.confidence >= json_extract(l.value, '$[2]'))"
         )
-        first = "0" if limits is None else f"(p IS NOT NULL AND NOT {stands})"
+        first = "0" if limits is None else f"(p IS NOT NULL AND NOT {stands_alone})"
         self._db.execute(
             "UPDATE items SET teaches = teaches - :more * (teaches >= :more) + :more * is_first "
             f"FROM (SELECT case_id AS own, {first} AS is_first FROM items "

@@ -1,8 +1,8 @@
-"""Cases, the files of each project's library with what was read in them, and tables of claims.
+"""Cases, the files of each project's library with their readings, and tables of claims.
 
 Readings and their index (passages, FTS5 terms, embeddings) are kept by the sha256 of the bytes, so
 one content is read and indexed once, whoever uploads it under whatever name. `reader` and `encoder`
-name the code's versions: another version reads or indexes anew.
+name versions of the code: another version reads or indexes again.
 """
 
 from __future__ import annotations
@@ -24,10 +24,17 @@ from core.store.sqlite import (
     upsert,
 )
 
+ENTRY = ("project_id", "name", "kind", "size", "status", "problem", "added_by", "added_at")
+PLAIN = ("kind", "text", "language", "width", "height")
+LISTS: dict[str, Any] = {
+    "pages": tuple[Page, ...], "boxes": tuple[BoxedText, ...], "notes": tuple[str, ...],
+    "blocks": tuple[Block, ...],
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Batch:
-    """A table of claims under one plan."""
+    """A table of claims checked under one plan."""
 
     id: str
     project_id: str
@@ -39,7 +46,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchRow:
-    """One claim of a table: its case and run once they exist, or why they cannot.
+    """One claim of a table: its case and run once they exist, or the problem that prevents them.
 
     `others` are the table's further columns, as (header, cell).
     """
@@ -66,84 +73,79 @@ class Batches(Repository):
             insert(self._db, "batch_rows", columns(row) | texts | {"batch_id": batch.id})
 
     def set_run(self, batch_id: str, row: int, run_id: str) -> None:
-        """Note which run checks a row."""
+        """Store which run checks a row."""
         self._db.execute(
             "UPDATE batch_rows SET run_id = ? WHERE batch_id = ? AND row = ?",
             [run_id, batch_id, row],
         )
 
     def get(self, batch_id: str) -> Batch | None:
-        """The batch, or None."""
+        """Return the batch, or None."""
         rows = self._db.query("SELECT * FROM batches WHERE id = ?", [batch_id])
-        return next(map(_batch, rows), None)
+        return next(map(_parse_batch, rows), None)
 
     def all(self, project_id: str) -> list[Batch]:
-        """The project's batches, newest first."""
-        which = "WHERE project_id = ? ORDER BY created_at DESC"
-        return list(map(_batch, self._db.query(f"SELECT * FROM batches {which}", [project_id])))
+        """Return the project's batches, newest first."""
+        query = "SELECT * FROM batches WHERE project_id = ? ORDER BY created_at DESC"
+        return list(map(_parse_batch, self._db.query(query, [project_id])))
 
     def rows(self, batch_id: str) -> list[BatchRow]:
-        """The batch's rows in order."""
-        own = "SELECT * FROM batch_rows WHERE batch_id = ? ORDER BY row"
-        kinds: dict[str, Any] = {
-            "sources": tuple[str, ...], "others": tuple[tuple[str, str], ...],
-        }  # fmt: skip
+        """Return the batch's rows in order."""
+        query = "SELECT * FROM batch_rows WHERE batch_id = ? ORDER BY row"
+        kinds: dict[str, Any] = {"sources": tuple[str, ...], "others": tuple[tuple[str, str], ...]}
         return [
             BatchRow(**row | {name: from_json(kind, row[name]) for name, kind in kinds.items()})
-            for row in self._db.query(own, [batch_id])
+            for row in self._db.query(query, [batch_id])
         ]
 
 
-def _batch(row: dict[str, Any]) -> Batch:
+def _parse_batch(row: dict[str, Any]) -> Batch:
     return Batch(**row | {"plan": from_json(Plan, row["plan"])})
 
 
-ENTRY = ("project_id", "name", "kind", "size", "status", "problem", "added_by", "added_at")
-
-
 class Library(Repository):
-    """Entries of the library; the bytes lie in the home's `documents` folder."""
+    """Entries of the library; the bytes are in the home's `documents` folder."""
 
     def add(self, entry: LibraryEntry) -> None:
-        """Put a file into the library; the same content again takes the newest name."""
+        """Add a file to the library; the same content again takes the newest name."""
         values = {name: getattr(entry, name) for name in ENTRY}
         values |= {"source_id": entry.id, "removed_at": None}
         renewed = ("name", "kind", "status", "problem", "removed_at")
         upsert(self._db, "library", values, "project_id, source_id", renewed)
 
     def set_status(self, source_id: str, status: str, problem: str = "") -> None:
-        """Note how the reading went, in every project that has the file."""
+        """Store the result of reading a file, in every project that has it."""
         self._db.execute(
             "UPDATE library SET status = ?, problem = ? WHERE source_id = ?",
             [status, problem, source_id],
         )
 
     def get(self, project_id: str, source_id: str) -> LibraryEntry | None:
-        """The entry, or None when it is not (or no longer) in this library."""
+        """Return the entry, or None when it is not (or no longer) in this library."""
         return next(iter(self._select("l.source_id = ?", [project_id, source_id])), None)
 
     def all(self, project_id: str) -> list[LibraryEntry]:
-        """All entries, newest first."""
+        """Return all entries, newest first."""
         return self._select("1 = 1", [project_id])
 
     def is_held(self, source_id: str) -> bool:
-        """True while any library holds that content."""
-        held = "SELECT 1 FROM library WHERE source_id = ? AND removed_at IS NULL"
-        return first_row(self._db, held, [source_id]) is not None
+        """Return True while any library holds that content."""
+        query = "SELECT 1 FROM library WHERE source_id = ? AND removed_at IS NULL"
+        return first_row(self._db, query, [source_id]) is not None
 
     def name_of(self, project_id: str, source_id: str) -> str:
-        """The name under which that content is or was known in the project; empty if never."""
-        named = "SELECT name FROM library WHERE project_id = ? AND source_id = ?"
-        row = first_row(self._db, named, [project_id, source_id])
+        """Return that content's present or former name in the project, or an empty string."""
+        query = "SELECT name FROM library WHERE project_id = ? AND source_id = ?"
+        row = first_row(self._db, query, [project_id, source_id])
         return str(row["name"]) if row else ""
 
     def kind_of(self, source_id: str) -> SourceKind | None:
-        """What kind of file that content is, or None when it was never added."""
+        """Return the kind of file of that content, or None if it was never added."""
         row = first_row(self._db, "SELECT kind FROM library WHERE source_id = ?", [source_id])
         return row["kind"] if row else None
 
     def remove(self, project_id: str, source_id: str, now: float) -> bool:
-        """Take an entry out; True when no library holds that content any more."""
+        """Remove an entry; return True if no library holds that content any more."""
         self._db.execute(
             "UPDATE library SET removed_at = ? WHERE project_id = ? AND source_id = ?",
             [now, project_id, source_id],
@@ -159,10 +161,10 @@ class Library(Repository):
             "ORDER BY l.added_at DESC, l.rowid DESC",
             list(values),
         )
-        return [_entry(row) for row in rows]
+        return [_parse_entry(row) for row in rows]
 
 
-def _entry(row: dict[str, Any]) -> LibraryEntry:
+def _parse_entry(row: dict[str, Any]) -> LibraryEntry:
     pages = from_json(tuple[Page, ...], row["pages"] or "[]")
     return LibraryEntry(
         id=row["source_id"],
@@ -200,18 +202,11 @@ class Vectors:
     muted: bytes
 
 
-PLAIN = ("kind", "text", "language", "width", "height")
-LISTS: dict[str, Any] = {
-    "pages": tuple[Page, ...], "boxes": tuple[BoxedText, ...], "notes": tuple[str, ...],
-    "blocks": tuple[Block, ...],
-}  # fmt: skip
-
-
 class Readings(Repository):
-    """Readings and their indexes."""
+    """Readings of files, and their indexes."""
 
     def save(self, source: Source, *, reader: str, seconds: float, now: float) -> None:
-        """Keep a reading in place of an earlier one of the same content (and its index)."""
+        """Keep a reading, replacing an earlier one of the same content (and its index)."""
         self.forget(source.id)
         values: dict[str, Any] = {name: getattr(source, name) for name in PLAIN}
         values |= {name: to_json(getattr(source, name)) for name in LISTS}
@@ -219,22 +214,22 @@ class Readings(Repository):
         insert(self._db, "readings", values)
 
     def get(self, source_id: str, name: str, *, reader: str | None = None) -> Source | None:
-        """The reading under that name; None when there is none (by that reader)."""
+        """Return the reading under that name; None when there is none (by that reader)."""
         row = first_row(self._db, "SELECT * FROM readings WHERE source_id = ?", [source_id])
         if row is None or (reader is not None and row["reader"] != reader):
             return None
         lists = {name: from_json(kind, row[name]) for name, kind in LISTS.items()}
-        return Source(id=source_id, name=name, **{own: row[own] for own in PLAIN}, **lists)
+        return Source(id=source_id, name=name, **{column: row[column] for column in PLAIN}, **lists)
 
     def read_at(self, source_id: str) -> float:
-        """When the reading was made; infinity when there is none."""
+        """Return when the reading was made; infinity when there is none."""
         row = first_row(self._db, "SELECT read_at FROM readings WHERE source_id = ?", [source_id])
         return float(row["read_at"]) if row else float("inf")
 
     def text(self, source_id: str, start: int, end: int) -> str:
-        """The characters `[start, end)` of a source's text, without reading the rest."""
-        part = "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?"
-        row = first_row(self._db, part, [start + 1, max(0, end - start), source_id])
+        """Return the characters `[start, end)` of a source's text, without reading the rest."""
+        query = "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?"
+        row = first_row(self._db, query, [start + 1, max(0, end - start), source_id])
         return str(row["part"]) if row else ""
 
     def forget(self, source_id: str) -> None:
@@ -244,18 +239,18 @@ class Readings(Repository):
 
     def drop_index(self, source_id: str) -> None:
         """Drop the passages, terms and embeddings of a source."""
-        own = "source_id = ?"
+        is_own = "source_id = ?"
         for table, which in (
-            ("passage_terms", f"rowid IN (SELECT id FROM passages WHERE {own})"),
-            ("passages", own),
-            ("embeddings", own),
+            ("passage_terms", f"rowid IN (SELECT id FROM passages WHERE {is_own})"),
+            ("passages", is_own),
+            ("embeddings", is_own),
         ):
             self._db.execute(f"DELETE FROM {table} WHERE {which}", [source_id])
 
     def has_index(self, source_id: str, encoder: str) -> bool:
-        """True when the source is indexed with that encoder."""
-        indexed = "SELECT 1 FROM embeddings WHERE source_id = ? AND encoder = ?"
-        return first_row(self._db, indexed, [source_id, encoder]) is not None
+        """Return True if the source is indexed with that encoder."""
+        query = "SELECT 1 FROM embeddings WHERE source_id = ? AND encoder = ?"
+        return first_row(self._db, query, [source_id, encoder]) is not None
 
     def save_index(
         self,
@@ -266,7 +261,7 @@ class Readings(Repository):
     ) -> None:
         """Keep an index: each passage with its search terms, and all embeddings.
 
-        Other encoders' embeddings of the very same passages stay: a provider's were paid for.
+        Other encoders' embeddings of the same passages stay: a provider's embeddings cost money.
         """
         if self.passages(source_id) != [passage for passage, _ in passages]:
             self.drop_index(source_id)
@@ -280,7 +275,7 @@ class Readings(Repository):
     def passages(
         self, source_id: str, numbers: Sequence[int] | None = None
     ) -> list[IndexedPassage]:
-        """The passages of a source in order, all or those of the given numbers."""
+        """Return the passages of a source in order, all or those of the given numbers."""
         where, values = "source_id = ?", [source_id]
         if numbers is not None:
             where += f" AND number IN ({','.join(str(int(n)) for n in numbers)})"
@@ -289,14 +284,16 @@ class Readings(Repository):
         return self._all(IndexedPassage, query, *values)
 
     def vectors(self, source_id: str, encoder: str) -> Vectors | None:
-        """The source's embeddings by that encoder, or None."""
-        own = "SELECT rows, width, data, muted FROM embeddings WHERE source_id = ? AND encoder = ?"
-        return next(iter(self._all(Vectors, own, source_id, encoder)), None)
+        """Return the source's embeddings by that encoder, or None."""
+        query = (
+            "SELECT rows, width, data, muted FROM embeddings WHERE source_id = ? AND encoder = ?"
+        )
+        return next(iter(self._all(Vectors, query, source_id, encoder)), None)
 
     def match(
         self, terms: Sequence[str], source_ids: Sequence[str], limit: int
     ) -> list[tuple[str, int, float]]:
-        """(source id, passage number, bm25) of passages holding any term, best first."""
+        """Return (source id, passage number, bm25) of passages with any term, best first."""
         if not terms or not source_ids:
             return []
         marks = ",".join("?" * len(source_ids))
@@ -310,12 +307,12 @@ class Readings(Repository):
 
 
 def any_of(terms: Sequence[str]) -> str:
-    """The FTS5 query for any of the terms."""
+    """Return the FTS5 query for any of the terms."""
     return " OR ".join('"' + term.replace('"', "") + '"' for term in terms)
 
 
 def fingerprint(response: str, question: str) -> str:
-    """Equal for the same question and response, whatever the spacing and capitals."""
+    """Return a hash of question and response that ignores spacing and capitals."""
     folded = " ".join(question.casefold().split()) + "\n" + " ".join(response.casefold().split())
     return hashlib.sha256(folded.encode()).hexdigest()
 
@@ -324,7 +321,7 @@ class Cases(Repository):
     """The cases of all projects; a case never changes once it is stored."""
 
     def add(self, case: Case, terms: Sequence[str]) -> None:
-        """Store a new case with the terms it is found by."""
+        """Store a new case with its search terms."""
         names = ("id", "project_id", "response", "question", "author", "created_at")
         values = {name: getattr(case, name) for name in names}
         values["fingerprint"] = fingerprint(case.response, case.question)
@@ -332,26 +329,26 @@ class Cases(Repository):
         insert(self._db, "case_terms", {"terms": " ".join(terms), "case_id": case.id})
 
     def get(self, case_id: str) -> Case | None:
-        """The case, or None."""
+        """Return the case, or None."""
         return next(iter(records(self._db, Case, "cases WHERE id = ?", [case_id])), None)
 
     def several(self, case_ids: Sequence[str]) -> list[Case]:
-        """The cases of these ids that are there, in this order."""
+        """Return the cases of these ids that exist, in this order."""
         return [case for case in map(self.get, case_ids) if case is not None]
 
     def all(self, project_id: str) -> list[Case]:
-        """All cases of a project in the order in which they were stored."""
+        """Return all cases of a project in the order in which they were stored."""
         return records(self._db, Case, "cases WHERE project_id = ? ORDER BY rowid", [project_id])
 
     def places(self) -> dict[str, tuple[str, str]]:
-        """Project and language of every case of all projects, by id."""
+        """Return project and language of every case of all projects, by id."""
         rows = self._db.conn.execute(
             "SELECT id, project_id, coalesce(json_extract(payload, '$.language'), 'und') FROM cases"
         )
         return {case_id: (project_id, language) for case_id, project_id, language in rows}
 
     def same(self, project_id: str, response: str, question: str) -> list[Case]:
-        """Earlier cases with the same question and response, newest first."""
+        """Return earlier cases with the same question and response, newest first."""
         return records(
             self._db,
             Case,
@@ -360,21 +357,21 @@ class Cases(Repository):
         )
 
     def like(self, case: Case) -> Case | None:
-        """The newest case with all of it the same but who submitted it and when.
+        """Return the newest case that differs at most in id, author and time, or None.
 
-        Sources count in any order.
+        The order of the sources does not matter.
         """
 
-        def told(one: Case) -> Case:
+        def content(one: Case) -> Case:
             documents, images = tuple(sorted(one.documents)), tuple(sorted(one.images))
             bare = replace(one, id="", author="", created_at=0.0)
             return replace(bare, documents=documents, images=images)
 
         known = self.same(case.project_id, case.response, case.question)
-        return next((one for one in known if told(one) == told(case)), None)
+        return next((one for one in known if content(one) == content(case)), None)
 
     def similar(self, project_id: str, terms: Sequence[str], limit: int) -> list[Case]:
-        """Cases sharing terms, closest first."""
+        """Return cases that share terms, closest first."""
         if not terms:
             return []
         return records(

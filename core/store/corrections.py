@@ -1,4 +1,4 @@
-"""What people said of cases, their right answers, and what agents outside suggest.
+"""People's corrections of cases, right answers, and suggestions of outside agents.
 
 All of it is appended, never overwritten; undo is another entry.
 """
@@ -18,50 +18,50 @@ LATEST = 253_402_300_800.0  # the year 10,000
 
 
 class Corrections(Repository):
-    """All corrections, oldest first. Those that were taken back show only in the histories."""
+    """All corrections, oldest first; withdrawn ones appear only in the histories."""
 
     def add(
         self, correction: Correction, response: str, *, is_read_elsewhere: bool = False
     ) -> None:
         """Append a correction of `response`; call inside `Store.writing()`.
 
-        `is_read_elsewhere`: its evidence was marked in what another home read of the sources, which
-        another version of a reader may have read otherwise; their texts are not compared then.
-        Raises InputError: it overturns the machine without a reason, a rating is not from 1 to 5, a
-        box lies outside of its image, a comment is too long, or the quote of a span or of evidence
-        is not the text at its offsets (nothing is saved then). Raises ConflictError: it takes back
-        what is not there, is another's, or was taken back.
+        `is_read_elsewhere`: its evidence was marked in texts that another home read from the
+        sources, perhaps with another version of a reader; those texts are not compared then. Raises
+        InputError, and saves nothing, if it overturns the machine without a reason, a rating is not
+        from 1 to 5, a box lies outside of its image, a comment is too long, or the quote of a span
+        or of evidence is not the text at its offsets. Raises ConflictError if the correction it
+        withdraws does not exist, is another person's, or was withdrawn before.
         """
         require_said(correction.author, correction.at)
         require_quotes(correction.spans, response)
-        _require_places(correction)
+        _require_valid_places(correction)
         if not is_read_elsewhere:
             for mark in correction.evidence:
-                self._require_text(mark)
+                self._require_evidence_text(mark)
         if correction.withdraws:
-            self._require_own(correction)
+            self._require_withdrawable(correction)
         else:
-            _require_sense(correction)
+            _require_valid_answer(correction)
         _append(self._db, "corrections", correction, "run_id", "label", "withdraws")
 
     def get(self, correction_id: str) -> Correction | None:
-        """The correction of that id, taken back or not."""
-        return next(iter(self._read("corrections WHERE id = ?", [correction_id])), None)
+        """Return the correction of that id, withdrawn or not, or None."""
+        return next(iter(self._query("corrections WHERE id = ?", [correction_id])), None)
 
     def of_run(self, run_id: str) -> list[Correction]:
-        """The run's corrections, oldest first."""
-        return self._read("standing WHERE run_id = ? ORDER BY at, place", [run_id])
+        """Return the run's corrections, oldest first."""
+        return self._query("standing WHERE run_id = ? ORDER BY at, place", [run_id])
 
     def of_case(self, case_id: str) -> list[Correction]:
-        """The corrections of all runs over a case, oldest first."""
-        return self._read("standing WHERE case_id = ? ORDER BY at, place", [case_id])
+        """Return the corrections of all runs over a case, oldest first."""
+        return self._query("standing WHERE case_id = ? ORDER BY at, place", [case_id])
 
     def history(self, case_id: str) -> list[Correction]:
-        """Every entry about a case as it was appended, also what was taken back and by what."""
-        return self._read("corrections WHERE case_id = ? ORDER BY rowid", [case_id])
+        """Return every entry about a case as appended, including withdrawals and the withdrawn."""
+        return self._query("corrections WHERE case_id = ? ORDER BY rowid", [case_id])
 
     def newest_id(self, case_id: str, author: str = "") -> str:
-        """The id of the newest entry about a case, by one person where named; "" where none is.
+        """Return the id of the newest entry about a case (by one person if named), or "".
 
         A form that was opened on it saves only while it still is the newest.
         """
@@ -74,13 +74,13 @@ class Corrections(Repository):
         return row["id"] if row else ""
 
     def newest_of_case(self, case_id: str) -> list[Correction]:
-        """Each person's newest correction of a case, by person."""
+        """Return each person's newest correction of a case, sorted by person."""
         newest = {c.author: c for c in self.of_case(case_id)}
         return [newest[author] for author in sorted(newest)]
 
     def newest_by_person(self, project_id: str) -> list[Correction]:
-        """Each person's newest correction of each case of a project, by case and person."""
-        return self._read(
+        """Return each person's newest correction of each case of a project, by case and person."""
+        return self._query(
             "standing k WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) "
             "AND NOT EXISTS (SELECT 1 FROM standing n "
             "WHERE n.case_id = k.case_id AND n.author = k.author "
@@ -90,26 +90,26 @@ class Corrections(Repository):
         )
 
     def newest_by_run(self) -> list[Correction]:
-        """Each corrected run's newest correction, in order of the first correction."""
-        return self._read(
+        """Return each corrected run's newest correction, in order of time."""
+        return self._query(
             "standing k WHERE run_id IS NOT NULL AND place = (SELECT place FROM standing "
             "WHERE run_id = k.run_id ORDER BY at DESC, place DESC LIMIT 1) ORDER BY at, place"
         )
 
     def newest_by_case(self) -> dict[str, Correction]:
-        """Of each corrected case the newest correction, whoever gave it and on whichever run."""
-        found = self._read(
+        """Return each corrected case's newest correction, by whoever and on whichever run."""
+        corrections = self._query(
             "standing k WHERE place = (SELECT place FROM standing "
             "WHERE case_id = k.case_id ORDER BY at DESC, place DESC LIMIT 1)"
         )
-        return {correction.case_id: correction for correction in found}
+        return {correction.case_id: correction for correction in corrections}
 
     def unchecked(self) -> int:
-        """How many cases people answered without a run that they saw."""
+        """Return how many cases people answered without having seen a run."""
         query = "SELECT count(DISTINCT case_id) AS n FROM standing WHERE run_id IS NULL"
         return int(next(self._db.query(query))["n"])
 
-    def _require_text(self, mark: EvidenceMark) -> None:
+    def _require_evidence_text(self, mark: EvidenceMark) -> None:
         rows = self._db.query(
             "SELECT substr(text, ?, ?) AS part FROM readings WHERE source_id = ?",
             [mark.start + 1, mark.end - mark.start, mark.source_id],
@@ -120,9 +120,9 @@ class Corrections(Repository):
                 f"{mark.end} of its source; mark it again."
             )
 
-    def _require_own(self, correction: Correction) -> None:
-        own = "SELECT author FROM standing WHERE id = ? AND case_id = ?"
-        row = first_row(self._db, own, [correction.withdraws, correction.case_id])
+    def _require_withdrawable(self, correction: Correction) -> None:
+        query = "SELECT author FROM standing WHERE id = ? AND case_id = ?"
+        row = first_row(self._db, query, [correction.withdraws, correction.case_id])
         author = row["author"] if row else None
         if author is None:
             raise ConflictError(
@@ -131,8 +131,8 @@ class Corrections(Repository):
         if author != correction.author:
             raise ConflictError(f"Only {author} can take this back; give an answer of your own.")
 
-    def _read(self, rest: str, values: Sequence[str] = ()) -> list[Correction]:
-        return records(self._db, Correction, rest, values)
+    def _query(self, from_clause: str, values: Sequence[str] = ()) -> list[Correction]:
+        return records(self._db, Correction, from_clause, values)
 
 
 def require_quotes(spans: Sequence[Span], text: str) -> None:
@@ -145,22 +145,22 @@ def require_quotes(spans: Sequence[Span], text: str) -> None:
             )
 
 
-def _require_places(correction: Correction) -> None:
-    """Refuse evidence and boxes that lie nowhere, and comments that are too long."""
+def _require_valid_places(correction: Correction) -> None:
+    """Refuse evidence and boxes with impossible positions, and comments that are too long."""
     for mark in correction.evidence:
         if not 0 <= mark.start < mark.end:
             raise InputError(
                 f"Expected evidence at characters of its source, found {mark.start} to {mark.end}; "
                 "mark it again."
             )
-    for drawn in correction.boxes:
-        box = drawn.box
+    for region in correction.boxes:
+        box = region.box
         if not (0 <= box.left < box.right <= 1 and 0 <= box.top < box.bottom <= 1):
             raise InputError(
                 f"Expected a box within its image (0 to 1), found {box.left:g} to {box.right:g} of "
                 f"its width and {box.top:g} to {box.bottom:g} of its height; draw it again."
             )
-    for comment in (correction.comment, *(drawn.comment for drawn in correction.boxes)):
+    for comment in (correction.comment, *(region.comment for region in correction.boxes)):
         if len(comment) > LONGEST_COMMENT:
             raise InputError(
                 f"Expected at most {LONGEST_COMMENT:,} characters in a comment, found "
@@ -179,11 +179,11 @@ def require_said(author: str, at: float) -> None:
         raise InputError(f"Expected a time in seconds since 1970, found {at:.6g}; correct it.")
 
 
-def _require_sense(correction: Correction) -> None:
+def _require_valid_answer(correction: Correction) -> None:
     if not 0.0 <= correction.seconds < LATEST:
         raise InputError(f"Expected the seconds that it took, found {correction.seconds:.6g}.")
-    overturns = correction.machine_label not in (None, correction.label)
-    overturns = overturns and not correction.is_blind  # nobody overturns what they do not see
+    differs = correction.machine_label not in (None, correction.label)
+    overturns = differs and not correction.is_blind  # a blind answer did not see the verdict
     if overturns and not correction.reason.strip():
         raise InputError("Overturning the verdict takes a reason; a few words are enough.")
     for rating in vars(correction.ratings).values():
@@ -194,16 +194,16 @@ def _require_sense(correction: Correction) -> None:
 
 
 def counting(golds: Sequence[Gold]) -> Gold | None:
-    """Of a case's golds, oldest first, the one that counts: what people settled, else the newest.
+    """Return the gold that counts, of a case's golds from oldest to newest; None without any.
 
-    What comes in with a file later never overrules what was settled here.
+    It is the newest settled one, else the newest: an import never overrules what was settled here.
     """
     settled = [gold for gold in golds if gold.origin != "imported"]
     return next(reversed(settled or golds), None)
 
 
 class Golds(Repository):
-    """The golds of all cases; `counting` says which of a case counts."""
+    """The right answers of all cases; `counting` says which of a case's counts."""
 
     def add(self, gold: Gold, response: str) -> None:
         """Append a gold of `response`; call inside `Store.writing()`.
@@ -218,29 +218,29 @@ class Golds(Repository):
         _append(self._db, "golds", gold, "label")
 
     def of_case(self, case_id: str) -> list[Gold]:
-        """The case's golds, oldest first."""
+        """Return the case's golds, oldest first."""
         return records(self._db, Gold, "golds WHERE case_id = ? ORDER BY rowid", [case_id])
 
     def that_counts(self, case_id: str) -> Gold | None:
-        """The case's right answer as it stands, or None."""
+        """Return the gold that counts for the case, or None."""
         return counting(self.of_case(case_id))
 
     def settled(self) -> dict[str, Gold]:
-        """By case, of all projects, what somebody here settled last; imported ones left out."""
+        """Return what was settled here last by case, in all projects; imported ones left out."""
         golds = records(self._db, Gold, "golds ORDER BY rowid")
         return {gold.case_id: gold for gold in golds if gold.origin != "imported"}
 
     def of_project(self, project_id: str) -> dict[str, Gold]:
-        """Each right answer that counts, by case."""
+        """Return the gold that counts for each case of a project."""
         by_case: dict[str, list[Gold]] = {}
-        own = "golds WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) ORDER BY rowid"
-        for gold in records(self._db, Gold, own, [project_id]):
+        query = "golds WHERE case_id IN (SELECT id FROM cases WHERE project_id = ?) ORDER BY rowid"
+        for gold in records(self._db, Gold, query, [project_id]):
             by_case.setdefault(gold.case_id, []).append(gold)
-        found = ((case_id, counting(golds)) for case_id, golds in by_case.items())
-        return {case_id: gold for case_id, gold in found if gold is not None}
+        counting_golds = ((case_id, counting(golds)) for case_id, golds in by_case.items())
+        return {case_id: gold for case_id, gold in counting_golds if gold is not None}
 
     def suggest(self, suggestion: Suggestion, case: Case) -> None:
-        """Keep what an outside agent says of a case; call inside `Store.writing()`.
+        """Append an outside agent's suggestion about a case; call inside `Store.writing()`.
 
         Raises InputError: a span's quote is not the text at its offsets.
         """
@@ -249,17 +249,17 @@ class Golds(Repository):
         _append(self._db, "suggestions", suggestion)
 
     def suggestions(self, case_id: str) -> list[Suggestion]:
-        """What outside agents say of a case: of each agent the newest, by agent."""
+        """Return each outside agent's newest suggestion about a case, sorted by agent."""
         newest = {suggestion.agent: suggestion for suggestion in self.suggested(case_id)}
         return [newest[agent] for agent in sorted(newest)]
 
     def suggested(self, case_id: str) -> list[Suggestion]:
-        """Everything that outside agents ever said of a case, oldest first."""
-        own = "suggestions WHERE case_id = ? ORDER BY rowid"
-        return records(self._db, Suggestion, own, [case_id])
+        """Return everything that outside agents ever suggested about a case, oldest first."""
+        query = "suggestions WHERE case_id = ? ORDER BY rowid"
+        return records(self._db, Suggestion, query, [case_id])
 
 
-def _append(db: Database, table: str, said: Correction | Gold | Suggestion, *columns: str) -> None:
-    who = "agent" if isinstance(said, Suggestion) else "author"
-    names = ("id", "case_id", who, "at", *columns)
-    insert(db, table, {n: getattr(said, n) for n in names} | {"payload": to_json(said)})
+def _append(db: Database, table: str, entry: Correction | Gold | Suggestion, *columns: str) -> None:
+    author_column = "agent" if isinstance(entry, Suggestion) else "author"
+    names = ("id", "case_id", author_column, "at", *columns)
+    insert(db, table, {n: getattr(entry, n) for n in names} | {"payload": to_json(entry)})

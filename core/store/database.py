@@ -1,8 +1,8 @@
 """Opens the database safely and hands out its repositories.
 
-A connection belongs to the thread that opened it, unless it is opened to be shared. What reads and
-then writes does so inside `Store.writing()`, which begins with BEGIN IMMEDIATE: a deferred
-transaction would lose most of several concurrent claims to "database is locked".
+A connection belongs to the thread that opened it, unless it is opened as shared. Code that reads
+and then writes does so inside `Store.writing()`, which begins with BEGIN IMMEDIATE: with a deferred
+transaction most of several concurrent claims would fail with "database is locked".
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Store:
     """All repositories over one connection; a context manager that closes it."""
 
     def __init__(self, db: Database, turn: threading.RLock | None = None) -> None:
-        """`turn` is taken by who writes: threads of one process wait there, not in SQLite."""
+        """Create all repositories; threads of one process wait for the lock `turn` to write."""
         self.db = db
-        self._turn = turn or threading.RLock()
+        self._write_lock = turn or threading.RLock()
         self.projects = Projects(db)
         self.library = Library(db)
         self.readings = Readings(db)
@@ -65,23 +65,24 @@ class Store:
     def writing(self) -> Iterator[None]:
         """One IMMEDIATE transaction over several repositories.
 
-        SQLite makes a writer sleep up to a tenth of a second and look again; threads of this
-        process hand the turn on at once. Whoever has waited too long asks SQLite, which says so.
+        SQLite makes a waiting writer sleep up to a tenth of a second before it tries again; a lock
+        hands over between threads of this process at once. A thread that has waited too long for
+        the lock tries SQLite, which raises the error.
         """
-        has_turn = self._turn.acquire(timeout=BUSY_SECONDS)
+        has_lock = self._write_lock.acquire(timeout=BUSY_SECONDS)
         try:
             with immediate(self.db):
                 yield
         finally:
-            if has_turn:
-                self._turn.release()
+            if has_lock:
+                self._write_lock.release()
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
-        """As `writing`, but without waiting for the disk: for what can be done again.
+        """As `writing`, but without waiting for the disk: for steps that can be repeated.
 
-        A process that is killed loses nothing. A power cut may take back what was noted since
-        anybody last wrote, never a part of it: what follows is on the disk only with what it is of.
+        If the process is killed, nothing is lost. A power cut may undo what was noted since the
+        last full write, but never a part of it, and never what a later full write depends on.
         """
         self.db.conn.execute("PRAGMA synchronous = NORMAL")
         try:
@@ -92,7 +93,7 @@ class Store:
 
     @contextlib.contextmanager
     def part(self) -> Iterator[None]:
-        """A part of a transaction that is taken back alone when it fails; inside `writing()`."""
+        """A savepoint inside `writing()`: if it fails, only this part is rolled back."""
         self.db.conn.execute("SAVEPOINT part")
         try:
             yield
@@ -104,7 +105,7 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """One view of the database: what others write or drop meanwhile is not seen."""
+        """One snapshot of the database: writes by others meanwhile are not seen."""
         self.db.conn.execute("BEGIN")
         try:
             yield
@@ -143,11 +144,11 @@ def immediate(db: Database) -> Iterator[None]:
 
 
 def open_store(home: Path | None, *, is_shared: bool = False) -> Store:
-    """The store in `home` (made when missing); None gives an empty one in memory.
+    """Open the store in `home` (created when missing); None gives an empty one in memory.
 
-    One that `is_shared` may be handed from thread to thread, by whoever sees to it that only one of
-    them uses it at a time. Raises ConfigError: the folder cannot be written, or the database is
-    newer than this code.
+    A store with `is_shared` may be passed between threads if the caller ensures that only one uses
+    it at a time. Raises ConfigError: the folder cannot be written, or the database is newer than
+    this code.
     """
     try:
         if home is None:
@@ -161,7 +162,7 @@ def open_store(home: Path | None, *, is_shared: bool = False) -> Store:
                 check_same_thread=not is_shared,
             )
         db = Database(connection)
-        _prepare(db)
+        _prepare_connection(db)
     except (OSError, sqlite3.OperationalError) as error:
         raise ConfigError(
             f"Expected a folder that can be written at {home}, found: {error}. "
@@ -172,42 +173,42 @@ def open_store(home: Path | None, *, is_shared: bool = False) -> Store:
             f"Expected a Counterpoint database in {home}, found another file: {error}. "
             "Move it away or choose another folder with --home."
         ) from error
-    return Store(db, None if home is None else _turn_of(home))
+    return Store(db, None if home is None else _get_lock(home))
 
 
 @lru_cache(maxsize=64)
-def _turn_of(home: Path) -> threading.RLock:
+def _get_lock(home: Path) -> threading.RLock:
     return threading.RLock()
 
 
-def _prepare(db: Database) -> None:
+def _prepare_connection(db: Database) -> None:
     db.conn.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
     db.conn.execute("PRAGMA foreign_keys = ON")
     if _is_current(db):
         return
-    _write_ahead(db)
+    _switch_to_wal(db)
     with immediate(db):
         if not _is_current(db):
             migrations.apply(db)
 
 
-def _write_ahead(db: Database) -> None:
-    """Switch to WAL; here SQLite asks nobody to wait for another who is just making the home."""
-    until = time.monotonic() + BUSY_SECONDS
+def _switch_to_wal(db: Database) -> None:
+    """Switch to WAL; retry, as SQLite does not wait for another process creating the home."""
+    deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             db.conn.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > until:
+            if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.01)
 
 
 def _is_current(db: Database) -> bool:
-    """True when every migration is applied; refuses a database from newer code untouched."""
+    """Return True if every migration is applied; refuse a database from newer code untouched."""
     known = {migration.name for migration in migrations._migrations}
-    try:  # asked directly: this is looked up each time that a thread opens the store
+    try:  # plain SQL for speed: this runs each time that a thread opens the store
         rows = db.conn.execute(APPLIED, [migrations.name])
         applied = {name for (name,) in rows}
     except sqlite3.OperationalError as error:

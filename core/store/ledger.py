@@ -1,9 +1,9 @@
-"""The ledger: calls to language models and web searches, what they may and did cost.
+"""The ledger: calls to language models and web searches, with reserved and actual costs.
 
 Money is in billionths of a US dollar (nano): whole numbers, so that sums over many calls are exact.
-A call is entered as `reserved` at its worst case before it is sent, in the transaction that looked
-at the sums, so that calls at the same moment cannot pass a cap together. One that was never
-settled, because its process died, counts in full until it is a day old or is asked again.
+A call is entered as `reserved` at its worst case before it is sent, in the transaction that checked
+the sums, so that concurrent calls cannot exceed a cap together. A call that was never settled,
+because its process died, counts in full until it is a day old or is repeated.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import Any, Literal
 
 from core.store.sqlite import Repository, first_row, insert
 
-LONGEST_KEPT = 30  # days; whatever the setting says
+AGAIN = " again"  # suffix of the slot of a call that shows a model what was wrong with its reply
+DAY = 86_400  # seconds
+LONGEST_KEPT = 30  # days that web searches are kept at most, whatever the setting
 
 
 @dataclass(frozen=True)
 class WebQuery:
-    """What is asked of whom: a service with its address, a language tag, and the words."""
+    """A web query: a service with its address, a language tag, and the search words."""
 
     service: str
     language: str
@@ -28,7 +30,7 @@ class WebQuery:
 
 @dataclass(frozen=True)
 class KeptSearch:
-    """What a search found, and when, in seconds since 1970."""
+    """The results of a search, and its time in seconds since 1970."""
 
     results: str
     at: float
@@ -40,23 +42,23 @@ class WebSearches(Repository):
     def begin(self, run_id: str, query: WebQuery, now: float) -> int:
         """Enter a search that is about to be sent and return its number.
 
-        What is too old to be used is dropped with it.
+        Searches too old to be used are deleted at the same time.
         """
         self._db.execute("DELETE FROM web_searches WHERE at < ?", [now - LONGEST_KEPT * DAY])
         values = {"run_id": run_id, "service": query.service, "language": query.language}
         return insert(self._db, "web_searches", {**values, "query": query.words, "at": now})
 
     def finish(self, number: int, results: str) -> None:
-        """Keep what the search of that number found."""
+        """Store the results of the search of that number."""
         self._db.execute("UPDATE web_searches SET results = ? WHERE number = ?", [results, number])
 
     def sent(self, run_id: str) -> int:
-        """How many searches were sent for a run, failed ones too."""
+        """Return how many searches were sent for a run, including failed ones."""
         sql = "SELECT count(*) FROM web_searches WHERE run_id = ?"
         return int(self._db.execute(sql, [run_id]).fetchone()[0])
 
     def kept(self, query: WebQuery, since: float) -> KeptSearch | None:
-        """The newest answer to the very same question that is not older, or None."""
+        """Return the newest results of the same query since that time, or None."""
         row = first_row(
             self._db,
             "SELECT results, at FROM web_searches WHERE service = ? AND language = ? "
@@ -66,17 +68,13 @@ class WebSearches(Repository):
         return KeptSearch(**row) if row else None
 
 
-AGAIN = " again"  # ends the slot of a call that shows a model what was wrong with its reply
-DAY = 86_400
-
-
 @dataclass(frozen=True, kw_only=True)
 class LedgerRow:
     """One call. `reserved_nano` and `cost_nano` are None where the price is not known.
 
-    `counts_nano` and `counts_tokens` are what it takes from the caps: money where the price is
-    known, else tokens. The prompt is kept as its digest alone; the reply is kept whole, for Resume
-    and for equal calls of other runs (`reused_from` names the call that was paid for).
+    `counts_nano` and `counts_tokens` are what it counts against the caps: money where the price is
+    known, else tokens. Only a digest of the prompt is kept; the reply is kept whole, for Resume and
+    for equal calls of other runs (`reused_from` names the call that was paid for).
     """
 
     id: str
@@ -109,7 +107,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Amount:
-    """Money and tokens that count against caps; `held_…` is the part of calls under way."""
+    """Money and tokens that count against caps; `held_…` is the part of unfinished calls."""
 
     nano: int = 0
     tokens: int = 0
@@ -119,7 +117,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Spent:
-    """What was used and is held: by a run, by everybody today (UTC), by one person today."""
+    """Amounts used and held: by a run, by everybody today (UTC), by one person today."""
 
     run: Amount
     day: Amount
@@ -135,46 +133,47 @@ _SELECT = f"SELECT {', '.join(COLUMNS)} FROM calls WHERE "
 _COUNT = "(status != 'reserved' OR at > :since) AND "
 
 
-def _sums(which: str) -> str:
-    held = f"{which} AND status = 'reserved'"
+def _build_sums(condition: str) -> str:
+    is_held = f"{condition} AND status = 'reserved'"
     return ", ".join(
         f"COALESCE(SUM({column}) FILTER (WHERE {rows}), 0)"
-        for rows in (which, held)
+        for rows in (condition, is_held)
         for column in ("counts_nano", "counts_tokens")
     )
 
 
-_OF_RUN = f"SELECT {_sums('1')} FROM calls WHERE {_COUNT} run_id = :run"
+_OF_RUN = f"SELECT {_build_sums('1')} FROM calls WHERE {_COUNT} run_id = :run"
 _OF_DAY = (
-    f"SELECT {_sums('1')}, {_sums('person = :person')} FROM calls WHERE {_COUNT} at >= :midnight"
+    f"SELECT {_build_sums('1')}, {_build_sums('person = :person')} FROM calls "
+    f"WHERE {_COUNT} at >= :midnight"
 )
 
 
 class Ledger(Repository):
     """Calls to language models.
 
-    Every call reads here before it is sent, while others wait: the connection itself is asked,
-    where sqlite-utils would set up a savepoint around each look.
+    Every call reads here before it is sent, while others wait: so it queries the connection itself,
+    where sqlite-utils would set up a savepoint around each query.
     """
 
     def put(self, row: LedgerRow) -> None:
-        """Enter a call, or what became of it."""
-        # Not `asdict`, which copies every value deeply: twice a call.
+        """Insert a call, or update it with its result."""
+        # Not `asdict`, which would deep-copy every value, twice a call.
         self._db.execute(_PUT, {name: getattr(row, name) for name in COLUMNS})
 
     def finished(self, run_id: str, slot: str, digest: str) -> LedgerRow | None:
-        """The run's own answer in that slot to that very call, or None."""
+        """Return the run's own answer in that slot to exactly that call, or None."""
         return self._first(
             "run_id = ? AND slot = ? AND digest = ? AND status = 'done' ORDER BY at, id",
             [run_id, slot, digest],
         )
 
     def reusable(self, run_id: str, slot: str, digest: str) -> LedgerRow | None:
-        """Another run's whole answer to an equal call, from the same slot where there is one.
+        """Return another run's complete answer to an equal call, preferably from the same slot.
 
-        An answer goes to one slot of a run: several samples of a prompt stay several answers. One
-        that was asked for again was of no use there, and the second one may not have been either:
-        neither is passed on, or checking again would fail in the same way for ever.
+        An answer goes to one slot of a run: several samples of a prompt stay several answers. If a
+        call was repeated with a correction, the first answer was unusable, and the second may have
+        been too: neither is reused, or checking again would fail in the same way for ever.
         """
         return self._first(
             "digest = ? AND status = 'done' AND run_id != ? AND finish = 'stop' "
@@ -186,27 +185,28 @@ class Ledger(Repository):
         )
 
     def lost(self, run_id: str, slot: str, digest: str) -> list[LedgerRow]:
-        """Calls of that slot that were sent and never settled."""
-        own = "run_id = ? AND slot = ? AND digest = ? AND status = 'reserved' ORDER BY at, id"
-        return list(map(_row, self._db.conn.execute(_SELECT + own, [run_id, slot, digest])))
+        """Return the calls of that slot that were sent and never settled."""
+        condition = "run_id = ? AND slot = ? AND digest = ? AND status = 'reserved' ORDER BY at, id"
+        rows = self._db.conn.execute(_SELECT + condition, [run_id, slot, digest])
+        return list(map(_parse_row, rows))
 
     def spent(self, run_id: str, person: str, now: float) -> Spent:
-        """What counts against the caps. A call belongs to the day on which it was sent."""
+        """Return what counts against the caps. A call belongs to the day on which it was sent."""
         values = {"run": run_id, "person": person, "midnight": now // DAY * DAY, "since": now - DAY}
         (run,) = self._db.conn.execute(_OF_RUN, values)
         (day,) = self._db.conn.execute(_OF_DAY, values)
         return Spent(Amount(*run), Amount(*day[:4]), Amount(*day[4:]))
 
     def of_run(self, run_id: str) -> list[LedgerRow]:
-        """The run's calls in the order in which they were sent."""
-        own = "run_id = ? ORDER BY at, rowid"
-        return list(map(_row, self._db.conn.execute(_SELECT + own, [run_id])))
+        """Return the run's calls in the order in which they were sent."""
+        condition = "run_id = ? ORDER BY at, rowid"
+        return list(map(_parse_row, self._db.conn.execute(_SELECT + condition, [run_id])))
 
-    def _first(self, which: str, values: list[str]) -> LedgerRow | None:
-        row = self._db.conn.execute(f"{_SELECT} {which} LIMIT 1", values).fetchone()
-        return _row(row) if row else None
+    def _first(self, condition: str, values: list[str]) -> LedgerRow | None:
+        row = self._db.conn.execute(f"{_SELECT} {condition} LIMIT 1", values).fetchone()
+        return _parse_row(row) if row else None
 
 
-def _row(values: Sequence[Any]) -> LedgerRow:
+def _parse_row(values: Sequence[Any]) -> LedgerRow:
     named = dict(zip(COLUMNS, values, strict=True))
     return LedgerRow(**{**named, "is_counted": bool(named["is_counted"])})

@@ -1,4 +1,4 @@
-"""The schema's history: the numbered steps of `migrations.sql`, each applied once."""
+"""The schema's history: the numbered scripts of `migrations.sql`, each applied once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRIPTS = {
 }
 
 
-def _step(script: str) -> Callable[[Database], None]:
+def _make_step(script: str) -> Callable[[Database], None]:
     def apply(db: Database) -> None:
         for statement in script.split(";"):  # `executescript` would commit, and lose the lock
             if statement.strip():
@@ -27,4 +27,4 @@ def _step(script: str) -> Callable[[Database], None]:
 
 migrations = Migrations("counterpoint")
 for name, script in SCRIPTS.items():
-    migrations(name=name)(_step(script))
+    migrations(name=name)(_make_step(script))

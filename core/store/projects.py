@@ -1,6 +1,6 @@
 """Projects, people and their roles, the home's settings, rosters and edits of prompts.
 
-Of roster sheets and of a project's own wording of prompts every save is a row, the newest counts.
+Every save of a roster or of a project's own prompt is a row; the newest counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from core.store.sqlite import (
     upsert,
 )
 
-LONGEST_PROMPT = 20_000
+LONGEST_PROMPT = 20_000  # characters
+RANK: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
 
 
 @dataclass(frozen=True)
@@ -45,29 +46,29 @@ class PromptEdits(Repository):
     """Append-only edits of prompts, per project, prompt name and language."""
 
     def save(self, edit: PromptEdit, *, seen: int | None = None) -> PromptEdit:
-        """Keep an edit and return it with its number; the number it comes with is not looked at.
+        """Append an edit and return it with its new number; the number passed in is ignored.
 
-        `seen` is the number of the edit that was changed, 0 where there was none. Whether the text
-        has the prompt's fields is for `core/llm/prompting.py` to check. Raises InputError: the text
-        is too long. Raises ConflictError: somebody else edited the prompt since; with `seen` None
-        that is not asked.
+        `seen` is the number of the edit that was changed, 0 if there was none. Whether the text has
+        the prompt's fields is checked by `core/llm/prompting.py`. Raises InputError: the text is
+        too long. Raises ConflictError: somebody else edited the prompt since; not checked if `seen`
+        is None.
         """
         if len(edit.text) > LONGEST_PROMPT:
             raise InputError(
                 f"Expected a prompt of at most {LONGEST_PROMPT:,} characters, found "
                 f"{len(edit.text):,}; please shorten it."
             )
-        kept = replace(edit, text=edit.text if edit.text.strip() else "")
-        values = {name: value for name, value in columns(kept).items() if name != "number"}
+        saved = replace(edit, text=edit.text if edit.text.strip() else "")
+        values = {name: value for name, value in columns(saved).items() if name != "number"}
         keys = ("project_id", "name", "language")
-        number = _append(self._db, "prompt_edits", values, keys, seen)
+        number = _insert_if_newest(self._db, "prompt_edits", values, keys, seen)
         if number is None:
-            found = self.history(edit.project_id, edit.name, edit.language)
-            raise _changed_by(f"The prompt “{edit.name}”", found, "your text was", "")
-        return replace(kept, number=number)
+            edits = self.history(edit.project_id, edit.name, edit.language)
+            raise _make_conflict(f"The prompt “{edit.name}”", edits, "your text was", "")
+        return replace(saved, number=number)
 
     def of_project(self, project_id: str) -> dict[tuple[str, str], str]:
-        """The project's own texts by (name, language); what is back to ours is not among them."""
+        """Return the project's texts by (name, language), except those reset to shipped."""
         rows = self._db.query(
             "SELECT name, language, text FROM prompt_edits WHERE text != '' AND number IN "
             "(SELECT MAX(number) FROM prompt_edits WHERE project_id = ? GROUP BY name, language)",
@@ -76,20 +77,20 @@ class PromptEdits(Repository):
         return {(row["name"], row["language"]): row["text"] for row in rows}
 
     def all(self, project_id: str) -> list[PromptEdit]:
-        """Every edit of the project's prompts, oldest first."""
-        own = "SELECT * FROM prompt_edits WHERE project_id = ? ORDER BY number"
-        return self._all(PromptEdit, own, project_id)
+        """Return every edit of the project's prompts, oldest first."""
+        query = "SELECT * FROM prompt_edits WHERE project_id = ? ORDER BY number"
+        return self._all(PromptEdit, query, project_id)
 
     def history(self, project_id: str, name: str, language: str) -> list[PromptEdit]:
-        """All edits of one prompt, newest first."""
-        own = "project_id = ? AND name = ? AND language = ? ORDER BY number DESC"
-        query = f"SELECT * FROM prompt_edits WHERE {own}"
+        """Return all edits of one prompt, newest first."""
+        condition = "project_id = ? AND name = ? AND language = ? ORDER BY number DESC"
+        query = f"SELECT * FROM prompt_edits WHERE {condition}"
         return self._all(PromptEdit, query, project_id, name, language)
 
 
 @dataclass(frozen=True)
 class SavedRoster:
-    """A sheet as somebody saved it; None where it was removed."""
+    """A roster as somebody saved it; `sheet` is None where it was removed."""
 
     number: int
     name: str
@@ -99,15 +100,15 @@ class SavedRoster:
 
 
 class Rosters(Repository):
-    """Append-only roster sheets of the whole home."""
+    """Append-only rosters of the whole home."""
 
     def save(
         self, sheet: RosterConfig, author: str, at: float, *, seen: int | None = None
     ) -> SavedRoster:
-        """Keep a sheet under its name; `seen` is the number that was changed (0: a new name).
+        """Append a roster under its name; `seen` is the number that was changed (0: a new name).
 
         Raises InputError: the name is empty, too long, or the built-in engine's. Raises
-        ConflictError: somebody saved that name since; with `seen` None that is not asked.
+        ConflictError: somebody saved that name since; not checked if `seen` is None.
         """
         name = sheet.name
         if name != name.strip() or not 0 < len(name) <= LONGEST_NAME or name == BUILT_IN:
@@ -115,51 +116,52 @@ class Rosters(Repository):
                 f"Expected a name for the roster of 1 to {LONGEST_NAME} characters, without spaces "
                 f"around it and other than “{BUILT_IN}”; found “{name[:LONGEST_NAME]}”."
             )
-        return self._append(SavedRoster(0, name, at, author, sheet), seen)
+        return self._insert_if_newest(SavedRoster(0, name, at, author, sheet), seen)
 
     def remove(
         self, name: str, author: str, at: float, *, seen: int | None = None
     ) -> SavedRoster | None:
-        """Take a name off the list; its history stays. None where there is no such name.
+        """Take a name off the list; its history stays. Return None if there is no such name.
 
         Raises ConflictError: somebody saved that name since it was `seen`.
         """
         if self.get(name) is None:
             return None
-        return self._append(SavedRoster(0, name, at, author, None), seen)
+        return self._insert_if_newest(SavedRoster(0, name, at, author, None), seen)
 
     def get(self, name: str) -> RosterConfig | None:
-        """The sheet of that name as it is now, or None."""
-        return newest.sheet if (newest := self.newest(name)) else None
+        """Return the current roster of that name, or None."""
+        newest = self.newest(name)
+        return newest.sheet if newest else None
 
     def newest(self, name: str) -> SavedRoster | None:
-        """The newest row of that name, a removal too."""
+        """Return the newest row of that name, possibly a removal."""
         return next(iter(self.history(name)), None)
 
     def all(self) -> list[SavedRoster]:
-        """Every name's newest sheet, by name."""
+        """Return every name's newest roster, by name."""
         rows = self._db.query(
             "SELECT * FROM rosters WHERE sheet IS NOT NULL AND number IN "
             "(SELECT MAX(number) FROM rosters GROUP BY name) ORDER BY name"
         )
-        return list(map(_saved, rows))
+        return list(map(_parse_roster, rows))
 
     def history(self, name: str) -> list[SavedRoster]:
-        """All saves and removals of that name, newest first."""
-        own = "SELECT * FROM rosters WHERE name = ? ORDER BY number DESC"
-        return list(map(_saved, self._db.query(own, [name])))
+        """Return all saves and removals of that name, newest first."""
+        query = "SELECT * FROM rosters WHERE name = ? ORDER BY number DESC"
+        return list(map(_parse_roster, self._db.query(query, [name])))
 
-    def _append(self, saved: SavedRoster, seen: int | None) -> SavedRoster:
+    def _insert_if_newest(self, saved: SavedRoster, seen: int | None) -> SavedRoster:
         sheet = None if saved.sheet is None else to_json(saved.sheet)
         values = {"name": saved.name, "at": saved.at, "author": saved.author, "sheet": sheet}
-        number = _append(self._db, "rosters", values, ("name",), seen)
+        number = _insert_if_newest(self._db, "rosters", values, ("name",), seen)
         if number is None:
-            found, instead = self.history(saved.name), " or choose another name"
-            raise _changed_by(f"The roster “{saved.name}”", found, "yours was", instead)
+            history, instead = self.history(saved.name), " or choose another name"
+            raise _make_conflict(f"The roster “{saved.name}”", history, "yours was", instead)
         return replace(saved, number=number)
 
 
-def _changed_by(
+def _make_conflict(
     what: str, newest: Sequence[PromptEdit | SavedRoster], yours: str, instead: str
 ) -> ConflictError:
     who = newest[0].author if newest else "somebody"
@@ -169,17 +171,17 @@ def _changed_by(
     )
 
 
-def _saved(row: dict[str, Any]) -> SavedRoster:
+def _parse_roster(row: dict[str, Any]) -> SavedRoster:
     sheet = None if row["sheet"] is None else from_json(RosterConfig, row["sheet"])
     return SavedRoster(**row | {"sheet": sheet})
 
 
-def _append(
+def _insert_if_newest(
     db: Database, table: str, values: dict[str, Any], key: Sequence[str], seen: int | None
 ) -> int | None:
-    """The number of a new row; None where the newest one of that key is not the `seen` one.
+    """Insert a row and return its number, or None if the key's newest row is not the `seen` one.
 
-    One statement looks and writes, so that of two people at once only one succeeds.
+    One statement checks and writes, so that of two people at once only one succeeds.
     """
     columns, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
     same = " AND ".join(f"{name} = :{name}" for name in key)
@@ -191,40 +193,37 @@ def _append(
     return int(cursor.lastrowid or 0) if cursor.rowcount else None
 
 
-RANK: dict[PersonRole, int] = {"annotator": 0, "lead": 1, "admin": 2}
-
-
 class Projects(Repository):
-    """Who works on what, and in which role."""
+    """Projects, their members and roles, and the home's settings."""
 
     def settings(self) -> Settings:
-        """The home's settings; defaults where nothing is stored.
+        """Return the home's settings; defaults where nothing is stored.
 
         Raises ConfigError: a stored one cannot be read.
         """
         rows = self._db.query("SELECT name, value FROM settings WHERE name NOT LIKE 'note.%'")
-        return Settings.from_mapping({r["name"]: _value(r["name"], r["value"]) for r in rows})
+        return Settings.from_mapping({r["name"]: _parse_value(r["name"], r["value"]) for r in rows})
 
     def save_setting(self, name: str, value: int) -> None:
-        """Keep one setting. Raises ConfigError: unknown name or value out of bounds."""
+        """Store one setting. Raises ConfigError: unknown name or value out of bounds."""
         Settings().with_value(name, value)
-        self._put(name, value)
+        self._save_value(name, value)
 
     def note(self, name: str) -> str:
-        """A remembered text of the app itself (e.g. the last used name); empty if none."""
-        kept = "SELECT name, value FROM settings WHERE name = ?"
-        row = first_row(self._db, kept, [f"note.{name}"])
-        return str(_value(row["name"], row["value"])) if row else ""
+        """Return a text that the app itself stored (e.g. the last used name); empty if none."""
+        query = "SELECT name, value FROM settings WHERE name = ?"
+        row = first_row(self._db, query, [f"note.{name}"])
+        return str(_parse_value(row["name"], row["value"])) if row else ""
 
     def save_note(self, name: str, value: str) -> None:
-        """Remember a text under a name."""
-        self._put(f"note.{name}", value)
+        """Store a text under a name."""
+        self._save_value(f"note.{name}", value)
 
-    def _put(self, name: str, value: object) -> None:
+    def _save_value(self, name: str, value: object) -> None:
         upsert(self._db, "settings", {"name": name, "value": json.dumps(value)}, "name")
 
     def add_person(self, name: str, now: float) -> None:
-        """Make a person known; doing it again changes nothing.
+        """Add a person; adding one twice changes nothing.
 
         Raises InputError: the name is empty or too long.
         """
@@ -244,35 +243,35 @@ class Projects(Repository):
         """
         if not project.name.strip():
             raise InputError("Expected a name for the project, found none; please type one.")
-        named = "SELECT id FROM projects WHERE name = ? AND id != ?"
-        if first_row(self._db, named, [project.name, project.id]):
+        query = "SELECT id FROM projects WHERE name = ? AND id != ?"
+        if first_row(self._db, query, [project.name, project.id]):
             raise ConflictError(f"There is a project called “{project.name}” already.")
         values = {name: getattr(project, name) for name in ("id", "name", "created_at")}
         values |= {"payload": to_json(project)}
         upsert(self._db, "projects", values, "id", ("name", "payload"))
 
     def get(self, project_id: str) -> Project | None:
-        """The project, or None."""
+        """Return the project, or None."""
         return next(iter(records(self._db, Project, "projects WHERE id = ?", [project_id])), None)
 
     def all(self) -> list[Project]:
-        """All projects, oldest first."""
+        """Return all projects, oldest first."""
         return records(self._db, Project, "projects ORDER BY created_at, id")
 
     def first(self) -> Project | None:
-        """The oldest project: its roles count for what holds for all; None in an empty home."""
+        """Return the oldest project, whose roles apply to the whole home; None in an empty home."""
         return next(iter(self.all()), None)
 
     def of(self, person: str) -> list[Project]:
-        """The projects in which the person has a role, oldest first."""
-        mine = "projects WHERE id IN (SELECT project_id FROM members WHERE person = ?)"
-        return records(self._db, Project, f"{mine} ORDER BY created_at, id", [person])
+        """Return the projects in which the person has a role, oldest first."""
+        from_clause = "projects WHERE id IN (SELECT project_id FROM members WHERE person = ?)"
+        return records(self._db, Project, f"{from_clause} ORDER BY created_at, id", [person])
 
     def add_member(self, member: Member) -> None:
-        """Take a person into a project; call inside `Store.writing()`.
+        """Add a person to a project; call inside `Store.writing()`.
 
-        Raises InputError: the name is empty or too long. Raises ConflictError: the person is there
-        already, perhaps in another role.
+        Raises InputError: the name is empty or too long. Raises ConflictError: the person is a
+        member already, perhaps in another role.
         """
         person = member.person.strip()
         role = self.role_of(member.project_id, person)
@@ -283,10 +282,10 @@ class Projects(Repository):
         self.set_member(member)
 
     def set_member(self, member: Member) -> None:
-        """Give a person a role in a project, adding the person where needed.
+        """Give a person a role in a project, adding the person if needed.
 
         Call inside `Store.writing()`. Raises InputError: the name is empty or too long. Raises
-        ConflictError: the project would have no admin any more: nobody could name one.
+        ConflictError: the project would be left without an admin, and nobody could name one.
         """
         person = member.person.strip()
         if member.role != "admin":
@@ -296,9 +295,9 @@ class Projects(Repository):
         upsert(self._db, "members", values, "project_id, person", ("role",))
 
     def remove_member(self, project_id: str, person: str) -> None:
-        """Take a person's role in a project away; all they did stays. Call inside `writing()`.
+        """Remove a person's role in a project; all they did stays. Call inside `writing()`.
 
-        Raises ConflictError: the project would have no admin any more: nobody could name one.
+        Raises ConflictError: the project would be left without an admin, and nobody could name one.
         """
         self._require_another_admin(project_id, person)
         self._db.execute(
@@ -312,22 +311,22 @@ class Projects(Repository):
             )
 
     def admins(self, project_id: str) -> list[str]:
-        """Who may change the project, by name."""
+        """Return the names of those who may change the project, in order."""
         return [m.person for m in self.members(project_id) if m.role == "admin"]
 
     def members(self, project_id: str) -> list[Member]:
-        """The project's people by name."""
-        own = "SELECT * FROM members WHERE project_id = ? ORDER BY person"
-        return self._all(Member, own, project_id)
+        """Return the project's members by name."""
+        query = "SELECT * FROM members WHERE project_id = ? ORDER BY person"
+        return self._all(Member, query, project_id)
 
     def role_of(self, project_id: str, person: str) -> PersonRole | None:
-        """The person's role there, or None."""
-        own = "SELECT role FROM members WHERE project_id = ? AND person = ?"
-        row = first_row(self._db, own, [project_id, person])
+        """Return the person's role in the project, or None."""
+        query = "SELECT role FROM members WHERE project_id = ? AND person = ?"
+        row = first_row(self._db, query, [project_id, person])
         return row["role"] if row else None
 
     def require(self, project_id: str, person: str, at_least: PersonRole, what: str) -> None:
-        """Raise NotAllowed for a person who has no role there, or a lesser one."""
+        """Raise NotAllowed for a person who has no role in the project, or a lesser one."""
         role = self.role_of(project_id, person)
         if role is None or RANK[role] < RANK[at_least]:
             project = self.get(project_id)
@@ -338,7 +337,7 @@ class Projects(Repository):
             )
 
     def require_for_all(self, person: str, at_least: PersonRole, what: str) -> None:
-        """Refuse what holds for every project to whom their role in the first does not permit it.
+        """Check the person's role in the first project, which governs what applies to all projects.
 
         Raises NotAllowed: the person has no role there, or a lesser one.
         """
@@ -346,8 +345,8 @@ class Projects(Repository):
         self.require(first.id if first else "", person, at_least, what)
 
 
-def _value(name: str, stored: str) -> object:
-    """A stored setting or note; only another program can have written one that is no JSON."""
+def _parse_value(name: str, stored: str) -> object:
+    """Parse a stored setting or note; only another program can have written invalid JSON."""
     try:
         return cast("object", json.loads(stored))
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Questions over runs, answers and calls together, for what is learned from them."""
+"""Queries over runs, answers and model calls together, for learning and evaluation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from core.store.sqlite import event_from_json, first_row, records
 
 @dataclass(frozen=True)
 class Decision:
-    """What counts for a case: what somebody settled last, else the newest correction.
+    """The decision that counts for a case: the last settled gold, else the newest correction.
 
-    `id` is the gold's or correction's; `group` is the same for cases of the same question and
+    `id` is the gold's or correction's; `group` is the same for cases with the same question and
     response.
     """
 
@@ -31,7 +31,7 @@ class Decision:
 class RunDone:
     """A finished run over a case; `group` is that of its case.
 
-    `last_seq` is that of its newest event: a run that is scored again gets one more.
+    `last_seq` is the seq of its newest event: a run that is scored again gets one more.
     """
 
     id: str
@@ -43,7 +43,7 @@ class RunDone:
 
 @dataclass(frozen=True)
 class Used:
-    """What a role's calls to language models came to in a run; `nano` None where not all known."""
+    """The total of a role's model calls in a run; `nano` is None unless every cost is known."""
 
     calls: int
     tokens: int
@@ -52,15 +52,15 @@ class Used:
 
 
 def decision_of(store: Store, run: RunDone) -> Decision | None:
-    """What people decided on the run's case; a right answer that came with a file is none."""
+    """Return people's decision on the run's case; an imported right answer does not count."""
     gold = first_row(
         store.db,
         "SELECT id, label FROM golds WHERE case_id = ? "
         "AND json_extract(payload, '$.origin') != 'imported' ORDER BY rowid DESC LIMIT 1",
         [run.case_id],
     )
-    newest = "SELECT id, label FROM standing WHERE case_id = ? ORDER BY at DESC, place DESC LIMIT 1"
-    counting = gold or first_row(store.db, newest, [run.case_id])
+    query = "SELECT id, label FROM standing WHERE case_id = ? ORDER BY at DESC, place DESC LIMIT 1"
+    counting = gold or first_row(store.db, query, [run.case_id])
     if counting is None:
         return None
     is_settled = gold is not None
@@ -68,7 +68,7 @@ def decision_of(store: Store, run: RunDone) -> Decision | None:
 
 
 def categories_of(store: Store, decision: Decision) -> tuple[str, ...]:
-    """The categories of the words that the decision marks, in order."""
+    """Return the categories of the words that the decision marks, in order."""
     if decision.is_settled:
         golds = records(store.db, Gold, "golds WHERE id = ?", [decision.id])
         spans = [span for gold in golds for span in gold.spans]
@@ -79,16 +79,16 @@ def categories_of(store: Store, decision: Decision) -> tuple[str, ...]:
 
 
 def graded_by(store: Store, decision: Decision) -> float | None:
-    """How well people rated the response when they decided: mean of what they gave, from 0 to 1."""
+    """Return the mean rating of the response by whoever decided, scaled to [0, 1], or None."""
     correction = None if decision.is_settled else store.corrections.get(decision.id)
     if correction is None:
         return None
-    given = [own for own in vars(correction.ratings).values() if own is not None]
-    return (sum(given) / len(given) - 1.0) / 4.0 if given else None
+    ratings = [rating for rating in vars(correction.ratings).values() if rating is not None]
+    return (sum(ratings) / len(ratings) - 1.0) / 4.0 if ratings else None
 
 
 def answered_runs(store: Store, project_id: str) -> Iterator[RunDone]:
-    """A project's finished runs over cases that somebody answered or settled, newest first."""
+    """Yield a project's finished runs over cases with a correction or gold, newest first."""
     rows = store.db.query(
         "SELECT r.id, r.case_id, c.fingerprint AS 'group', r.started_at, "
         "(SELECT coalesce(max(seq), 0) FROM events e WHERE e.run_id = r.id) AS last_seq "
@@ -103,7 +103,7 @@ def answered_runs(store: Store, project_id: str) -> Iterator[RunDone]:
 
 
 def used_by(store: Store, run_id: str) -> dict[str, Used]:
-    """By role, what the run's calls came to as the ledger has them; failed ones too."""
+    """Return by role the totals of the run's calls in the ledger, including failed ones."""
     rows = store.db.query(
         "SELECT role, count(*) AS calls, sum(tokens_in + tokens_out) AS tokens, "
         "iif(count(cost_nano) = count(*), sum(cost_nano), NULL) AS nano, sum(seconds) AS seconds "
@@ -123,7 +123,7 @@ class Judged:
 
 
 def newest_verdicts(store: Store, project_id: str) -> dict[str, Judged]:
-    """The newest verdicts by case; cases without a finished run are left out."""
+    """Return the newest verdict by case; cases without a finished run are left out."""
     rows = store.db.query(
         "SELECT r.id, r.case_id, r.finished_at, e.kind, e.payload FROM runs r JOIN events e "
         "ON e.run_id = r.id AND (e.kind = 'run_finished' OR "
@@ -131,16 +131,16 @@ def newest_verdicts(store: Store, project_id: str) -> dict[str, Judged]:
         "AND r.status = 'finished' ORDER BY r.started_at, r.id, e.seq",
         [project_id],
     )
-    found: dict[str, Judged] = {}
+    newest: dict[str, Judged] = {}
     for row in rows:
         event = event_from_json(row["kind"], row["payload"])
         if event.kind == "run_finished" or event.kind == "label_predicted":
-            found[row["case_id"]] = Judged(row["id"], row["finished_at"], event.verdict)
-    return found
+            newest[row["case_id"]] = Judged(row["id"], row["finished_at"], event.verdict)
+    return newest
 
 
 def newest_finished(store: Store, project_id: str) -> dict[str, str]:
-    """The newest finished run's id by case."""
+    """Return the newest finished run's id by case."""
     rows = store.db.query(
         "SELECT id, case_id FROM runs WHERE project_id = ? AND status = 'finished' "
         "ORDER BY started_at, id",
@@ -150,7 +150,7 @@ def newest_finished(store: Store, project_id: str) -> dict[str, str]:
 
 
 def events_of(store: Store, run_id: str, kinds: Sequence[str]) -> list[Event]:
-    """The run's events of these kinds only, in order: the others are most of what a run is."""
+    """Return the run's events of these kinds, in order, without loading its other events."""
     marks = ", ".join("?" for _ in kinds)
     rows = store.db.query(
         f"SELECT kind, payload FROM events WHERE run_id = ? AND kind IN ({marks}) ORDER BY seq",
@@ -160,7 +160,7 @@ def events_of(store: Store, run_id: str, kinds: Sequence[str]) -> list[Event]:
 
 
 def present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:
-    """Run id to the classifier of its present verdict; runs without a verdict are left out."""
+    """Return by run id the classifier of its present verdict, where it has one."""
     marks = ", ".join("?" for _ in run_ids)
     rows = store.db.query(
         "SELECT r.id, (SELECT json_extract(e.payload, '$.verdict.classifier') FROM events e "
@@ -172,7 +172,7 @@ def present_classifiers(store: Store, run_ids: Sequence[str]) -> dict[str, str]:
 
 
 def scorable(store: Store) -> list[str]:
-    """Every finished run whose judge came to a label, oldest first; a classifier may disagree."""
+    """Return the finished runs whose judge reached a label, oldest first."""
     rows = store.db.query(
         "SELECT id FROM runs WHERE status = 'finished' "
         "AND (label IN ('hallucinated', 'supported') OR EXISTS (SELECT 1 FROM events e "

@@ -24,10 +24,15 @@ from core.store.sqlite import (
     to_json,
 )
 
+STATUS_OF_ENDING: dict[str, RunStatus] = {
+    "run_finished": "finished", "run_failed": "failed", "run_stopped": "stopped",
+}  # fmt: skip
+VERDICT = ("label", "cause", "p_hallucinated", "confidence")
+
 
 @dataclass(frozen=True)
 class RunFilter:
-    """What History shows; empty fields do not filter. `terms` are search terms of the case."""
+    """The filter of History; empty fields do not filter. `terms` are search terms of the case."""
 
     terms: tuple[str, ...] = ()
     label: str = ""
@@ -39,7 +44,7 @@ class RunFilter:
 def condition_of(
     project_id: str, wanted: RunFilter, now: float, lease: float
 ) -> tuple[str, list[Any]]:
-    """The condition of a filter and its values."""
+    """Return the SQL condition of a filter, and its values."""
     where: list[str] = ["r.project_id = ?"]
     values: list[Any] = [project_id]
     if wanted.terms:
@@ -61,15 +66,9 @@ def condition_of(
         where.append("json_extract(r.plan, '$.protocol') = ?")
         values.append(wanted.protocol)
     if wanted.corrected is not None:
-        known = "EXISTS" if wanted.corrected else "NOT EXISTS"
-        where.append(f"{known} (SELECT 1 FROM standing k WHERE k.run_id = r.id)")
+        exists = "EXISTS" if wanted.corrected else "NOT EXISTS"
+        where.append(f"{exists} (SELECT 1 FROM standing k WHERE k.run_id = r.id)")
     return " AND ".join(where), values
-
-
-STATUS_OF_ENDING: dict[str, RunStatus] = {
-    "run_finished": "finished", "run_failed": "failed", "run_stopped": "stopped",
-}  # fmt: skip
-VERDICT = ("label", "cause", "p_hallucinated", "confidence")
 
 
 @dataclass(frozen=True)
@@ -88,22 +87,22 @@ class Runs(Repository):
     """All runs and their events."""
 
     def add(self, run: Run, owner: str, now: float) -> None:
-        """Store a queued run owned by a process that will carry it out."""
+        """Store a queued run owned by the process that will carry it out."""
         names = ("id", "case_id", "project_id", "started_at", "origin", "parent_id")
         values = {name: getattr(run, name) for name in names}
         values |= {"plan": to_json(run.plan), "status": "queued"}
         insert(self._db, "runs", values | {"owner": owner, "heartbeat_at": now})
 
     def take(self, run_id: str, owner: str, now: float, lease: float) -> bool:
-        """Take a run up again; False when a living process has it or it came to its verdict.
+        """Take over a run to resume it; False if a living process has it or it reached its verdict.
 
         Call inside `Store.writing()`.
         """
-        row = self._row(run_id)
+        row = self._select_row(run_id)
         if row is None or (row["status"] == "finished" and row["cause"] not in RESUMABLE):
             return False
-        alive = row["status"] in ("queued", "running") and (row["heartbeat_at"] or 0) > now - lease
-        if alive:
+        is_alive = (row["heartbeat_at"] or 0) > now - lease
+        if row["status"] in ("queued", "running") and is_alive:
             return False
         self._db.execute(
             "UPDATE runs SET status = 'queued', owner = ?, heartbeat_at = ?, finished_at = NULL, "
@@ -113,12 +112,12 @@ class Runs(Repository):
         return True
 
     def has_ended(self, run_id: str) -> bool:
-        """True when the end of a run is stored, whatever became of its worker."""
-        row = self._row(run_id)
+        """Return True if the end of a run is stored, even if its worker is still busy."""
+        row = self._select_row(run_id)
         return row is not None and row["status"] not in ("queued", "running")
 
     def begin(self, run_id: str, owner: str, now: float) -> bool:
-        """Queued becomes running; False when it was stopped or taken meanwhile."""
+        """Mark a queued run as running; False if it was stopped or taken over meanwhile."""
         cursor = self._db.execute(
             "UPDATE runs SET status = 'running', heartbeat_at = ? WHERE id = ? AND owner = ? "
             "AND status = 'queued' AND stop_requested_by IS NULL",
@@ -127,19 +126,20 @@ class Runs(Repository):
         return bool(cursor.rowcount == 1)
 
     def beat(self, owner: str, run_ids: Sequence[str], now: float) -> dict[str, str]:
-        """Renew the leases of these runs of the owner; those asked to stop, and by whom."""
+        """Renew the owner's leases of these runs; return who asked which of them to stop."""
         marks = ", ".join("?" for _ in run_ids)
-        mine = f"id IN ({marks}) AND owner = ? AND status IN ('queued', 'running')"
-        self._db.execute(f"UPDATE runs SET heartbeat_at = ? WHERE {mine}", [now, *run_ids, owner])
+        is_ours = f"id IN ({marks}) AND owner = ? AND status IN ('queued', 'running')"
+        query = f"UPDATE runs SET heartbeat_at = ? WHERE {is_ours}"
+        self._db.execute(query, [now, *run_ids, owner])
         rows = self._db.query(
-            f"SELECT id, stop_requested_by FROM runs WHERE {mine} "
+            f"SELECT id, stop_requested_by FROM runs WHERE {is_ours} "
             "AND stop_requested_by IS NOT NULL",
             [*run_ids, owner],
         )
         return {row["id"]: row["stop_requested_by"] for row in rows}
 
     def request_stop(self, run_id: str, by: str) -> None:
-        """Ask whichever process has the run to stop it."""
+        """Ask the process that has the run to stop it."""
         self._db.execute(
             "UPDATE runs SET stop_requested_by = ? WHERE id = ? "
             "AND status IN ('queued', 'running')",
@@ -149,10 +149,10 @@ class Runs(Repository):
     def append(self, run_id: str, owner: str | None, events: Sequence[Event]) -> int:
         """Append durable events in order and return the last seq; call inside `writing()`.
 
-        An ending also settles the run's row. `owner` None is for imports and new scores. Raises
+        An ending also updates the run's row. `owner` None is for imports and new scores. Raises
         ConflictError: another process has taken the run over; nothing was written.
         """
-        row = self._row(run_id)
+        row = self._select_row(run_id)
         if row is None or (owner is not None and row["owner"] != owner):
             raise ConflictError("Another process has taken this run over.")
         seq = self.last_seq(run_id)
@@ -164,28 +164,28 @@ class Runs(Repository):
             insert(self._db, "events", values | {"payload": to_json(event)})
             if event.kind in ENDINGS:
                 verdict = event.verdict if event.kind == "run_finished" else None
-                told = (getattr(verdict, name, None) for name in VERDICT)
+                columns = (getattr(verdict, name, None) for name in VERDICT)
                 self._db.execute(
                     "UPDATE runs SET status = ?, finished_at = ?, label = ?, cause = ?, "
                     "p_hallucinated = ?, confidence = ? WHERE id = ?",
-                    [STATUS_OF_ENDING[event.kind], event.at, *told, run_id],
+                    [STATUS_OF_ENDING[event.kind], event.at, *columns, run_id],
                 )
-            elif event.kind == "label_predicted":  # replaces the one that the run ended with
-                scored = event.verdict
+            elif event.kind == "label_predicted":  # replaces the verdict that the run ended with
+                score = event.verdict
                 self._db.execute(
                     "UPDATE runs SET label = ?, p_hallucinated = ?, confidence = ? "
                     "WHERE id = ? AND status = 'finished'",
-                    [scored.label, scored.p_hallucinated, scored.confidence, run_id],
+                    [score.label, score.p_hallucinated, score.confidence, run_id],
                 )
         return seq
 
     def last_seq(self, run_id: str) -> int:
-        """The seq of the newest event; 0 when there is none."""
+        """Return the seq of the newest event; 0 if there is none."""
         row = next(self._db.query("SELECT max(seq) AS seq FROM events WHERE run_id = ?", [run_id]))
         return row["seq"] or 0
 
     def events(self, run_id: str, after: int = 0) -> list[tuple[int, Event]]:
-        """(seq, event) after that seq, in order."""
+        """Return (seq, event) after that seq, in order."""
         rows = self._db.query(
             "SELECT seq, kind, payload FROM events WHERE run_id = ? AND seq > ? ORDER BY seq",
             [run_id, after],
@@ -193,32 +193,38 @@ class Runs(Repository):
         return [(row["seq"], event_from_json(row["kind"], row["payload"])) for row in rows]
 
     def judgement(self, run_id: str) -> Judgement | None:
-        """What the judge first concluded; None where the run did not come to it."""
-        own = "events WHERE run_id = ? AND kind = 'judgement_reached' ORDER BY seq LIMIT 1"
-        found = records(self._db, JudgementReached, own, [run_id])
-        return found[0].judgement if found else None
+        """Return the judge's first conclusion; None if the run did not reach one."""
+        from_clause = "events WHERE run_id = ? AND kind = 'judgement_reached' ORDER BY seq LIMIT 1"
+        events = records(self._db, JudgementReached, from_clause, [run_id])
+        return events[0].judgement if events else None
 
     def get(self, run_id: str, now: float, lease: float) -> Run | None:
-        """The run with its status as of now, or None."""
-        row = self._row(run_id)
-        return _run(row, now, lease) if row else None
+        """Return the run with its status as of now, or None."""
+        row = self._select_row(run_id)
+        return _parse_run(row, now, lease) if row else None
 
     def of_case(self, case_id: str, now: float, lease: float) -> list[Run]:
-        """All runs over a case, oldest first."""
+        """Return all runs over a case, oldest first."""
         rows = self._db.query("SELECT * FROM runs WHERE case_id = ? ORDER BY started_at", [case_id])
-        return [_run(row, now, lease) for row in rows]
+        return [_parse_run(row, now, lease) for row in rows]
 
     def children(self, run_id: str, now: float, lease: float) -> list[Run]:
-        """Runs that were started as “check again” from this one, oldest first."""
-        own = "SELECT * FROM runs WHERE parent_id = ? ORDER BY started_at"
-        rows = self._db.query(own, [run_id])
-        return [_run(row, now, lease) for row in rows]
+        """Return the runs started as “check again” from this one, oldest first."""
+        query = "SELECT * FROM runs WHERE parent_id = ? ORDER BY started_at"
+        rows = self._db.query(query, [run_id])
+        return [_parse_run(row, now, lease) for row in rows]
 
     def page(
-        self, project_id: str, wanted: RunFilter, *,
-        limit: int, offset: int, now: float, lease: float,
-    ) -> tuple[list[RunRow], int]:  # fmt: skip
-        """One page of a project's runs, newest first, and how many there are in all."""
+        self,
+        project_id: str,
+        wanted: RunFilter,
+        *,
+        limit: int,
+        offset: int,
+        now: float,
+        lease: float,
+    ) -> tuple[list[RunRow], int]:
+        """Return one page of a project's runs, newest first, and how many there are in all."""
         where, values = condition_of(project_id, wanted, now, lease)
         source = f"FROM runs r JOIN cases c ON c.id = r.case_id WHERE {where}"
         total = next(self._db.query(f"SELECT count(*) AS n {source}", values))["n"]
@@ -233,12 +239,13 @@ class Runs(Repository):
             [*values, limit, offset],
         )
         names = ("response", "question", "author", "corrected_label", "corrections")
-        return [RunRow(_run(row, now, lease), *(row[n] for n in names)) for row in rows], total
+        page_rows = [RunRow(_parse_run(row, now, lease), *(row[n] for n in names)) for row in rows]
+        return page_rows, total
 
     def finished(
         self, project_id: str, protocol: str, most: int = -1
     ) -> list[tuple[str, str, str]]:
-        """(run, case, roster) of a project's finished runs by a protocol, newest first."""
+        """Return (run, case, roster) of a project's finished runs by a protocol, newest first."""
         rows = self._db.query(
             "SELECT id, case_id, json_extract(plan, '$.roster') AS roster FROM runs "
             "WHERE project_id = ? AND status = 'finished' "
@@ -250,10 +257,10 @@ class Runs(Repository):
     def seconds_of_recent(
         self, roster: str, protocol: str, limit: int = 20
     ) -> list[tuple[float, int]]:
-        """(seconds, characters of the response) of the newest whole checks by both.
+        """Return (seconds, characters of the response) of the newest complete checks by both.
 
-        Seconds are those after the sources were read. Runs that were resumed or took steps over
-        from another say nothing about a new one.
+        Seconds count from when the sources were read. Runs that were resumed or reused steps of
+        another are left out, as they say nothing about a new run.
         """
         rows = self._db.query(
             "SELECT r.finished_at - max(e.at) AS seconds, length(c.response) AS characters FROM "
@@ -268,14 +275,14 @@ class Runs(Repository):
         )
         return [(max(0.0, row["seconds"]), row["characters"]) for row in rows]
 
-    def _row(self, run_id: str) -> dict[str, Any] | None:
+    def _select_row(self, run_id: str) -> dict[str, Any] | None:
         return first_row(self._db, "SELECT * FROM runs WHERE id = ?", [run_id])
 
 
-def _run(row: dict[str, Any], now: float, lease: float) -> Run:
+def _parse_run(row: dict[str, Any], now: float, lease: float) -> Run:
     names = [field.name for field in fields(Run)]
     run = Run(**{name: row[name] for name in names} | {"plan": from_json(Plan, row["plan"])})
-    silent = (row["heartbeat_at"] or 0) <= now - lease
-    if run.status in ("queued", "running") and silent:
+    is_silent = (row["heartbeat_at"] or 0) <= now - lease
+    if run.status in ("queued", "running") and is_silent:
         return replace(run, status="interrupted")
     return run

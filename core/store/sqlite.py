@@ -1,4 +1,4 @@
-"""The connection; records as JSON and strictly back; marks by which a kept result is still true.
+"""The database connection, records to JSON and strictly back, and marks for cached results.
 
 All decoders are made while this module is imported, by one thread: msgspec 0.22 crashes or hangs
 when two threads are the first to decode the same dataclass.
@@ -43,22 +43,22 @@ DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
 
 
 def to_json(value: object) -> str:
-    """A frozen record (or tuple of records) as compact JSON."""
+    """Return a frozen record (or tuple of records) as compact JSON."""
     return msgspec.json.encode(value).decode()
 
 
 def to_plain(value: object) -> Any:
-    """A record as dicts, lists and plain values."""
+    """Return a record as dicts, lists and plain values."""
     return msgspec.to_builtins(value)
 
 
 def columns(record: Any) -> dict[str, Any]:
-    """A record as a row; `vars` lacks defaults, which msgspec leaves on the class."""
+    """Return a record as a row; `vars` lacks defaults, which msgspec leaves on the class."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def from_json(kind: type[Record], text: str) -> Record:
-    """The record that `to_json` wrote; `kind` is one of `KINDS`.
+    """Decode a record that `to_json` wrote; `kind` is one of `KINDS`.
 
     Raises InputError: the text is not JSON of that shape.
     """
@@ -72,7 +72,7 @@ def from_json(kind: type[Record], text: str) -> Record:
 
 
 def from_plain(kind: type[Record], value: object) -> Record:
-    """The record that `to_plain` made; strict, for data from outside.
+    """Convert plain values from `to_plain` to a record; strict, for data from outside.
 
     Raises InputError: the value has another shape.
     """
@@ -83,7 +83,7 @@ def from_plain(kind: type[Record], value: object) -> Record:
 
 
 def event_from_json(kind: str, text: str) -> Event:
-    """The event of that kind.
+    """Decode an event of that kind.
 
     Raises InputError: the kind is unknown, or the text has another shape.
     """
@@ -92,7 +92,7 @@ def event_from_json(kind: str, text: str) -> Event:
     return from_json(EVENT_TYPES[kind], text)
 
 
-with without("pandas"):  # sqlite-utils takes data frames, too: a third of a second on every start
+with without("pandas"):  # which sqlite-utils would import: a third of a second on every start
     from sqlite_utils import Database, Migrations
 
 __all__ = ["Database", "Migrations"]
@@ -107,14 +107,14 @@ def insert(db: Database, table: str, values: Mapping[str, Any]) -> int:
 
 
 def first_row(db: Database, query: str, values: Sequence[Any] = ()) -> dict[str, Any] | None:
-    """The first row of an answer, or None."""
+    """Return the first row of a query, or None."""
     return next(db.query(query, list(values)), None)
 
 
 def records(
     db: Database, kind: type[Record], rest: str, values: Sequence[Any] = ()
 ) -> list[Record]:
-    """The records in the column `payload` of `SELECT … FROM rest`."""
+    """Return the records in the column `payload` of `SELECT … FROM rest`."""
     rows = db.query(f"SELECT payload FROM {rest}", list(values))
     return [from_json(kind, row["payload"]) for row in rows]
 
@@ -122,9 +122,9 @@ def records(
 def upsert(
     db: Database, table: str, values: Mapping[str, Any], keys: str, renewed: Sequence[str] = ()
 ) -> None:
-    """Add a row, or renew those columns (else all but the keys) of the one with these keys."""
-    own = keys.split(", ")
-    sets = ", ".join(f"{n} = excluded.{n}" for n in renewed or values if n not in own)
+    """Insert a row, or update the row with these keys (the columns `renewed`, else all others)."""
+    key_columns = keys.split(", ")
+    sets = ", ".join(f"{n} = excluded.{n}" for n in renewed or values if n not in key_columns)
     db.execute(
         f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join(f':{n}' for n in values)}) "
         f"ON CONFLICT ({keys}) DO UPDATE SET {sets}",
@@ -133,13 +133,13 @@ def upsert(
 
 
 class Repository:
-    """One kind of things over the store's connection."""
+    """One kind of records over the store's connection."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def _all(self, kind: type[Record], query: str, *values: Any) -> list[Record]:
-        """A record for each row of the answer, whose columns are its fields."""
+        """Return a record for each row of the query, whose columns are its fields."""
         return [kind(**row) for row in self._db.query(query, list(values))]
 
 
@@ -147,34 +147,34 @@ Mark = tuple[float, ...]
 
 
 class Changes(Repository):
-    """Two marks are equal only while nothing of their kind was added or has ended meanwhile."""
+    """Marks for cached results: two are equal only if nothing of their kind changed in between."""
 
     def of_corrections(self) -> Mark:
         """Changes with each correction and each right answer: they are only ever appended."""
-        return self._mark(
+        return self._read_mark(
             "SELECT (SELECT coalesce(max(rowid), 0) FROM corrections), "
             "(SELECT coalesce(max(rowid), 0) FROM golds)"
         )
 
     def of_runs(self) -> Mark:
-        """Changes when a run ends, is taken up again or scored again, or imported after its end."""
-        return self._mark(
+        """Changes when a run ends, is resumed or scored again, or is imported after its end."""
+        return self._read_mark(
             "SELECT count(*), coalesce(max(finished_at), 0.0), total(finished_at), "
             "(SELECT count(*) FROM learned WHERE kind = 'rescoring') FROM runs "
             "WHERE finished_at IS NOT NULL"
         )
 
     def of_holdout(self) -> Mark:
-        """Changes when cases get their side: that is for good."""
-        return self._mark("SELECT coalesce(max(rowid), 0) FROM holdout")
+        """Changes when cases are assigned a side, which is permanent."""
+        return self._read_mark("SELECT coalesce(max(rowid), 0) FROM holdout")
 
     def of_learned(self) -> Mark:
-        """Changes when something was learned or taken into use, a version of the classifier too."""
-        return self._mark(
+        """Changes when something is learned or activated, including a version of the classifier."""
+        return self._read_mark(
             "SELECT (SELECT coalesce(max(number), 0) FROM learned), "
             "(SELECT coalesce(max(number), 0) FROM learned_choices), "
             "(SELECT coalesce(max(number), 0) FROM activations), (SELECT count(*) FROM versions)"
         )
 
-    def _mark(self, query: str) -> Mark:
+    def _read_mark(self, query: str) -> Mark:
         return tuple(self._db.conn.execute(query).fetchone())

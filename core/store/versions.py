@@ -1,7 +1,7 @@
-"""Classifier versions with each case's frozen side, and other things learned from answers.
+"""Classifier versions with each case's permanent side, and other artefacts learned from answers.
 
-A version is a folder with a row here; one is active, and trainings under way are known. Thresholds,
-examples and weights are plain JSON, appended, with which of each kind is in use.
+A version is a folder with a row here; one is active, and running trainings are recorded.
+Thresholds, examples and weights are plain JSON, appended, with which of each kind is in use.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from core.runtime.errors import ConfigError, InputError
 from core.store.sqlite import Repository, columns, first_row, insert
 
 Read = TypeVar("Read")
-NONE = 0  # the number of what ships: nothing learned is in use
+TrainingStatus = Literal["running", "finished", "failed", "cancelled", "interrupted"]
+Side = Literal["train", "calibration", "holdout"]
+SEED_VERSION = "seed"
+NONE = 0  # the number of the shipped default: nothing learned is in use
 
 
 @dataclass(frozen=True)
 class Learned:
-    """One learned thing of a project; `number` is given when it is kept."""
+    """One artefact that a project learned; its `number` is assigned when it is stored."""
 
     kind: str
     project_id: str
@@ -32,7 +35,7 @@ class Learned:
 
 
 def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
-    """What `read` makes of the body. Raises ConfigError: the body has another form."""
+    """Parse the body with `read`. Raises ConfigError: the body has another form."""
     try:
         return read(learned.body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -45,7 +48,7 @@ def read_body(learned: Learned, read: Callable[[dict[str, Any]], Read]) -> Read:
 
 @dataclass(frozen=True)
 class Choice:
-    """Somebody took a learned thing into use, or went back to what ships (`number` 0)."""
+    """Somebody put a learned artefact into use, or the shipped default (`number` 0)."""
 
     kind: str
     project_id: str
@@ -56,58 +59,58 @@ class Choice:
 
 
 class LearnedThings(Repository):
-    """All that was learned, by kind and project, and every choice of what is in use."""
+    """All learned artefacts, by kind and project, and every choice of which is in use."""
 
     def add(self, learned: Learned) -> int:
-        """Keep a learned thing and return its number; the number it comes with is not looked at."""
+        """Store a learned artefact and return its number; the number passed in is ignored."""
         body = json.dumps(learned.body, sort_keys=True, ensure_ascii=False, allow_nan=False)
         values = columns(learned) | {"body": body, "sha256": _digest(body)}
         del values["number"]
         return insert(self._db, "learned", values)
 
     def get(self, number: int) -> Learned | None:
-        """The learned thing, or None. Raises ConfigError: it is not as it was written."""
+        """Return the artefact, or None. Raises ConfigError: its checksum does not match."""
         rows = self._db.query("SELECT * FROM learned WHERE number = ?", [number])
-        return next(map(_learned, rows), None)
+        return next(map(_parse_learned, rows), None)
 
     def all(self, kind: str, project_id: str) -> list[Learned]:
-        """Everything of that kind that the project learned, newest first."""
-        return [_learned(row) for row in self._rows("learned", kind, project_id)]
+        """Return all artefacts of that kind that the project learned, newest first."""
+        return [_parse_learned(row) for row in self._rows("learned", kind, project_id)]
 
     def intact(self, kind: str, project_id: str) -> list[Learned]:
-        """As `all`, without those that are not as they were written."""
+        """Return the same as `all`, without those whose checksum does not match."""
         rows = self._rows("learned", kind, project_id)
-        return [_learned(row) for row in rows if _digest(row["body"]) == row["sha256"]]
+        return [_parse_learned(row) for row in rows if _digest(row["body"]) == row["sha256"]]
 
     def newest(self, kind: str, project_id: str) -> Learned | None:
-        """What the project learned last of that kind, or None; earlier ones are not looked at.
+        """Return the artefact of that kind that the project learned last, or None.
 
-        Raises ConfigError: it is not as it was written.
+        Raises ConfigError: its checksum does not match; earlier artefacts are not checked.
         """
-        return next(map(_learned, self._rows("learned", kind, project_id)), None)
+        return next(map(_parse_learned, self._rows("learned", kind, project_id)), None)
 
     def use(self, choice: Choice) -> None:
-        """Take a learned thing into use from now on; number 0 goes back to what ships.
+        """Put a learned artefact into use from now on; number 0 goes back to the shipped default.
 
-        Raises InputError: there is no such thing of that kind in that project.
+        Raises InputError: there is no such artefact of that kind in that project.
         """
-        known = self.get(choice.number) if choice.number != NONE else None
-        is_there = known and (known.kind, known.project_id) == (choice.kind, choice.project_id)
-        if choice.number != NONE and not is_there:
+        learned = self.get(choice.number) if choice.number != NONE else None
+        exists = learned and (learned.kind, learned.project_id) == (choice.kind, choice.project_id)
+        if choice.number != NONE and not exists:
             raise InputError(f"There is no {choice.kind} of number {choice.number} here.")
         values = columns(choice) | {"learned": choice.number}
         del values["number"]
         insert(self._db, "learned_choices", values)
 
     def choices(self, kind: str, project_id: str) -> list[Choice]:
-        """Every choice of that kind, newest first."""
+        """Return every choice of that kind, newest first."""
         return [
             Choice(r["kind"], r["project_id"], r["learned"], r["at"], r["by"], r["reason"])
             for r in self._rows("learned_choices", kind, project_id)
         ]
 
     def in_use(self, kind: str, project_id: str) -> Learned | None:
-        """What was last taken into use; None where what ships counts."""
+        """Return the artefact in use; None if the shipped default is."""
         row = next(self._rows("learned_choices", kind, project_id), None)
         return self.get(row["learned"]) if row and row["learned"] != NONE else None
 
@@ -120,25 +123,20 @@ def _digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def _learned(row: Mapping[str, Any]) -> Learned:
+def _parse_learned(row: Mapping[str, Any]) -> Learned:
     if _digest(row["body"]) != row["sha256"]:
         raise ConfigError(
             f"Expected {row['kind']} {row['number']} as it was learned, found it changed "
             "(checksum differs); it was not used. Put another in use."
         )
     body = json.loads(row["body"])
-    kept = Learned(row["kind"], row["project_id"], row["at"], row["author"], body, row["number"])
-    return read_body(kept, lambda found: replace(kept, body={**found}))
-
-
-TrainingStatus = Literal["running", "finished", "failed", "cancelled", "interrupted"]
-Side = Literal["train", "calibration", "holdout"]
-SEED_VERSION = "seed"
+    learned = Learned(row["kind"], row["project_id"], row["at"], row["author"], body, row["number"])
+    return read_body(learned, lambda checked_body: replace(learned, body={**checked_body}))
 
 
 @dataclass(frozen=True)
 class Version:
-    """A trained classifier; `card` says what it was trained on and how it did."""
+    """A trained classifier; `card` says what it was trained on and how it performed."""
 
     id: str
     created_at: float
@@ -159,7 +157,7 @@ class Activation:
 
 @dataclass(frozen=True)
 class Training:
-    """A training job: its `options`, and as `progress` what its process last reported."""
+    """A training job: its `options`, and as `progress` the last report of its process."""
 
     id: str
     author: str
@@ -181,14 +179,14 @@ class Versions(Repository):
         insert(self._db, "versions", columns(version) | {"card": json.dumps(version.card)})
 
     def all(self) -> list[Version]:
-        """All versions, newest first (the seed is not among them)."""
+        """Return all versions, newest first (the seed is not among them)."""
         rows = self._db.query("SELECT * FROM versions ORDER BY created_at DESC, id")
-        return list(map(_version, rows))
+        return list(map(_parse_version, rows))
 
     def get(self, version_id: str) -> Version | None:
-        """The version, or None."""
+        """Return the version, or None."""
         rows = self._db.query("SELECT * FROM versions WHERE id = ?", [version_id])
-        return next(map(_version, rows), None)
+        return next(map(_parse_version, rows), None)
 
     def activate(self, version_id: str, at: float, by: str, reason: str) -> None:
         """Make a version (or the seed) the active one from now on."""
@@ -196,21 +194,21 @@ class Versions(Repository):
         insert(self._db, "activations", values)
 
     def activations(self) -> list[Activation]:
-        """Every activation, newest first."""
+        """Return every activation, newest first."""
         return self._all(Activation, "SELECT * FROM activations ORDER BY number DESC")
 
     def active(self) -> str:
-        """The active version's id; the seed where none was ever activated."""
-        newest = "SELECT version_id FROM activations ORDER BY number DESC LIMIT 1"
-        row = first_row(self._db, newest)
+        """Return the active version's id; the seed if none was ever activated."""
+        query = "SELECT version_id FROM activations ORDER BY number DESC LIMIT 1"
+        row = first_row(self._db, query)
         return str(row["version_id"]) if row else SEED_VERSION
 
     def holdout(self) -> dict[str, bool]:
-        """Case id to whether it is held out; an assignment never changes."""
+        """Return by case id whether the case is held out; an assignment never changes."""
         return {case_id: side == "holdout" for case_id, side in self.sides().items()}
 
     def sides(self) -> dict[str, Side]:
-        """Case id to what it serves for; an assignment never changes."""
+        """Return each case's side by case id; an assignment never changes."""
         return {
             row["case_id"]: row["side"]
             for row in self._db.query(
@@ -220,7 +218,7 @@ class Versions(Repository):
         }
 
     def taught_at(self) -> dict[str, float]:
-        """By case, when it came to a side that versions made from then on may learn from."""
+        """Return by case when it was assigned a side that later versions may learn from."""
         rows = self._db.query("SELECT case_id, at FROM holdout WHERE held = 0")
         return {row["case_id"]: row["at"] for row in rows}
 
@@ -234,9 +232,9 @@ class Versions(Repository):
             )
 
     def start_training(self, training: Training, now: float, lease: float) -> bool:
-        """Store a training; False when one is alive already. Call inside `Store.writing()`.
+        """Store a training; return False if one is running. Call inside `Store.writing()`.
 
-        One whose process has been silent for longer than the lease ends here for good.
+        A training whose process has been silent for longer than the lease is ended here for good.
         """
         if any(t.status == "running" for t in self.trainings(now, lease)):
             return False
@@ -249,7 +247,7 @@ class Versions(Repository):
     def report_training(
         self, training_id: str, progress: Mapping[str, Any], now: float, pid: int
     ) -> str:
-        """Keep a training's progress and return its status (it may have been cancelled)."""
+        """Store a training's progress and return its status (it may have been cancelled)."""
         self._db.execute(
             "UPDATE trainings SET progress = ?, heartbeat_at = ?, pid = ? "
             "WHERE id = ? AND status = 'running'",
@@ -274,30 +272,30 @@ class Versions(Repository):
         message: str = "",
         version_id: str | None = None,
     ) -> bool:
-        """Close a running training; False for one that has ended, which stays as it ended."""
-        closed = self._db.execute(
+        """Close a running training; return False if it had ended already and was left as it was."""
+        cursor = self._db.execute(
             "UPDATE trainings SET status = ?, finished_at = ?, message = ?, version_id = ? "
             "WHERE id = ? AND status = 'running'",
             [status, now, message, version_id, training_id],
         )
-        return closed.rowcount > 0
+        return cursor.rowcount > 0
 
     def training(self, training_id: str, now: float, lease: float) -> Training | None:
-        """The training with its status as of now, or None."""
+        """Return the training with its status as of now, or None."""
         rows = self._db.query("SELECT * FROM trainings WHERE id = ?", [training_id])
-        return next((_training(row, now, lease) for row in rows), None)
+        return next((_parse_training(row, now, lease) for row in rows), None)
 
     def trainings(self, now: float, lease: float) -> list[Training]:
-        """All trainings, newest first, with their status as of now."""
+        """Return all trainings, newest first, with their status as of now."""
         rows = self._db.query("SELECT * FROM trainings ORDER BY started_at DESC")
-        return [_training(row, now, lease) for row in rows]
+        return [_parse_training(row, now, lease) for row in rows]
 
 
-def _version(row: dict[str, Any]) -> Version:
+def _parse_version(row: dict[str, Any]) -> Version:
     return Version(**row | {"card": json.loads(row["card"])})
 
 
-def _training(row: dict[str, Any], now: float, lease: float) -> Training:
+def _parse_training(row: dict[str, Any], now: float, lease: float) -> Training:
     is_silent = (row.pop("heartbeat_at") or 0) <= now - lease
     if row["status"] == "running" and is_silent:
         row["status"] = "interrupted"
