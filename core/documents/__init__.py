@@ -1,1 +1,1 @@
-"""Documents: from bytes to a `Source`, to passages. Nothing is imported here: a start counts."""
+"""Documents: from bytes to a `Source` to passages. Imports nothing, to keep start-up fast."""

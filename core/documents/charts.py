@@ -1,6 +1,7 @@
-"""Bars and axes from where numbers and names stand; pure geometry, in the picture's pixels.
+"""Finds charts in the text of a picture or page, from where numbers and names stand.
 
-A bar has its value above and its name below; an axis' numbers and places lie on one line.
+A bar has its values above it (or beside it) and its name below; the numbers of an axis are evenly
+spaced on one line. Pure geometry, in the picture's pixels.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Pieces = tuple[TextPiece, ...]
 
 @dataclass(frozen=True)
 class Chart:
-    """Bars (name, values), axes, and the items they used."""
+    """Bars of a chart (name and values), its axes, and the items that they were built from."""
 
     bars: tuple[Pieces, ...]
     axes: tuple[Pieces, ...]
@@ -47,36 +48,36 @@ class Chart:
 
     @property
     def top(self) -> float:
-        """The upper edge of the topmost item used."""
+        """Return the upper edge of the topmost item used."""
         return min((item.top for item in self.used), default=0.0)
 
     def rows(self, title: Pieces) -> Iterator[BlockContent]:
-        """Each bar as a row of a table: “Visitors by region (thousands), North: 412”."""
+        """Yield each bar as a table row: “Visitors by region (thousands), North: 412”."""
         for bar in self.bars:
             before = (*title, TextPiece(AFTER_LABEL)) if title else ()
             yield BlockContent("table row", (*before, *bar))
 
 
 def chart_in(items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
-    """The chart that the items form, with bars that stand or lie, and the items that are left.
+    """Return the chart that the items form, with upright or lying bars, and the remaining items.
 
-    The chart is empty when the items' numbers form neither bars nor axes.
+    The chart is empty if the numbers among the items form neither bars nor axes.
     """
     upright = [item for item in items if not is_sideways(item)]
-    axes_seen = [*_vertical_axes(upright), *_horizontal_axes(upright)]
-    ticks = {item for axis in axes_seen for item in axis}
-    bars, used = _bars([item for item in upright if item not in ticks])
-    axes = tuple((TextPiece(AXIS), *joined_pieces(axis, ", ")) for axis in axes_seen)
+    axis_items = [*_find_vertical_axes(upright), *_find_horizontal_axes(upright)]
+    ticks = {item for axis in axis_items for item in axis}
+    bars, used = _find_bars([item for item in upright if item not in ticks])
+    axes = tuple((TextPiece(AXIS), *joined_pieces(axis, ", ")) for axis in axis_items)
     chart = Chart(tuple(bars), axes, frozenset(ticks | used))
-    left = [item for item in items if item not in chart.used]
-    return _level_bars(chart, left) if chart.axes and not chart.bars else (chart, left)
+    rest = [item for item in items if item not in chart.used]
+    return _find_lying_bars(chart, rest) if chart.axes and not chart.bars else (chart, rest)
 
 
-def _level_bars(chart: Chart, items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
-    """The chart with bars that lie: names below each other, each with its values beside it.
+def _find_lying_bars(chart: Chart, items: Sequence[TextBox]) -> tuple[Chart, list[TextBox]]:
+    """Return the chart with lying bars (values beside each name), and the remaining items.
 
-    Also the items that are left. Fewer than three such rows, or unlike ones, are no bars: a name
-    may stand beside another axis' number.
+    Fewer than three such rows, or rows of different lengths, are not bars: a name may just stand
+    beside a number of another axis.
     """
     rows = [row for row in rows_of(items) if len(row) > 1 and _is_name(row[0])]
     rows = [row for row in rows if all(is_number(item.text) for item in row[1:])]
@@ -90,12 +91,12 @@ def _level_bars(chart: Chart, items: Sequence[TextBox]) -> tuple[Chart, list[Tex
         for row in rows
     )
     used = {item for row in rows for item in row}
-    left = [item for item in items if item not in used]
-    return Chart(bars, chart.axes, chart.used | used), left
+    rest = [item for item in items if item not in used]
+    return Chart(bars, chart.axes, chart.used | used), rest
 
 
 def single_numbers(items: Sequence[TextBox]) -> list[TextBox]:
-    """The items, several numbers that were seen as one (“1,200 1,500”) each by itself."""
+    """Return the items; numbers that OCR read as one item (“1,200 1,500”) are split."""
     single: list[TextBox] = []
     for item in items:
         parts = item.text.split()
@@ -113,12 +114,12 @@ def single_numbers(items: Sequence[TextBox]) -> list[TextBox]:
 
 
 def is_sideways(item: TextBox) -> bool:
-    """True for words that stand on end, such as the title of a vertical axis."""
+    """Return True for words that stand on end, such as the title of a vertical axis."""
     return len(item.text) > 2 and item.height > 1.5 * item.width
 
 
 def value_of(text: str) -> float | None:
-    """The number a tick shows: “1,200”, “20%”, “$1.5k”; None when it is none."""
+    """Return the number that a tick shows (“1,200”, “20%”, “$1.5k”), or None if it shows none."""
     if not is_number(text):
         return None
     plain = PLAIN.sub("", text).replace("−", "-").replace("–", "-")
@@ -132,11 +133,11 @@ def value_of(text: str) -> float | None:
         return None
 
 
-def _vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """Columns of numbers that grow upwards and have no partners in their rows, lowest first."""
+def _find_vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """Return columns of numbers, lowest first, that grow upwards and have no number beside them."""
     axes = []
-    for column in _aligned(items):
-        axis = _straight(column, lambda item: -item.y)
+    for column in _group_aligned(items):
+        axis = _find_axis(column, lambda item: -item.y)
         ticks = set(axis)
         others = [item for item in items if item not in ticks] if axis else []
         partners = sum(any(abs(o.y - tick.y) < 0.5 * tick.height for o in others) for tick in axis)
@@ -145,30 +146,33 @@ def _vertical_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
     return axes
 
 
-def _horizontal_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """Rows of numbers that grow to the right and head or close no columns of their own."""
+def _find_horizontal_axes(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """Return rows of numbers that grow to the right and do not begin or end columns of numbers."""
     axes = []
     numbers = [item for item in items if is_number(item.text)]
     for row in rows_of(items):
-        axis = _straight([item for item in row if is_number(item.text)], lambda item: item.x)
+        axis = _find_axis([item for item in row if is_number(item.text)], lambda item: item.x)
         if not axis or len(axis) < len(row) - 1:
             continue
         beside = set(row)
-        if not _in_columns(axis, [item for item in numbers if item not in beside]):
+        if not _is_in_columns(axis, [item for item in numbers if item not in beside]):
             axes.append(axis)
     return axes
 
 
-def _in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
-    def shared(edge: Callable[[TextBox], float]) -> int:
+def _is_in_columns(row: Sequence[TextBox], others: Sequence[TextBox]) -> bool:
+    """Return True if most of the row's numbers share an edge or their centre with the others."""
+
+    def count_shared(edge: Callable[[TextBox], float]) -> int:
         places = [edge(other) for other in others]
         return sum(any(abs(p - edge(i)) < ALIGNED * i.height for p in places) for i in row)
 
     edges = (attrgetter("left"), attrgetter("right"), attrgetter("x"))
-    return any(2 * shared(edge) >= len(row) for edge in edges)
+    return any(2 * count_shared(edge) >= len(row) for edge in edges)
 
 
-def _aligned(items: Sequence[TextBox]) -> list[list[TextBox]]:
+def _group_aligned(items: Sequence[TextBox]) -> list[list[TextBox]]:
+    """Return columns of at least three numbers aligned on the right or left edge, longest first."""
     numbers = [item for item in items if value_of(item.text) is not None]
     columns = []
     for edge in (attrgetter("right"), attrgetter("left")):
@@ -179,30 +183,30 @@ def _aligned(items: Sequence[TextBox]) -> list[list[TextBox]]:
                 column = []
             column.append(item)
         columns.append(column)
-    taken: set[TextBox] = set()
-    kept = []
+    used: set[TextBox] = set()
+    selected = []
     for column in sorted(columns, key=len, reverse=True):
-        if len(column) >= FEWEST_TICKS and not taken & set(column):
-            kept.append(column)
-            taken |= set(column)
-    return kept
+        if len(column) >= FEWEST_TICKS and not used & set(column):
+            selected.append(column)
+            used |= set(column)
+    return selected
 
 
-def _straight(column: Sequence[TextBox], place: Callable[[TextBox], float]) -> list[TextBox]:
-    """The numbers, lowest first, if value grows evenly with place (for all but one at most)."""
-    values = ((value_of(item.text), place(item), item) for item in column)
+def _find_axis(column: Sequence[TextBox], position: Callable[[TextBox], float]) -> list[TextBox]:
+    """Return the numbers, lowest first, if value grows evenly with position, one outlier aside."""
+    values = ((value_of(item.text), position(item), item) for item in column)
     points = sorted(
-        ((value, where, item) for value, where, item in values if value is not None),
+        ((value, coordinate, item) for value, coordinate, item in values if value is not None),
         key=lambda point: point[:2],
     )
     for left_out in (None, *column):
-        if axis := _line([point for point in points if point[2] is not left_out]):
+        if axis := _order_on_line([point for point in points if point[2] is not left_out]):
             return axis
     return []
 
 
-def _line(points: Sequence[tuple[float, float, TextBox]]) -> list[TextBox]:
-    """The numbers of (value, place, number), lowest first, if they lie on a line; else nothing."""
+def _order_on_line(points: Sequence[tuple[float, float, TextBox]]) -> list[TextBox]:
+    """Return the items of (value, position, item), lowest first, if they lie on a line; else []."""
     if len(points) < FEWEST_TICKS:
         return []
     (low, first, _), (high, last, _) = points[0], points[-1]
@@ -210,25 +214,25 @@ def _line(points: Sequence[tuple[float, float, TextBox]]) -> list[TextBox]:
         high > low
         and last > first
         and all(
-            abs((where - first) / (last - first) - (value - low) / (high - low)) <= STRAIGHT
-            for value, where, _ in points
+            abs((position - first) / (last - first) - (value - low) / (high - low)) <= STRAIGHT
+            for value, position, _ in points
         )
     )
     return [item for _, _, item in points] if is_straight else []
 
 
-def _bars(items: Sequence[TextBox]) -> tuple[list[Pieces], set[TextBox]]:
-    """Lines “name: value” for columns with a name below and values above, left to right.
+def _find_bars(items: Sequence[TextBox]) -> tuple[list[Pieces], set[TextBox]]:
+    """Return “name: values” for columns of values above names, left to right, and the items used.
 
-    Of several rows that could be the names (a legend, a second line) the one counts that has
-    the most values, and of those the one that they are centred on best.
+    If several rows could be the names (a legend, a second line), the one with the most values is
+    taken, and among those the one whose values are centred best.
     """
     rows = rows_of(items)
-    candidates = [bars for row in rows if (bars := _columns_over(row, items))]
+    candidates = [bars for row in rows if (bars := _match_bars(row, items))]
     if not candidates:
         return [], set()
     best = max(candidates, key=lambda bars: (sum(map(len, bars.values.values())), -bars.offset))
-    below = _second_lines(best, rows)
+    below = _collect_second_lines(best, rows)
     lines: list[Pieces] = []
     used: set[TextBox] = set()
     for name, values in best.values.items():
@@ -240,23 +244,23 @@ def _bars(items: Sequence[TextBox]) -> tuple[list[Pieces], set[TextBox]]:
     return lines, used
 
 
-class _Bars(NamedTuple):
-    """A row of names and the numbers above each; `offset` says how far off centre they are."""
+class _BarRow(NamedTuple):
+    """A row of names with the numbers above each; `offset` is the median distance off centre."""
 
     values: dict[TextBox, list[TextBox]]
     spacing: float
     offset: float
 
 
-def _columns_over(row: Sequence[TextBox], items: Sequence[TextBox]) -> _Bars | None:
-    """The row as names of bars; None when it does not look like that."""
+def _match_bars(row: Sequence[TextBox], items: Sequence[TextBox]) -> _BarRow | None:
+    """Return the row as names of bars, or None if it does not look like that."""
     names = [item for item in row if _is_name(item)]
     if len(names) < 2 or any(
         names[0].left < item.left < names[-1].left for item in row if item not in names
     ):
         return None
     spacing = min(b.x - a.x for a, b in pairwise(names))
-    values = _values_above(names, items, spacing)
+    values = _collect_values(names, items, spacing)
     filled = {name: column for name, column in values.items() if column}
     if len(filled) < max(2, PAIRED * len(names)) or _is_table(values):
         return None
@@ -264,17 +268,17 @@ def _columns_over(row: Sequence[TextBox], items: Sequence[TextBox]) -> _Bars | N
         abs(sum(item.x for item in column) / len(column) - name.x)
         for name, column in filled.items()
     )
-    return _Bars(values, spacing, offset) if offset < CENTRED * spacing else None
+    return _BarRow(values, spacing, offset) if offset < CENTRED * spacing else None
 
 
 def _is_name(item: TextBox) -> bool:
     return not is_number(item.text) or YEAR.fullmatch(item.text) is not None
 
 
-def _values_above(
+def _collect_values(
     names: Sequence[TextBox], items: Sequence[TextBox], spacing: float
 ) -> dict[TextBox, list[TextBox]]:
-    """Each name's numbers: above it and nearer to its centre than to any other's."""
+    """Return the numbers above each name that are nearer to its centre than to any other name's."""
     values: dict[TextBox, list[TextBox]] = {name: [] for name in names}
     for item in items:
         if not is_number(item.text) or item in values or item.bottom > names[0].top:
@@ -288,7 +292,7 @@ def _values_above(
 
 
 def _is_table(values: dict[TextBox, list[TextBox]]) -> bool:
-    """True when all columns have several numbers on the same heights: a table's body."""
+    """Return True if all columns have several numbers at the same heights, as in a table's body."""
     heights = [[item.y for item in column] for column in values.values()]
     if min(len(column) for column in heights) < 2 or len({len(column) for column in heights}) > 1:
         return False
@@ -301,10 +305,12 @@ def _is_table(values: dict[TextBox, list[TextBox]]) -> bool:
     )
 
 
-def _second_lines(bars: _Bars, rows: Sequence[Sequence[TextBox]]) -> dict[TextBox, list[TextBox]]:
-    """Words right below a name and centred on it: the rest of a name that was too long."""
+def _collect_second_lines(
+    bars: _BarRow, rows: Sequence[Sequence[TextBox]]
+) -> dict[TextBox, list[TextBox]]:
+    """Return the words centred right below each name: the rest of a name that was too long."""
     names = list(bars.values)
-    rest: dict[TextBox, list[TextBox]] = {name: [] for name in names}
+    second_lines: dict[TextBox, list[TextBox]] = {name: [] for name in names}
     bottom, tall = max(name.bottom for name in names), median(name.height for name in names)
     for row in rows:
         if not 0 <= row[0].y - bottom < 1.2 * tall:
@@ -313,5 +319,5 @@ def _second_lines(bars: _Bars, rows: Sequence[Sequence[TextBox]]) -> dict[TextBo
             nearest = min(names, key=lambda name: abs(name.x - item.x))
             is_centred = abs(nearest.x - item.x) < CENTRED * bars.spacing
             if is_centred and item.width < bars.spacing and not is_number(item.text):
-                rest[nearest].append(item)
-    return rest
+                second_lines[nearest].append(item)
+    return second_lines

@@ -1,7 +1,7 @@
-"""Word documents: paragraphs and tables in order, then notes; tracked changes count as accepted.
+"""Reads Word documents: paragraphs and tables in order, then notes; tracked changes are accepted.
 
-The XML is walked here: python-docx leaves out what stands in tracked insertions, content controls
-and text boxes. Names are compared without namespace, for the transitional and strict dialects.
+The XML is walked here because python-docx omits tracked insertions, content controls and text
+boxes. Names are compared without namespace, for the transitional and strict dialects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from core.schema.records import Source
 
 NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
 LETTER = re.compile(r"[^\W\d_]{2}")
-ENCRYPTED = 1  # Bit 0 of a zip member's flags.
+ENCRYPTED = 1  # bit 0 of a zip member's flags
 DAMAGE = (zipfile.BadZipFile, zlib.error, ParseError, KeyError, EOFError, NotImplementedError)
 AGAIN = "open it in Word, save it as .docx and add it again"
 WRAPPERS = frozenset({"sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag"})
@@ -38,11 +38,11 @@ LONGEST_CELL = 400
 WIDEST = 200  # columns that cells may span; Word's own tables have at most 63
 HEADING = re.compile(r"heading (\d)")
 DEEPEST_HEADING = 6
-MOST_BASES = 12  # styles that a style is based on, one after the other
+MOST_BASES = 12  # length of a chain of base styles
 
 
 def read_docx(request: ReadRequest) -> Source:
-    """Word documents.
+    """Read a Word document.
 
     Raises InputError: the file is damaged, unpacks to too much, or holds too much text.
     """
@@ -76,30 +76,30 @@ def read_docx(request: ReadRequest) -> Source:
 
 
 def _check_size(request: ReadRequest, archive: zipfile.ZipFile) -> None:
-    most = request.settings.unpacked_megabytes
+    limit = request.settings.unpacked_megabytes
     unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > most * MEGABYTE:
+    if unpacked > limit * MEGABYTE:
         raise InputError(
-            f"{request.file} unpacks to {unpacked / MEGABYTE:,.0f} MB; at most {most} MB are "
+            f"{request.file} unpacks to {unpacked / MEGABYTE:,.0f} MB; at most {limit} MB are "
             "unpacked. Take large pictures out, or raise “Largest unpacked size” in Settings."
         )
 
 
 def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: Draft) -> None:
-    main = _main_part(archive)
+    main = _find_main_part(archive)
     folder = posixpath.dirname(main)
-    walk = _Walk(_styles(archive, f"{folder}/styles.xml"))
+    walk = _Walk(_load_styles(archive, f"{folder}/styles.xml"))
     changed = False
-    for element in _body(archive, main):
+    for element in _iterate_body(archive, main):
         changed = changed or _has_changes(element)
         draft.add_blocks(walk.blocks(element))
     if changed:
         draft.note("The document has tracked changes; it was read as if all were accepted.")
     for part in sorted(archive.namelist()):
         if posixpath.dirname(part) == folder and NOTES.fullmatch(posixpath.basename(part)):
-            for item in fromstring(_whole(archive, part)):  # noqa: S314 - DTDs are refused
-                notes = [block for block in walk.blocks(item) if LETTER.search(block.text)]
-                draft.add_blocks(BlockContent("footnote", note.pieces) for note in notes)
+            for item in fromstring(_read_part(archive, part)):  # noqa: S314 - DTDs are refused
+                footnotes = [block for block in walk.blocks(item) if LETTER.search(block.text)]
+                draft.add_blocks(BlockContent("footnote", note.pieces) for note in footnotes)
     if walk.pictures:
         count = (
             "A picture or chart" if walk.pictures == 1 else f"{walk.pictures} pictures or charts"
@@ -107,81 +107,84 @@ def _read_parts(request: ReadRequest, archive: zipfile.ZipFile, draft: Draft) ->
         draft.note(f"{count} in this document: text and values in them cannot be read here.")
 
 
-def _styles(archive: zipfile.ZipFile, part: str) -> dict[str, str]:
+def _load_styles(archive: zipfile.ZipFile, part: str) -> dict[str, str]:
     if part not in archive.namelist():
         return {}
     names: dict[str, str] = {}
     bases: dict[str, str] = {}
-    for style in fromstring(_whole(archive, part)):  # noqa: S314 - DTDs are refused
+    for style in fromstring(_read_part(archive, part)):  # noqa: S314 - DTDs are refused
         if local(style) == "style":
-            own = value(style, "styleId") or ""
-            names[own] = (value(child(style, "name"), "val") or "").lower()
-            bases[own] = value(child(style, "basedOn"), "val") or ""
+            style_id = value(style, "styleId") or ""
+            names[style_id] = (value(child(style, "name"), "val") or "").lower()
+            bases[style_id] = value(child(style, "basedOn"), "val") or ""
             level = child(child(style, "pPr"), "outlineLvl")
             if level is not None:
-                names[own] = _outline(value(level, "val"))
-    return {own: _known_style(own, names, bases) for own in names}
+                names[style_id] = _outline_style(value(level, "val"))
+    return {style_id: _resolve_style(style_id, names, bases) for style_id in names}
 
 
-def _outline(level: str | None) -> str:
+def _outline_style(level: str | None) -> str:
     return f"heading {int(level) + 1}" if level and level.isascii() and level.isdigit() else ""
 
 
-def _known_style(own: str, names: dict[str, str], bases: dict[str, str]) -> str:
-    style = own
+def _resolve_style(style_id: str, names: dict[str, str], bases: dict[str, str]) -> str:
+    style = style_id
     for _ in range(MOST_BASES):
         name = names.get(style, "")
         if HEADING.match(name) or name.startswith(("title", "toc", "caption", "list")):
             return name
         style = bases.get(style, "")
-    return names[own]
+    return names[style_id]
 
 
-def _main_part(archive: zipfile.ZipFile) -> str:
-    for relation in fromstring(_whole(archive, "_rels/.rels")):  # noqa: S314 - DTDs are refused
+def _find_main_part(archive: zipfile.ZipFile) -> str:
+    for relation in fromstring(_read_part(archive, "_rels/.rels")):  # noqa: S314 - DTDs are refused
         if relation.get("Type", "").endswith("/officeDocument"):
             return relation.get("Target", "").lstrip("/")
     return "word/document.xml"
 
 
-def _whole(archive: zipfile.ZipFile, part: str) -> bytes:
-    """A part's bytes. Its size was checked; zipfile never yields more than the directory says."""
+def _read_part(archive: zipfile.ZipFile, part: str) -> bytes:
+    """Return a part's bytes; its size was checked, and zipfile never yields more than declared."""
     data = archive.read(part)
     _refuse_dtd(data)
     return data
 
 
 class _BodyBegins(Exception):
-    """The first element: no document type can be declared after it."""
+    """Signals the first element: no document type can be declared after it."""
 
 
 class _HasDtd(Exception):
-    """A document type declaration, which could define entities without end."""
+    """Signals a document type declaration, which could define endless entities."""
 
 
 def _refuse_dtd(data: bytes) -> None:
-    """Whatever stands before it, and in any encoding: the XML parser itself looks for it."""
+    """Raise _HasDtd if the XML declares a document type, in any encoding.
 
-    def declared(*_: object) -> None:
+    The XML parser itself looks for it, whatever precedes it.
+    """
+
+    def refuse(*_: object) -> None:
         raise _HasDtd
 
-    def begun(*_: object) -> None:
+    def stop(*_: object) -> None:
         raise _BodyBegins
 
     parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = declared
-    parser.StartElementHandler = begun
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = stop
     try:
         parser.Parse(data, True)
     except _BodyBegins:
         return
-    except (expat.ExpatError, ValueError, LookupError) as error:  # also: an unknown encoding
+    except (expat.ExpatError, ValueError, LookupError) as error:  # includes unknown encodings
         raise ParseError(str(error)) from error
 
 
-def _body(archive: zipfile.ZipFile, part: str) -> Iterator[Element]:
+def _iterate_body(archive: zipfile.ZipFile, part: str) -> Iterator[Element]:
     path: list[Element] = []
-    stream = io.BytesIO(_whole(archive, part))
+    stream = io.BytesIO(_read_part(archive, part))
     for event, element in iterparse(stream, events=("start", "end")):  # noqa: S314 - as above
         if event == "start":
             path.append(element)
@@ -197,19 +200,19 @@ def _has_changes(element: Element) -> bool:
 
 
 def local(element: Element) -> str:
-    """The element's name without its namespace."""
+    """Return the element's name without its namespace."""
     return element.tag.rpartition("}")[2]
 
 
 def value(element: Element | None, name: str) -> str | None:
-    """An attribute by its name without namespace."""
+    """Return an attribute by its name without namespace."""
     if element is None:
         return None
     return next((v for key, v in element.attrib.items() if key.rpartition("}")[2] == name), None)
 
 
 def child(element: Element | None, name: str) -> Element | None:
-    """The first child of that name."""
+    """Return the first child of that name, or None."""
     if element is None:
         return None
     return next((item for item in element if local(item) == name), None)
@@ -217,9 +220,11 @@ def child(element: Element | None, name: str) -> Element | None:
 
 @dataclass
 class _Walk:
+    """Walks the body and yields its blocks; counts pictures and remembers the last caption."""
+
     styles: dict[str, str]
     pictures: int = 0
-    caption: str = field(default="", init=False)  # right before the next table
+    caption: str = field(default="", init=False)  # a caption right before the next table
 
     def blocks(self, element: Element) -> Iterator[BlockContent]:
         name = local(element)
@@ -242,10 +247,10 @@ class _Walk:
             yield from self.blocks(box)
 
     def _block(self, paragraph: Element, text: str) -> BlockContent:
-        about = child(paragraph, "pPr")
-        style = self.styles.get(value(child(about, "pStyle"), "val") or "", "")
-        outline = value(child(about, "outlineLvl"), "val")
-        heading = HEADING.match(style if outline is None else _outline(outline))
+        properties = child(paragraph, "pPr")
+        style = self.styles.get(value(child(properties, "pStyle"), "val") or "", "")
+        outline = value(child(properties, "outlineLvl"), "val")
+        heading = HEADING.match(style if outline is None else _outline_style(outline))
         if style.startswith("toc"):
             return content(None, text)
         if style.startswith("title"):
@@ -254,7 +259,7 @@ class _Walk:
             return content("heading", text, int(heading[1]))
         if style.startswith("caption"):
             return content("caption", text)
-        is_item = style.startswith("list") or child(about, "numPr") is not None
+        is_item = style.startswith("list") or child(properties, "numPr") is not None
         return content("list item" if is_item else "paragraph", text)
 
     def _pieces(self, element: Element, boxes: list[Element]) -> Iterator[str]:
@@ -277,17 +282,17 @@ class _Walk:
         grid: list[list[str]] = []
         nested: list[Element] = []
         headers = 0
-        for row in _inside(table, "tr"):
-            about = child(row, "trPr")
-            if child(about, "del") is not None:
+        for row in _find_children(table, "tr"):
+            properties = child(row, "trPr")
+            if child(properties, "del") is not None:
                 continue
-            if child(about, "tblHeader") is not None and headers == len(grid):
+            if child(properties, "tblHeader") is not None and headers == len(grid):
                 headers += 1
             grid.append(self._row(row, grid[-1] if grid else [], nested))
         widest = max((len(row) for row in grid), default=0)
         if widest < 2 or any(len(text) > LONGEST_CELL for row in grid for text in row):
-            for row in _inside(table, "tr"):
-                for cell in _inside(row, "tc"):
+            for row in _find_children(table, "tr"):
+                for cell in _find_children(row, "tc"):
                     for item in cell:
                         yield from self.blocks(item)
             return
@@ -296,19 +301,19 @@ class _Walk:
             yield from self.blocks(inner)
 
     def _row(self, row: Element, above: list[str], nested: list[Element]) -> list[str]:
-        """One row of the grid: a cell merged downwards says again what stands above it.
+        """Return one row of the grid; a cell merged downwards repeats the text above it.
 
-        A name that spans columns says so in each of them; values are never merged.
+        A cell that spans columns repeats its text in each.
         """
         cells: list[str] = []
-        for cell in _inside(row, "tc"):
-            about = child(cell, "tcPr")
-            merge = child(about, "vMerge")
+        for cell in _find_children(row, "tc"):
+            properties = child(cell, "tcPr")
+            merge = child(properties, "vMerge")
             if merge is not None and value(merge, "val") != "restart" and len(cells) < len(above):
                 text = above[len(cells)]
             else:
                 text = " ".join(self._cell(cell, nested))
-            span = value(child(about, "gridSpan"), "val") or "1"
+            span = value(child(properties, "gridSpan"), "val") or "1"
             across = min(int(span), WIDEST) if span.isascii() and span.isdigit() else 1
             cells.extend([text] * max(1, min(across, WIDEST - len(cells))))
         return cells
@@ -326,9 +331,9 @@ def _is_hidden(run: Element) -> bool:
     return vanish is not None and (value(vanish, "val") or "") not in OFF
 
 
-def _inside(element: Element, name: str) -> Iterator[Element]:
+def _find_children(element: Element, name: str) -> Iterator[Element]:
     for item in element:
         if local(item) == name:
             yield item
         elif local(item) in WRAPPERS:
-            yield from _inside(item, name)
+            yield from _find_children(item, name)

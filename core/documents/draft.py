@@ -1,6 +1,6 @@
-"""What a reader is given, and the source that it puts together: blocks of pieces with their places.
+"""What a document reader receives (`ReadRequest`) and builds (a `Draft`, which makes a `Source`).
 
-Places are y downwards; offsets are half-open and count code points of `Draft.finish`'s text.
+Coordinates grow downwards. Offsets are half-open and count code points of `Draft.finish`'s text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def silent(_done: int, _total: int, _note: str) -> None:
 
 
 def shown(name: str) -> str:
-    """The file name in quotes, on one line and of bearable length."""
+    """Return the file name in quotes, on one line and shortened to a readable length."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in name).split()) or "the file"
     if len(plain) > LONGEST_NAME:
         plain = f"{plain[: LONGEST_NAME - 20]}…{plain[-19:]}"
@@ -40,7 +40,7 @@ def shown(name: str) -> str:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """One file to read. `ends_at` (monotonic seconds) is when slow extras such as OCR give up."""
+    """One file to read; slow extras such as OCR give up at `ends_at` (monotonic seconds)."""
 
     source_id: str
     name: str
@@ -52,17 +52,17 @@ class ReadRequest:
 
     @property
     def file(self) -> str:
-        """The file's name as messages show it."""
+        """Return the file's name as messages show it."""
         return shown(self.name)
 
     @property
     def has_time(self) -> bool:
-        """False once what is left should be wound up."""
+        """Return False once the time limit for slow extras is reached."""
         return time.monotonic() < self.ends_at
 
 
 class TextBox(NamedTuple):
-    """A piece of text and the upright rectangle around it. `score` in [0, 1] is OCR's."""
+    """A piece of text and its upright bounding rectangle; `score` in [0, 1] is OCR's confidence."""
 
     text: str
     left: float
@@ -93,38 +93,38 @@ class TextBox(NamedTuple):
         return (self.top + self.bottom) / 2
 
     def share_of(self, width: float, height: float) -> Box:
-        """The rectangle as shares of a page of that size."""
+        """Return the rectangle as shares of a page of that size."""
         sizes = (width, height, width, height)
         edges = zip((self.left, self.top, self.right, self.bottom), sizes, strict=True)
         return Box(*(min(max(at / size, 0.0), 1.0) if size else 0.0 for at, size in edges))
 
 
 def usual_height(items: Sequence[TextBox]) -> float:
-    """The median height of the items; 1 when there are none."""
+    """Return the median height of the items, or 1 if there are none."""
     return median(item.height for item in items) if items else 1.0
 
 
 def around(items: Iterable[TextBox], text: str = "") -> TextBox:
-    """The rectangle around all items, with that text."""
+    """Return the bounding rectangle of all items, carrying that text."""
     _, lefts, tops, rights, bottoms, scores, _ = zip(*items, strict=True)
     return TextBox(text, min(lefts), min(tops), max(rights), max(bottoms), min(scores))
 
 
 def rows_of(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """The items in rows from top to bottom, each row from left to right.
+    """Group the items into rows, top to bottom, and sort each row from left to right.
 
-    An item joins the row whose items' centres it overlaps by half its height.
+    An item joins the last row if its centre is less than half a height from that row's mean centre.
     """
     rows: list[list[TextBox]] = []
-    total = height = 0.0  # of the last row: the sum of its centres, and how high its first item is
+    total = height = 0.0  # of the last row: the sum of its centres, the height of its first item
     for y, item in sorted(((item[2] + item[4]) / 2, item) for item in items):
-        own = item[4] - item[2]
-        if rows and y - total / len(rows[-1]) < 0.5 * min(own, height):
+        item_height = item[4] - item[2]
+        if rows and y - total / len(rows[-1]) < 0.5 * min(item_height, height):
             rows[-1].append(item)
             total += y
         else:
             rows.append([item])
-            total, height = y, own
+            total, height = y, item_height
     return [sorted(row, key=itemgetter(1)) if len(row) > 1 else row for row in rows]
 
 
@@ -132,9 +132,9 @@ def rows_of(items: Sequence[TextBox]) -> list[list[TextBox]]:
 class PictureText:
     """All text that OCR read in a picture of `width` x `height` pixels.
 
-    Where the picture had to be turned clockwise by `turned` degrees to be read, places and size
-    are those of the turned picture; `box` gives them in the picture as it is. `unread` counts
-    places that look like text and could not be read.
+    If the picture had to be turned clockwise by `turned` degrees to be read, places and size are
+    those of the turned picture; `box` maps them back to the original. `unread` counts places that
+    look like text but could not be read.
     """
 
     items: tuple[TextBox, ...]
@@ -144,7 +144,7 @@ class PictureText:
     turned: int = 0
 
     def box(self, item: TextBox) -> Box:
-        """The item's place as shares of the picture before it was turned."""
+        """Return the item's place as shares of the picture before it was turned."""
         box = item.share_of(self.width, self.height)
         left, top, right, bottom = box.left, box.top, box.right, box.bottom
         turned = {
@@ -156,7 +156,7 @@ class PictureText:
 
 
 class TextPiece(NamedTuple):
-    """Some characters of a block; `box` is None for what only joins the others."""
+    """Some characters of a block; `box` is None for text that only joins other pieces."""
 
     text: str
     box: TextBox | None = None
@@ -164,7 +164,7 @@ class TextPiece(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockContent:
-    """A block before it has offsets; `kind` is None for text that nobody is handed."""
+    """A block before it has offsets; `kind` is None for text that is no block of the source."""
 
     kind: BlockKind | None
     pieces: tuple[TextPiece, ...]
@@ -172,24 +172,23 @@ class BlockContent:
 
     @property
     def text(self) -> str:
-        """The block's characters."""
+        """Return the block's characters."""
         return "".join(piece.text for piece in self.pieces)
 
 
 def content(kind: BlockKind | None, text: str, level: int = 0) -> BlockContent:
-    """A block of one piece, without a place."""
+    """Return a block of one piece, without a place."""
     return BlockContent(kind, (TextPiece(text),), level)
 
 
 def joined_pieces(items: Iterable[TextBox], by: str) -> tuple[TextPiece, ...]:
-    """The items' texts with `by` between them."""
-    return tuple(piece for item in items for piece in (TextPiece(by), TextPiece(item.text, item)))[
-        1:
-    ]
+    """Return the items as pieces, with `by` between them."""
+    pieces = [piece for item in items for piece in (TextPiece(by), TextPiece(item.text, item))]
+    return tuple(pieces[1:])
 
 
 def storable(text: str) -> str:
-    """The text with what no database can keep replaced, character for character."""
+    """Replace characters that no database can store by U+FFFD; the length stays the same."""
     if not UNSTORABLE.search(text):
         return text
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -197,7 +196,7 @@ def storable(text: str) -> str:
 
 
 class Draft:
-    """Text, blocks, pages, boxes and notes of one source, growing."""
+    """Collects the text, blocks, pages, boxes and notes of one source while it is read."""
 
     def __init__(self, request: ReadRequest) -> None:
         self._request = request
@@ -214,18 +213,18 @@ class Draft:
 
         Raises InputError: the source holds more characters than the settings allow.
         """
-        kept = storable(text)
-        self.length += len(kept)
+        storable_text = storable(text)
+        self.length += len(storable_text)
         most = self._request.settings.source_characters
         if self.length > most:
             raise InputError(
                 f"{self._request.file} holds more than {most:,} characters of text, the most that "
                 "is read; split it, or raise “Most text in one source” in Settings."
             )
-        self._parts.append(kept)
+        self._parts.append(storable_text)
 
     def separate(self, kind: BlockKind | None) -> None:
-        """Append what stands before a block of that kind; nothing at the beginning."""
+        """Append the separator before a block of that kind; nothing at the beginning."""
         if self.length:
             self.add("\n" if kind in IN_ROWS and self._last in IN_ROWS else "\n\n")
 
@@ -235,9 +234,9 @@ class Draft:
         page: int = 1,
         box: Callable[[TextBox], Box] | None = None,
     ) -> None:
-        """Append the blocks in order, what was seen with its `box` on that page.
+        """Append the blocks in order; `box` maps each piece's place to shares of that page.
 
-        Blocks without any text are left out.
+        Blocks without visible text are left out.
         """
         for block in blocks:
             if block.text.strip():
@@ -258,13 +257,13 @@ class Draft:
             self._boxes.append(seen)
 
     def close_block(self, block: BlockContent, start: int) -> None:
-        """Keep that a block began at `start` and ends here."""
+        """Record a block that began at `start` and ends here."""
         self._last = block.kind
         if block.kind is not None:
             self._blocks.append(Block(block.kind, start, self.length, block.level))
 
     def mark(self, block: Block) -> None:
-        """Keep a block of text that was added as it stood."""
+        """Record a block of text that was added verbatim."""
         self._blocks.append(block)
 
     def add_page(self, number: int, start: int, reading: Reading) -> None:
@@ -272,12 +271,12 @@ class Draft:
         self._pages.append(Page(number, start, self.length, reading))
 
     def note(self, text: str) -> None:
-        """Keep a remark for the person: one sentence."""
+        """Add a remark for the person (one sentence); repeats are dropped."""
         if text not in self._notes:
             self._notes.append(text)
 
     def finish(self, *, width: int = 0, height: int = 0) -> Source:
-        """The source as it was read; its language is found out later."""
+        """Return the source as read; its language is detected later."""
         return Source(
             id=self._request.source_id,
             name=self._request.name,

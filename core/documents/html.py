@@ -1,7 +1,7 @@
-"""HTML pages and Markdown: what their reader sees, block by block, without scripts and menus.
+"""Reads HTML pages and Markdown: the visible blocks, without scripts and menus.
 
-Nesting is bounded first, as browsers do: a parser takes minutes for a hundred thousand open tags.
-Tags beyond the bound go, their text stays; elements like <span> are not counted.
+Nesting is bounded first, as in browsers: a parser takes minutes for a hundred thousand open tags.
+Tags beyond the bound are dropped and their text stays; elements like <span> are not counted.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ BLOCKS = frozenset(
 )
 HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 BLANKS = re.compile(r"[ \t\r\n\f]+")
-# Control characters stand in for what must outlive the joining of blanks; no page shows them.
+# Control characters, which no page shows, stand in for blanks that must not be joined.
 STAND_INS = re.compile("[\x1c-\x1f]")
 LINE_BREAK = "\x1e"
 KEPT = str.maketrans({" ": "\x1d", "\t": "\x1c", "\n": "\x1f"})
 SHOWN = str.maketrans({"\x1d": " ", "\x1c": "\t", "\x1f": "\n"})
 SPAN = re.compile(r"\s*([0-9]{1,9})\s*")
 WIDEST = 200
-# Places that cells fill beside their own, in all tables of a page.
+# Extra places that spanning cells fill, in all tables of a page.
 MOST_REPEATS = 500_000
 LONGEST_CELL = 400
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 KINDS: dict[str, BlockKind] = {"li": "list item", "figcaption": "caption", "caption": "caption"}
-DEEPEST_KIND = 6  # elements between a text and what says of what kind it is
+DEEPEST_KIND = 6  # elements between a text and the tag that gives its kind
 CHART = re.compile(r"\b(?:chart|graph|plot|diagram)s?\b", re.I)
-DEEPEST_QUOTE = 100  # quotes and lists of Markdown within each other; deeper ones are not read
-# Chromium and WebKit stop at 512. The count here is rougher than theirs, so it is more generous.
+DEEPEST_QUOTE = 100  # nested quotes and lists of Markdown; deeper ones are not read
+# Chromium and WebKit stop at 512. This count is rougher than theirs, so the bound is higher.
 DEEPEST = 2000
-# Parsers open these again in each block until they are closed; they do not change what is read.
+# Parsers reopen these tags in each block until they are closed; they do not affect the text.
 MOST_FORMATS = 64
 FORMATS = frozenset("a b big code em font i nobr s small strike strong tt u".split())
 NESTING = frozenset(
@@ -56,7 +56,7 @@ NESTING = frozenset(
 )
 CELLS = frozenset("caption tbody td tfoot th thead tr".split())
 SELF_CLOSING = frozenset("dd dt form li p".split())
-# What stands in these is text, tags and all.
+# The content of these elements is text, even where it looks like tags.
 RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.I)
     for name in "iframe noembed noframes script style textarea title xmp".split()
@@ -67,12 +67,12 @@ TAG = re.compile(
     re.I,
 )
 COMMENT_END = "-->"
-# Ends the block before it and begins another, without any nesting.
+# Ends one block and begins another without nesting.
 BOUNDARY = "<hr>"
 
 
 def read_html(request: ReadRequest) -> Source:
-    """HTML pages, however malformed. Raises InputError when the text is too long."""
+    """Read an HTML page, however malformed. Raises InputError: the text is too long."""
     draft = Draft(request)
     text, remark = decoded_page(request.data)
     if remark:
@@ -81,11 +81,11 @@ def read_html(request: ReadRequest) -> Source:
     node = root.css_first("head title") if root else None
     title = BLANKS.sub(" ", (node.text() or "") if node else "").strip()
     empty = "There is no text to be seen in this page; it may be filled in by scripts."
-    return _drafted(draft, root, title, empty)
+    return _build_source(draft, root, title, empty)
 
 
 def read_markdown(request: ReadRequest) -> Source:
-    """Markdown files (CommonMark with tables and struck-out words).
+    """Read a Markdown file (CommonMark with tables and strikethrough).
 
     Raises InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
     """
@@ -95,23 +95,23 @@ def read_markdown(request: ReadRequest) -> Source:
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     page = parser.render(decoded(request.name, request.data))
     root = LexborHTMLParser(flattened(page)).root
-    return _drafted(Draft(request), root, "", "There is no text to be seen in this file.")
+    return _build_source(Draft(request), root, "", "There is no text to be seen in this file.")
 
 
-def _drafted(draft: Draft, root: LexborNode | None, title: str, empty: str) -> Source:
-    """The page's blocks, those of menus too where there is nothing else.
+def _build_source(draft: Draft, root: LexborNode | None, title: str, empty: str) -> Source:
+    """Return the page as a source, including menus if it has nothing else.
 
-    The title comes first unless one of its first lines says the same.
+    The title comes first unless one of the first five blocks contains it.
     """
     walk = _Walk(menus=False)
     for menus in (False, True):
         if root is not None and not walk.blocks:
-            walk = _walk(root, menus=menus)
-    is_said = any(title in block.text for block in walk.blocks[:5])
-    draft.add_blocks([content("heading", "" if is_said else title), *walk.blocks])
+            walk = _walk_tree(root, menus=menus)
+    has_title = any(title in block.text for block in walk.blocks[:5])
+    draft.add_blocks([content("heading", "" if has_title else title), *walk.blocks])
     if walk.charts:
-        which = "A picture seems" if walk.charts == 1 else f"{walk.charts} pictures seem"
-        draft.note(f"{which} to be a chart: its values cannot be read here.")
+        subject = "A picture seems" if walk.charts == 1 else f"{walk.charts} pictures seem"
+        draft.note(f"{subject} to be a chart: its values cannot be read here.")
     if not walk.blocks:
         draft.note(empty)
     return draft.finish()
@@ -119,12 +119,14 @@ def _drafted(draft: Draft, root: LexborNode | None, title: str, empty: str) -> S
 
 @dataclass
 class _Walk:
+    """The blocks collected so far, and the line and elements that are open."""
+
     menus: bool
     blocks: list[BlockContent] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
-    within: list[str] = field(default_factory=list)  # the blocks that are open, outermost first
-    about: tuple[str, ...] = ()  # those that were open when the line began, innermost first
-    term: str = ""  # of a definition that is yet to come
+    within: list[str] = field(default_factory=list)  # open block elements, outermost first
+    about: tuple[str, ...] = ()  # those open when the line began, innermost first
+    term: str = ""  # a term whose definition is yet to come
     repeats: int = MOST_REPEATS
     charts: int = 0
 
@@ -134,7 +136,7 @@ class _Walk:
         self.line.append(text)
 
     def close(self) -> None:
-        """End the line: several blanks are one, as the browser shows them."""
+        """End the line; runs of blanks become one, as in a browser."""
         rows = (BLANKS.sub(" ", row).strip(" ") for row in "".join(self.line).split(LINE_BREAK))
         text = "\n".join(row for row in rows if row).translate(SHOWN).strip("\n")
         self.line.clear()
@@ -164,12 +166,12 @@ class _Walk:
         return content("paragraph", text)
 
 
-def _walk(root: LexborNode, *, menus: bool) -> _Walk:
-    """Visits the tree without recursion: a page may nest deeper than Python's stack."""
+def _walk_tree(root: LexborNode, *, menus: bool) -> _Walk:
+    """Visit the tree without recursion, as a page may nest deeper than Python's stack."""
     walk = _Walk(menus)
     node: LexborNode | None = root
     while node is not None:
-        if _enter(node, walk) and node.child is not None:
+        if _visit_node(node, walk) and node.child is not None:
             if node.tag in BLOCKS:
                 walk.within.append(node.tag)
             node = node.child
@@ -191,26 +193,26 @@ def _walk(root: LexborNode, *, menus: bool) -> _Walk:
     return walk
 
 
-def _enter(node: LexborNode, walk: _Walk) -> bool:
-    """Take in one node; False when its children are not to be visited."""
+def _visit_node(node: LexborNode, walk: _Walk) -> bool:
+    """Process one node; return False if its children are not to be visited."""
     tag = node.tag or ""
     if tag == "-text":
         text = STAND_INS.sub(" ", node.text_content or "")
-        is_kept = walk.within[-1:] == ["pre"]
-        walk.add(text.replace("\r\n", "\n").translate(KEPT) if is_kept else text)
+        is_preformatted = walk.within[-1:] == ["pre"]
+        walk.add(text.replace("\r\n", "\n").translate(KEPT) if is_preformatted else text)
     elif tag == "br":
         walk.add(LINE_BREAK)
     if tag == "br" or tag.startswith(("-", "_", "!")):
         return tag == "-document"
     if tag in ("img", "svg", "canvas"):
-        called = " ".join(value or "" for value in node.attributes.values())
-        is_drawn = tag != "img" and _parent_is(node, "figure")
-        walk.charts += is_drawn or bool(CHART.search(re.sub("[-_]", " ", called)))
+        attributes = " ".join(value or "" for value in node.attributes.values())
+        is_drawing = tag != "img" and _parent_is(node, "figure")
+        walk.charts += is_drawing or bool(CHART.search(re.sub("[-_]", " ", attributes)))
     if tag in UNSEEN or _is_hidden(node) or (not walk.menus and _is_menu(node)):
         return False
     if tag in BLOCKS:
         walk.close()
-    rows = _table(node, walk) if tag == "table" else None
+    rows = _read_table(node, walk) if tag == "table" else None
     walk.blocks.extend(rows or ())
     return rows is None
 
@@ -230,8 +232,8 @@ def _is_menu(node: LexborNode) -> bool:
     return node.tag == "footer" and _parent_is(node, "body")
 
 
-def _table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
-    """A table's rows as lines; None for a table that only lays out the page."""
+def _read_table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
+    """Return a table's rows as blocks; None for a table that only lays out the page."""
     child = table.child
     while child is not None and not (
         (child.tag or "-").isalnum() and child.css_first("table") is not None
@@ -241,7 +243,7 @@ def _table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
         return None
 
     def text_in(node: LexborNode) -> str:
-        return " ".join(block.text for block in _walk(node, menus=walk.menus).blocks)
+        return " ".join(block.text for block in _walk_tree(node, menus=walk.menus).blocks)
 
     caption = " ".join(text_in(node) for node in table.css("caption"))
     grid: list[list[str]] = []
@@ -256,7 +258,7 @@ def _table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
             return None
         is_header = _parent_is(row, "thead") or {cell.tag for cell in cells} == {"th"}
         names.append(is_header)
-        grid.append(_row(cells, texts, len(grid), spans, is_header))
+        grid.append(_fill_row(cells, texts, len(grid), spans, is_header))
     walk.repeats = spans.left
     if max((len(row) for row in grid), default=0) < 2:
         return None
@@ -266,9 +268,9 @@ def _table(table: LexborNode, walk: _Walk) -> list[BlockContent] | None:
 
 @dataclass
 class _Spans:
-    """What cells above span into the rows below, by column: (text, the last row it reaches).
+    """Texts that cells above span into the rows below, by column: (text, last row reached).
 
-    `left` is how many more places spans may fill; when none are left, each cell fills its own.
+    `left` is how many more places spans may fill; at 0 each cell fills only its own.
     """
 
     left: int
@@ -280,46 +282,46 @@ class _Spans:
             self.left -= 1
 
 
-def _row(
+def _fill_row(
     cells: list[LexborNode], texts: list[str], number: int, spans: _Spans, is_header: bool
 ) -> list[str]:
     row: list[str] = []
     for cell, text in zip(cells, texts, strict=True):
         spans.fill(row, number)
-        across = min(_span(cell, "colspan"), 1 + max(0, spans.left))
-        down = _span(cell, "rowspan")
+        across = min(_parse_span(cell, "colspan"), 1 + max(0, spans.left))
+        down = _parse_span(cell, "rowspan")
         for offset in range(across):
-            shown = text if offset == 0 or is_header or len(cells) == 1 else ""
+            cell_text = text if offset == 0 or is_header or len(cells) == 1 else ""
             if down > 1:
-                spans.below[len(row)] = shown, number + down - 1
-            row.append(shown)
+                spans.below[len(row)] = cell_text, number + down - 1
+            row.append(cell_text)
         spans.left -= across - 1
     spans.fill(row, number)
     return row
 
 
-def _span(cell: LexborNode, name: str) -> int:
+def _parse_span(cell: LexborNode, name: str) -> int:
     value = SPAN.fullmatch(cell.attributes.get(name) or "")
     return min(max(int(value[1]), 1), WIDEST) if value else 1
 
 
 def flattened(page: str) -> str:
-    """The page without the tags that nest too deep; nearly every page comes back as it is."""
+    """Return the page without tags that nest too deeply; nearly every page is unchanged."""
     nesting = _Nesting()
     parts: list[str] = []
     copied, position = 0, 0
     while tag := TAG.search(page, position):
         name = (tag[2] or "").lower()
-        instead = nesting.take(name, is_end=bool(tag[1]))
-        if instead is not None:
-            parts += (page[copied : tag.start()], instead)
+        replacement = nesting.take(name, is_end=bool(tag[1]))
+        if replacement is not None:
+            parts += (page[copied : tag.start()], replacement)
             copied = tag.end()
-        position = _after(page, tag, name)
+        position = _next_position(page, tag, name)
     return "".join((*parts, page[copied:]))
 
 
-def _after(page: str, tag: re.Match[str], name: str) -> int:
-    """Where the next tag may begin: after a comment, and after text that only looks like tags."""
+def _next_position(page: str, tag: re.Match[str], name: str) -> int:
+    """Return where the next tag may begin: after a comment, or after raw text."""
     if not name:
         end = page.find(COMMENT_END, tag.start() + 2)
         return end + len(COMMENT_END) if end >= 0 else len(page)
@@ -331,12 +333,14 @@ def _after(page: str, tag: re.Match[str], name: str) -> int:
 
 @dataclass
 class _Nesting:
+    """Counts open tags, to drop those that nest too deeply."""
+
     path: list[str] = field(default_factory=list)
     opened: Counter[str] = field(default_factory=Counter)
     formats: int = 0
 
     def take(self, name: str, *, is_end: bool) -> str | None:
-        """Count the tag; what to put in its place, or None when it may stay."""
+        """Count the tag; return its replacement, or None if it may stay."""
         if name in FORMATS:
             is_over = self.formats >= MOST_FORMATS + is_end
             self.formats = max(0, self.formats - 1) if is_end else self.formats + 1

@@ -1,7 +1,7 @@
-"""PNG, JPEG and WebP pictures: opened within limits, set upright, read by OCR (RapidOCR).
+"""Reads PNG, JPEG and WebP pictures: opened within limits, set upright, read by OCR (RapidOCR).
 
 Measured on 378 and 1,373 drawn strings: text is *found* best on a grey copy of 1.2 megapixels (on
-coloured ones bars hide their neighbours), and *read* from the picture as given.
+coloured ones bars hide their neighbours), and *read* best from the picture as given.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from core.documents.draft import Draft, PictureText, ReadRequest, TextBox, shown
 from core.runtime.errors import InputError
 from core.schema.records import Source
 
-Quad = tuple[tuple[float, float], ...]  # Clockwise from the top left corner of the upright text.
+Quad = tuple[tuple[float, float], ...]  # clockwise from the top left corner of the upright text
 
 FIND_PIXELS = 1_200_000
 ENLARGE_MOST = 4.0
 TALLEST_STRIP = 1.7  # times its width
 MOST_STRIPS = 16
-THINNEST = 6  # pixels; no letter can be told from another below that
-LONGEST_PLACE = 200.0  # times its height; a line of text is shorter, a ruled line may be longer
+THINNEST = 6  # pixels; letters are indistinguishable below that
+LONGEST_PLACE = 200.0  # times its height; lines of text are shorter, ruled lines may be longer
 OVERLAP = 0.12
 CLOSE = 0.6
 MARGIN = 24
@@ -46,7 +46,7 @@ SHORT = 2
 SPARSE = 0.6
 OPTIONS: dict[str, Any] = {
     "Global.log_level": "critical",
-    "Global.use_cls": False,  # It turns short numbers upside down: 300 became 00E.
+    "Global.use_cls": False,  # it turns short numbers upside down: 300 became 00E
     "Global.use_preprocess_img": False,
     "Global.use_vertical_padding": False,
     "EngineConfig.onnxruntime.intra_op_num_threads": min(4, os.cpu_count() or 1),
@@ -60,14 +60,14 @@ DAMAGE = (OSError, ValueError, SyntaxError, EOFError, struct.error, IndexError, 
 VIETNAMESE = re.compile("[ơưƠƯ]")
 KNOWN_SCRIPTS = "it reads Latin letters, Chinese and Japanese"
 
-# Our own limit is checked before any pixel is decoded, with a sentence that says what to do.
+# `open_picture` checks our own limit before any pixel is decoded, with a helpful message.
 Image.MAX_IMAGE_PIXELS = None
 
 _lock = threading.Lock()
 
 
 def read_image(request: ReadRequest) -> Source:
-    """Pictures: the text in them, line by line, each piece with its place.
+    """Read a picture: the text in it, line by line, each piece with its place.
 
     Raises InputError: the picture is damaged, cut off, or too large.
     """
@@ -78,22 +78,22 @@ def read_image(request: ReadRequest) -> Source:
     if frames > 1:
         draft.note(f"The picture is animated; only the first of its {frames} frames was read.")
     request.report(0, 1, "looking for text in the picture")
-    found = read_picture_text(picture)
-    blocks = list(picture_blocks(found))
-    draft.add_blocks(blocks, box=found.box)
+    picture_text = read_picture_text(picture)
+    blocks = list(picture_blocks(picture_text))
+    draft.add_blocks(blocks, box=picture_text.box)
     draft.add_page(1, 0, "ocr")
     kinds = {block.kind for block in blocks}
     if "chart label" in kinds and "table row" not in kinds:
         draft.note("It seems to be a chart: its values cannot be read here.")
-    if not found.items:
+    if not picture_text.items:
         draft.note("No text could be read in this picture.")
-    if remark := remark_on(found):
+    if remark := remark_on(picture_text):
         draft.note(remark)
     return draft.finish(width=picture.width, height=picture.height)
 
 
 def remark_on(found: PictureText) -> str:
-    """A sentence on what OCR could not do in a picture or on a page; empty if nothing."""
+    """Return what OCR could not do in a picture or on a page, as sentences; empty if nothing."""
     remarks = []
     if found.turned:
         remarks.append(f"It lay on its side or head and was turned by {found.turned}° to be read.")
@@ -106,7 +106,7 @@ def remark_on(found: PictureText) -> str:
 
 
 def open_picture(name: str, data: bytes, megapixels: int) -> tuple[Image.Image, int]:
-    """The picture as a person sees it (first frame, upright, RGB on white), how many frames it has.
+    """Return the first frame as people see it (upright, RGB, on white) and the number of frames.
 
     Raises:
         InputError: it is no picture, is cut off, or has more than `megapixels` megapixels.
@@ -122,7 +122,7 @@ def open_picture(name: str, data: bytes, megapixels: int) -> tuple[Image.Image, 
                 )
             frames = int(getattr(image, "n_frames", 1))
             image.load()
-            return _on_white(_upright(image)), frames
+            return _flatten_on_white(_apply_orientation(image)), frames
     except UnidentifiedImageError as error:
         raise InputError(
             f"{shown(name)} could not be read as a PNG, JPEG or WebP image; "
@@ -134,15 +134,15 @@ def open_picture(name: str, data: bytes, megapixels: int) -> tuple[Image.Image, 
         ) from error
 
 
-def _upright(image: Image.Image) -> Image.Image:
+def _apply_orientation(image: Image.Image) -> Image.Image:
     try:
         return ImageOps.exif_transpose(image)
     except DAMAGE:
         return image
 
 
-def _on_white(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits per pixel: Pillow would clip, not scale.
+def _flatten_on_white(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16 bits per pixel: Pillow would clip, not scale
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         layers = image.convert("RGBA")
@@ -153,7 +153,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 @lru_cache(maxsize=1)
-def _engine() -> Callable[..., Any]:
+def _load_engine() -> Callable[..., Any]:
     logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
     from rapidocr import RapidOCR
 
@@ -162,27 +162,27 @@ def _engine() -> Callable[..., Any]:
 
 
 def read_picture_text(picture: Image.Image) -> PictureText:
-    """Everything that can be read in an RGB picture; one picture at a time.
+    """Return all text that can be read in an RGB picture; one picture is read at a time.
 
-    Where most of what was found in a large picture cannot be read, its letters were too small
-    to be told apart, and it is looked at again strip by strip.
+    If most of what was found in a large picture is unreadable, its letters were too small, so it is
+    read again strip by strip.
     """
     if min(picture.size) < THINNEST:
         return PictureText((), picture.width, picture.height)
     with _lock:
-        strips = _strips(picture)
+        strips = _count_strips(picture)
         first = _read_strips(picture, strips)
-        more = math.ceil(picture.width * picture.height * CLOSE**2 / FIND_PIXELS)
-        if more <= strips or first.unread <= len(first.items):
+        needed_strips = math.ceil(picture.width * picture.height * CLOSE**2 / FIND_PIXELS)
+        if needed_strips <= strips or first.unread <= len(first.items):
             return first
-        second = _read_strips(picture, min(more, MOST_STRIPS))
+        second = _read_strips(picture, min(needed_strips, MOST_STRIPS))
         return max(first, second, key=lambda found: sum(len(item.text) for item in found.items))
 
 
-def _strips(picture: Image.Image) -> int:
-    """How many strips a tall picture is first sought in.
+def _count_strips(picture: Image.Image) -> int:
+    """Return how many strips a tall picture is first searched in.
 
-    Small strips are enlarged, so a narrow picture has no more of them than its pixels call for.
+    Small strips are enlarged, so a narrow picture gets no more than its pixels call for.
     """
     wanted = round(picture.height / (TALLEST_STRIP * picture.width))
     most = max(MOST_STRIPS, math.ceil(picture.width * picture.height / FIND_PIXELS))
@@ -190,11 +190,11 @@ def _strips(picture: Image.Image) -> int:
 
 
 def _read_strips(picture: Image.Image, strips: int) -> PictureText:
-    quads = _find(picture, strips)
-    turned = _turn(picture, quads)
+    quads = _find_quads(picture, strips)
+    turned = _detect_rotation(picture, quads)
     if turned:
         picture = picture.rotate(-turned, expand=True)
-        quads = _find(picture, strips)
+        quads = _find_quads(picture, strips)
     items = []
     for quad in quads:
         text, score = _read_place(picture, quad)
@@ -205,10 +205,10 @@ def _read_strips(picture: Image.Image, strips: int) -> PictureText:
     return PictureText(tuple(items), picture.width, picture.height, len(quads) - len(items), turned)
 
 
-def _find(picture: Image.Image, strips: int) -> list[Quad]:
-    """Where text seems to stand, in pixels; sought in strips as wide as the picture.
+def _find_quads(picture: Image.Image, strips: int) -> list[Quad]:
+    """Return where text seems to stand, in pixels, searching strips as wide as the picture.
 
-    Strips overlap, and each answers for the lines whose centre it holds, so no line is cut.
+    Strips overlap, and each keeps only the lines whose centre lies in it, so no line is cut.
     """
     height = picture.height / strips
     quads: list[Quad] = []
@@ -234,42 +234,47 @@ def _find_in(picture: Image.Image) -> list[Quad]:
     size = (max(1, round(grey.width * scale)), max(1, round(grey.height * scale)))
     paper = int(ImageStat.Stat(grey).median[0])
     grey = ImageOps.expand(grey.resize(size, Image.Resampling.LANCZOS), MARGIN, fill=paper)
-    found = _engine()(np.asarray(grey.convert("RGB")), use_det=True, use_cls=False, use_rec=False)
+    detection = _load_engine()(
+        np.asarray(grey.convert("RGB")), use_det=True, use_cls=False, use_rec=False
+    )
 
-    def place(at: float, most: int) -> float:
-        return min(max((float(at) - MARGIN) / scale, 0.0), float(most))
+    def to_picture(pixel: float, limit: int) -> float:
+        return min(max((float(pixel) - MARGIN) / scale, 0.0), float(limit))
 
-    quads = found.boxes if found.boxes is not None else ()
-    return [tuple((place(x, picture.width), place(y, picture.height)) for x, y in q) for q in quads]
+    quads = detection.boxes if detection.boxes is not None else ()
+    return [
+        tuple((to_picture(x, picture.width), to_picture(y, picture.height)) for x, y in q)
+        for q in quads
+    ]
 
 
-def _size(quad: Quad) -> tuple[float, float]:
-    """Width and height of the text's own rectangle, at least a pixel each."""
+def _quad_size(quad: Quad) -> tuple[float, float]:
+    """Return width and height of the text's own rectangle, at least a pixel each."""
     width = max(math.dist(quad[0], quad[1]), math.dist(quad[3], quad[2]), 1.0)
     height = max(math.dist(quad[0], quad[3]), math.dist(quad[1], quad[2]), 1.0)
     return width, height
 
 
 def _is_line(quad: Quad) -> bool:
-    return max(_size(quad)) <= LONGEST_PLACE * min(_size(quad))
+    return max(_quad_size(quad)) <= LONGEST_PLACE * min(_quad_size(quad))
 
 
 def _is_tall(quad: Quad) -> bool:
-    width, height = _size(quad)
+    width, height = _quad_size(quad)
     return height > TALL * width
 
 
-def _turn(picture: Image.Image, quads: Sequence[Quad]) -> int:
-    """By how many degrees clockwise the whole picture must be turned to be read: 0, 90, 180, 270.
+def _detect_rotation(picture: Image.Image, quads: Sequence[Quad]) -> int:
+    """Return by how many degrees clockwise the picture must be turned to be read: 0, 90, 180, 270.
 
-    A few large pieces are tried; a picture is turned only when that reads surely and better.
+    A few large pieces are tried; the picture is turned only if that reads surely and better.
     """
     lines = [quad for quad in quads if _is_line(quad)]
-    largest = sorted(lines, key=lambda quad: -math.prod(_size(quad)))
+    largest = sorted(lines, key=lambda quad: -math.prod(_quad_size(quad)))
     tall = [quad for quad in largest if _is_tall(quad)]
-    areas = [sum(math.prod(_size(quad)) for quad in some) for some in (tall, largest)]
-    lies = 2 * areas[0] > areas[1]
-    samples = [_crop(picture, quad) for quad in (tall if lies else largest)[:SAMPLES]]
+    areas = [sum(math.prod(_quad_size(quad)) for quad in some) for some in (tall, largest)]
+    is_lying = 2 * areas[0] > areas[1]
+    samples = [_crop_quad(picture, quad) for quad in (tall if is_lying else largest)[:SAMPLES]]
     if not samples:
         return 0
 
@@ -277,16 +282,16 @@ def _turn(picture: Image.Image, quads: Sequence[Quad]) -> int:
         turned = (sample.rotate(-degrees, expand=True) for sample in samples)
         return sum(_recognise(sample)[1] for sample in turned) / len(samples)
 
-    scores = {degrees: score(degrees) for degrees in ((90, 270) if lies else (0,))}
-    if not lies and scores[0] < SURE:
+    scores = {degrees: score(degrees) for degrees in ((90, 270) if is_lying else (0,))}
+    if not is_lying and scores[0] < SURE:
         scores[180] = score(180)
     best = max(scores, key=lambda degrees: scores[degrees])
     return best if best == 0 or scores[best] >= SURE else 0
 
 
-def _crop(picture: Image.Image, quad: Quad, pad: float = 0.0) -> Image.Image:
-    """The place set upright, at least as high as the reader wants, with `pad` heights around."""
-    width, height = _size(quad)
+def _crop_quad(picture: Image.Image, quad: Quad, pad: float = 0.0) -> Image.Image:
+    """Return the place set upright, at least as high as OCR wants, with `pad` heights around."""
+    width, height = _quad_size(quad)
     if pad:
         (ax, ay), (bx, by) = quad[0], quad[1]
         (dx, dy) = quad[3]
@@ -311,33 +316,33 @@ def _recognise(line: Image.Image) -> tuple[str, float]:
     import numpy as np
 
     pixels = np.ascontiguousarray(np.asarray(line)[:, :, ::-1])
-    read = _engine()(pixels, use_det=False, use_cls=False, use_rec=True)
+    read = _load_engine()(pixels, use_det=False, use_cls=False, use_rec=True)
     return (str(read.txts[0]), float(read.scores[0])) if read.txts else ("", 0.0)
 
 
 def _read_place(picture: Image.Image, quad: Quad) -> tuple[str, float]:
     if not _is_line(quad):
         return "", 0.0
-    crop = _crop(picture, quad)
+    crop = _crop_quad(picture, quad)
     if _is_tall(quad):
         sideways = [_recognise(crop.rotate(degrees, expand=True)) for degrees in (90, 270)]
         return max((*sideways, _recognise(crop)), key=lambda found: found[1])
     first = _recognise(crop)
     if first[1] >= SURE:
         return first
-    return max(first, _recognise(_crop(picture, quad, 0.12)), key=lambda found: found[1])
+    return max(first, _recognise(_crop_quad(picture, quad, 0.12)), key=lambda found: found[1])
 
 
 def _is_readable(text: str, score: float, quad: Quad) -> bool:
-    """False for a guess: too unsure, or in a script that the reader does not know.
+    """Return False for a guess: too unsure, or in a script that OCR does not know.
 
-    Of unknown scripts it drops the letters and is sure of the rest, so a line with far fewer
-    letters than its length has room for was not read. It knows a part of Greek only.
+    It drops letters of unknown scripts and is sure of the rest, so a line with far fewer letters
+    than its length has room for was not read. It knows only part of Greek.
     """
     letters = [letter for letter in text if not letter.isspace()]
     if not letters or score < (READABLE_SHORT if len(letters) <= SHORT else READABLE):
         return False
-    width, height = _size(quad)
+    width, height = _quad_size(quad)
     length = max(width, height) / min(width, height)
     if len(letters) < SPARSE * length and (width > height or len(letters) > SHORT):
         return False

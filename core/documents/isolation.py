@@ -1,7 +1,7 @@
-"""Reads untrusted files in a child process that time, memory and Stop can end.
+"""Reads untrusted files in a child process that is ended by a time limit, a memory limit or Stop.
 
-The child sees no keys. Its stdin gets a line of JSON, then the file's bytes, then stays open: its
-end means that the parent is gone. Its stdout gives lines of JSON: progress, and one answer.
+The child gets no keys. Its stdin carries one line of JSON, then the file's bytes, and stays open:
+when it closes, the parent is gone. Its stdout carries lines of JSON: progress, then one answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOGGER = logging.getLogger(__name__)
 # Measured: OCR of pages and charts takes 1.2 to 1.7 GB of address space (0.5 to 0.8 GB in use), the
 # largest pictures 2.3 GB, text alone less than 1 GB.
 MEMORY = 4096 * MEGABYTE
-LARGEST_HERE = MEGABYTE  # of what a light reader reads without a child process
+LARGEST_HERE = MEGABYTE  # the largest file that a light reader reads without a child process
 AT_ONCE = 2
 NEEDED_BY_LOADERS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "TEMP")
 # Per-thread arenas reserve address space by the gigabyte on machines with many cores.
@@ -41,7 +41,7 @@ START = (
 LONGEST_ANSWER = 64 * MEGABYTE
 LONGEST_CHARACTER = 12  # bytes, as JSON writes it
 PARTING = 2.0  # seconds
-# What is kept back from the parent's time limit to wind up slow reading with a remark.
+# The share of the parent's time limit for reading; the rest is for finishing with a remark.
 WIND_UP = 0.85
 
 Answer = dict[str, Any]
@@ -59,11 +59,11 @@ def read_source(
     stop: Stop,
     on_progress: Report,
 ) -> Source:
-    """The source in these bytes. `on_progress` gets (done, total, what is being done).
+    """Return the source in these bytes; `on_progress` receives (done, total, current step).
 
     Raises:
         InputError: the file cannot be read within the limits; one sentence says why.
-        Stopped: `stop` was set meanwhile; the child is gone then.
+        Stopped: `stop` was set meanwhile; the child has ended.
     """
     from core.documents.segmentation import language_note, language_of
     from core.store.sqlite import from_plain
@@ -90,7 +90,7 @@ def read_source(
 
 
 def run_alone(task: Task, stop: Stop, on_progress: Report) -> Answer:
-    """The task's answer, from one of the few children that may work at the same time."""
+    """Run the task once one of the few worker slots is free, and return its answer."""
     while not _slots.acquire(timeout=0.1):
         stop.check()
     try:
@@ -100,16 +100,16 @@ def run_alone(task: Task, stop: Stop, on_progress: Report) -> Answer:
 
 
 def worker_command() -> list[str]:
-    """Starts the child: without site and user settings, with this process's own import path."""
+    """Return the command that starts a child with this import path and no site or user settings."""
     path = [str(PROJECT_ROOT), *(entry for entry in sys.path if entry)]
     return [sys.executable, "-I", "-S", "-X", "utf8", "-c", START, json.dumps(path)]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Something that a child process is asked to do with one file.
+    """A command for a child process on one file.
 
-    `longest` is the longest answer that is taken from it, in bytes; `argv` starts the child.
+    `longest` is the largest answer accepted, in bytes; `argv` starts the child.
     """
 
     command: str
@@ -121,7 +121,7 @@ class Task:
     argv: Sequence[str] = field(default_factory=worker_command)
 
     def run(self, stop: Stop, on_progress: Report) -> Answer:
-        """The child's answer. Raises InputError and Stopped as `read_source` does."""
+        """Return the child's answer. Raises InputError and Stopped as `read_source` does."""
         process = subprocess.Popen(
             self.argv,
             stdin=subprocess.PIPE,
@@ -144,7 +144,7 @@ class Task:
         try:
             answer = self._conversation(process, on_progress)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(PARTING)  # So that the exit code is its own and not our signal.
+                process.wait(PARTING)  # so that the exit code is the child's own, not our signal
         finally:
             timer.cancel()
             process.kill()
@@ -162,7 +162,7 @@ class Task:
         return answer
 
     def _conversation(self, process: subprocess.Popen[bytes], on_progress: Report) -> Answer | None:
-        """Hand the file over and take lines until the answer; None if none comes."""
+        """Send the file and read lines until the answer; return None if none comes."""
         header = {
             "about": dict(self.about),
             "command": self.command,
@@ -175,19 +175,19 @@ class Task:
         }
         assert process.stdin is not None  # noqa: S101 - both are pipes
         assert process.stdout is not None  # noqa: S101
-        with contextlib.suppress(OSError):  # It may be gone before it has taken everything.
+        with contextlib.suppress(OSError):  # the child may end before it has read everything
             process.stdin.write(json.dumps(header).encode() + b"\n")
             process.stdin.write(self.data)
             process.stdin.flush()
         while line := process.stdout.readline(self.longest):
             try:
-                said = json.loads(line)
-            except ValueError:  # No worker of ours: it need not be seen out.
+                message = json.loads(line)
+            except ValueError:  # not one of our workers, so there is nothing to wait for
                 process.kill()
                 return None
-            if "progress" not in said:
-                return dict(said)
-            on_progress(*said["progress"])
+            if "progress" not in message:
+                return dict(message)
+            on_progress(*message["progress"])
         return None
 
     def _failure(self, code: int | None, *, is_overdue: bool) -> InputError:
@@ -205,8 +205,8 @@ class Task:
 
 
 def main() -> None:
-    """Answer one request."""
-    say = _say_on(_own_stdout())
+    """Answer one request in the child process."""
+    say = _make_writer(_own_stdout())
     header = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read(header["size"])
     if len(data) < header["size"]:  # the parent went away in the middle
@@ -214,14 +214,14 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _limit(header["memory"], header["seconds"])
     try:
-        say(_answer(header, data, say))
+        say(_run_command(header, data, say))
     except InputError as error:
         say({"problem": str(error)})
     except MemoryError:
         say({"problem": header["too_large"]})
     except Exception:  # noqa: BLE001 - the libraries' errors on damaged files are endless
-        named = shown(header["name"])
-        say({"problem": f"{named} cannot be shown as a picture; open it in its own program."})
+        file_name = shown(header["name"])
+        say({"problem": f"{file_name} cannot be shown as a picture; open it in its own program."})
     # Not sys.exit: PDFium and onnxruntime may hang or crash while they are taken down.
     os._exit(0)
 
@@ -232,7 +232,7 @@ def _own_stdout() -> BinaryIO:
     return answers
 
 
-def _say_on(stream: BinaryIO) -> Say:
+def _make_writer(stream: BinaryIO) -> Say:
     def say(answer: Answer) -> None:
         stream.write(json.dumps(answer, default=vars).encode() + b"\n")
         stream.flush()
@@ -251,22 +251,22 @@ def _limit(memory: int, seconds: float) -> None:
     except ImportError:  # Windows
         return
     cores = os.cpu_count() or 1
-    processor = int(seconds * cores) + 10
-    for what, value in (
+    cpu_seconds = int(seconds * cores) + 10
+    for limit, value in (
         (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, processor),
+        (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_CORE, 0),
     ):
-        _, hard = resource.getrlimit(what)
+        _, hard = resource.getrlimit(limit)
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         try:
-            resource.setrlimit(what, (allowed, hard))
+            resource.setrlimit(limit, (allowed, hard))
         except (ValueError, OSError):  # macOS refuses some of them
             continue
 
 
-def _answer(header: Answer, data: bytes, say: Say) -> Answer:
-    """Read the file, or do with it what a function of `rendering` does."""
+def _run_command(header: Answer, data: bytes, say: Say) -> Answer:
+    """Read the file, or run the function of `rendering` that the header names."""
     name, about = header["name"], header["about"]
     if header["command"] != "read":
         from core.documents import rendering

@@ -1,6 +1,7 @@
-"""From pieces of text with places to blocks, in the order in which a person reads them.
+"""Turns pieces of text with places into blocks in reading order.
 
-Columns come one after the other; rows of things are tables; broken lines become paragraphs.
+Columns are read one after the other; items side by side become tables; broken lines become
+paragraphs.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ CAPTION = regex.compile(
 DASHES = "-–—"
 ITEM = regex.compile(r"(?:[-–—•*◦▪·●○■□➢✓]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\(?[ivx]{1,4}[.)])\s")
 RTL = regex.compile(r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}]")
-PROSE_LETTERS = 28  # letters of a usual cell; more is text that stands side by side
-# Lines of a paragraph: their heights, the gap between them, their length, in heights.
+PROSE_LETTERS = 28  # most letters in a typical cell; longer texts side by side are prose
+# Lines of a paragraph: ratio of their heights, gap between them and length, in heights.
 LIKE = 1.3
 GAP = 0.5
 LONG_LINE = 8.0
-LONE_LINE = 20.0  # where fewer than three lines show how wide the column is
+LONE_LINE = 20.0  # used if fewer than three lines show how wide the column is
 INDENT = 1.0
-RAGGED = 0.12  # of the column's width, by which lines that are not justified may be shorter
+RAGGED = 0.12  # share of the column's width by which unjustified lines may be shorter
 SAME_CELL = 0.5
 FAR = 12
 WRAPPED = 0.7
 # Columns of running text.
 TRIED = 61
 GUTTER = 0.3
-SLACK = 0.25  # seen boxes reach beyond their letters by about this share of their height
+SLACK = 0.25  # OCR boxes reach beyond their letters by about this share of their height
 MOST_ACROSS = 0.3
 FEWEST_LINES = 3
 MANY_LINES = 6
@@ -56,48 +57,51 @@ LONG_COLUMN = 6.0
 VERY_LONG_COLUMN = 9.0
 TIGHT = 0.7
 COLUMN_GAP = 0.4
+CellBoxes = dict[tuple[int, int], list[TextBox]]
 
 
 def picture_blocks(picture: PictureText) -> Iterator[BlockContent]:
-    """All that was read in a picture as blocks, each of which can be understood by itself."""
-    known = words_in(item.text for item in picture.items)
+    """Yield all text read in a picture as blocks that can each be understood alone."""
+    words = words_in(item.text for item in picture.items)
     for column in reading_columns(single_numbers(picture.items)):
-        yield from _column_blocks(column, known)
+        yield from _build_column_blocks(column, words)
 
 
-def _column_blocks(column: Sequence[TextBox], known: frozenset[str]) -> Iterator[BlockContent]:
-    """What stands above a chart, the chart, the rest, and the axes at the end."""
-    chart, left = chart_in(column)
-    upright = [item for item in left if not is_sideways(item)]
+def _build_column_blocks(
+    column: Sequence[TextBox], words: frozenset[str]
+) -> Iterator[BlockContent]:
+    """Yield the blocks above a chart, the chart's bars, the blocks below, and the axes last."""
+    chart, rest = chart_in(column)
+    upright = [item for item in rest if not is_sideways(item)]
     below = [item for item in upright if chart.used and item.y > chart.top]
     above = [item for item in upright if not chart.used or item.y <= chart.top]
-    before = list(_blocks(above, known))
+    before = list(_build_blocks(above, words))
     title: tuple[TextPiece, ...] = ()
     if chart.used and before and before[-1].kind == "paragraph" and not is_ended(before[-1].text):
         title = before[-1].pieces
         before[-1] = BlockContent("caption", title)
     yield from before
     yield from chart.rows(title)
-    is_unread = bool(chart.axes) and not chart.bars
-    for block in _blocks(below, known):
-        is_label = is_unread and block.kind == "paragraph" and not is_ended(block.text)
+    has_no_bars = bool(chart.axes) and not chart.bars
+    for block in _build_blocks(below, words):
+        is_label = has_no_bars and block.kind == "paragraph" and not is_ended(block.text)
         yield BlockContent("chart label", block.pieces) if is_label else block
-    for parts in (*((TextPiece(i.text, i),) for i in left if is_sideways(i)), *chart.axes):
+    for parts in (*((TextPiece(i.text, i),) for i in rest if is_sideways(i)), *chart.axes):
         yield BlockContent("chart label", parts)
 
 
-def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[BlockContent]:
+def _build_blocks(items: Sequence[TextBox], words: frozenset[str]) -> Iterator[BlockContent]:
     single: list[TextBox] = []
     grid: list[list[TextBox]] = []
     caption = ""
-    for row in [*_whole_rows(rows_of(items)), []]:
+    for row in [*_join_cell_pieces(rows_of(items)), []]:
         if grid and len(row) == 1 and _add_wrapped(grid, row[0]):
             continue
         if grid and (len(row) < 2 or _is_far(grid, row)):
-            yield from _table_blocks(grid, caption)
+            yield from _build_grid_blocks(grid, caption)
             grid = []
         if single and len(row) != 1:
-            lines = [_paragraph(lines, known) for lines in paragraphs_of(single)]
+            lines = [_build_paragraph(lines, words) for lines in paragraphs_of(single)]
             yield from lines
             caption, single = lines[-1].text, []
         if len(row) > 1:
@@ -106,40 +110,41 @@ def _blocks(items: Sequence[TextBox], known: frozenset[str]) -> Iterator[BlockCo
             single += row
 
 
-def _whole_rows(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
-    """The rows with pieces of one cell made one that were seen beside each other."""
+def _join_cell_pieces(rows: Sequence[Sequence[TextBox]]) -> list[list[TextBox]]:
+    """Return the rows, joining pieces of one cell that OCR read separately."""
     whole: list[list[TextBox]] = []
     for row in rows:
         cells: list[TextBox] = []
         for item in row:
             last = cells[-1] if cells else item
             if cells and item.left - last.right < SAME_CELL * min(item.height, last.height):
-                cells[-1] = _one(last, item)
+                cells[-1] = _join_boxes(last, item)
             else:
                 cells.append(item)
         whole.append(cells)
     return whole
 
 
-def _one(first: TextBox, second: TextBox) -> TextBox:
-    """Two pieces as one, over the rectangle around both."""
+def _join_boxes(first: TextBox, second: TextBox) -> TextBox:
+    """Return two pieces as one, over the rectangle around both."""
     by = joined_lines(first.text, second.text, frozenset())[1]
     return around((first, second), f"{first.text}{by}{second.text}")
 
 
 def _add_wrapped(grid: Sequence[list[TextBox]], item: TextBox) -> bool:
-    """Take the item into the cell right above it, if it is that cell's second line.
+    """Add the item to the cell right above it if it is that cell's second line.
 
-    It must lie clearly nearer to its row than the table's rows lie to each other.
+    It must be clearly nearer to its row than the table's rows are to each other. Returns True if
+    it was added.
     """
-    cells = [n for n, cell in enumerate(grid[-1]) if _overlap(cell, item) > 0]
+    cells = [n for n, cell in enumerate(grid[-1]) if _measure_overlap(cell, item) > 0]
     if len(grid) < 2 or len(cells) != 1:
         return False
-    apart = median(b[0].y - a[0].y for a, b in pairwise(grid))
+    spacing = median(b[0].y - a[0].y for a, b in pairwise(grid))
     above = grid[-1][cells[0]]
-    if item.y - above.y > WRAPPED * apart or item.top - above.bottom > WRAPPED * item.height:
+    if item.y - above.y > WRAPPED * spacing or item.top - above.bottom > WRAPPED * item.height:
         return False
-    grid[-1][cells[0]] = _one(above, item)
+    grid[-1][cells[0]] = _join_boxes(above, item)
     return True
 
 
@@ -150,18 +155,18 @@ def _is_far(grid: Sequence[Sequence[TextBox]], row: Sequence[TextBox]) -> bool:
     return gap > 2 * median(b[0].y - a[0].y for a, b in pairwise(grid))
 
 
-def _overlap(one: TextBox, other: TextBox) -> float:
+def _measure_overlap(one: TextBox, other: TextBox) -> float:
     return min(one.right, other.right) - max(one.left, other.left)
 
 
 def paragraphs_of(lines: Sequence[TextBox]) -> list[list[TextBox]]:
-    """The lines in groups: those that were only broken for lack of room are one paragraph.
+    """Group the lines into paragraphs; lines broken only for lack of room belong together.
 
-    A line goes on where the next one's first word had no room in it, unless a gap, an indent,
-    another size or the mark of a list item says that something new begins.
+    A line continues if the next line's first word had no room in it, unless a gap, an indent,
+    another size or a list marker starts something new.
     """
     groups: list[list[TextBox]] = []
-    for run in _runs(lines):
+    for run in _split_runs(lines):
         column = _Column(run)
         begun = 0
         for number, line in enumerate(run):
@@ -173,14 +178,15 @@ def paragraphs_of(lines: Sequence[TextBox]) -> list[list[TextBox]]:
     return groups
 
 
-def _runs(lines: Sequence[TextBox]) -> Iterator[list[TextBox]]:
+def _split_runs(lines: Sequence[TextBox]) -> Iterator[list[TextBox]]:
+    """Yield stretches of lines that stand closely below each other."""
     run: list[TextBox] = []
     for line in lines:
         if run:
             above = run[-1]
             is_below = line.y > above.y + 0.4 * above.height
             near = line.top - above.bottom < 2.5 * max(line.height, above.height)
-            beside = _overlap(above, line) > 0.2 * min(above.width, line.width)
+            beside = _measure_overlap(above, line) > 0.2 * min(above.width, line.width)
             if not (is_below and near and beside):
                 yield run
                 run = []
@@ -190,10 +196,10 @@ def _runs(lines: Sequence[TextBox]) -> Iterator[list[TextBox]]:
 
 
 class _Column:
-    """Lines below each other: how far they reach, and how far they usually stand apart."""
+    """Lines below each other, with their edges and their usual gap."""
 
     def __init__(self, run: Sequence[TextBox]) -> None:
-        self.lines = [_mirrored(line) for line in run]
+        self.lines = [_mirror_rtl(line) for line in run]
         self.left = min(line.left for line in self.lines)
         self.right = max(line.right for line in self.lines)
         gaps = [b.top - a.bottom for a, b in pairwise(self.lines)]
@@ -201,27 +207,27 @@ class _Column:
         self.shortest = LONG_LINE if len(run) > 2 else LONE_LINE
 
     def goes_on(self, number: int, begun: int) -> bool:
-        """True when the line continues the one above it; that one's paragraph began at `begun`."""
+        """Return True if the line continues the one above it, whose paragraph began at `begun`."""
         first, above, below = (self.lines[n] for n in (begun, number - 1, number))
         height = min(above.height, below.height)
         if not self._are_alike(above, below, height):
             return False
         if is_cut(above.text, below.text):
             return True
-        is_small = below.text[:1].islower()
-        if above.width < (LONG_LINE if is_small else self.shortest) * height:
+        is_lower = below.text[:1].islower()
+        if above.width < (LONG_LINE if is_lower else self.shortest) * height:
             return False
         is_item = ITEM.match(first.text) is not None
-        hangs = number == begun + 1 and (is_item or CAPTION.match(first.text))
-        if below.left - above.left > INDENT * height and not hangs:
+        is_hanging = number == begun + 1 and (is_item or CAPTION.match(first.text))
+        if below.left - above.left > INDENT * height and not is_hanging:
             return False
         if is_item and below.left < first.left - 0.5 * INDENT * height:
             return False
-        end = above.right + _first_word(below)
+        end = above.right + _measure_first_word(below)
         if is_ended(above.text):
             is_outside = is_item and below.left < first.left + 0.5 * height
             return end > self.right - 0.3 * height and not is_outside
-        return is_small or end > self.right - max(0.3 * height, RAGGED * (self.right - self.left))
+        return is_lower or end > self.right - max(0.3 * height, RAGGED * (self.right - self.left))
 
     def _are_alike(self, above: TextBox, below: TextBox, height: float) -> bool:
         if above.bold != below.bold or CAPTION.match(below.text):
@@ -233,23 +239,23 @@ class _Column:
         return below.top - above.bottom <= min(self.gap + GAP * height, 1.5 * height)
 
 
-def _mirrored(line: TextBox) -> TextBox:
+def _mirror_rtl(line: TextBox) -> TextBox:
     if line.text.isascii() or not RTL.search(line.text):
         return line
     return line._replace(left=-line.right, right=-line.left)
 
 
-def _first_word(line: TextBox) -> float:
+def _measure_first_word(line: TextBox) -> float:
     word = line.text.split(None, 1)[0] if line.text.strip() else ""
     letters = 1 if UNSPACED_CHARACTER.match(word) else len(word) + 1
     return line.width * letters / max(1, len(line.text))
 
 
-def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> BlockContent:
+def _build_paragraph(lines: Sequence[TextBox], words: frozenset[str]) -> BlockContent:
     parts: list[TextPiece] = []
     for line in lines:
         if parts:
-            text, by = joined_lines(parts[-1].text, line.text, known)
+            text, by = joined_lines(parts[-1].text, line.text, words)
             parts[-1] = TextPiece(text, parts[-1].box)
             parts += [TextPiece(by)] if by else []
         parts.append(TextPiece(line.text, line))
@@ -258,20 +264,20 @@ def _paragraph(lines: Sequence[TextBox], known: frozenset[str]) -> BlockContent:
 
 
 def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
-    """The items in groups that are read one after the other.
+    """Split the items into groups that are read one after the other.
 
-    Where a gutter parts running text, what reaches across it (a title, a caption) ends the
-    columns above it, and between such lines the left column is read before the right one.
+    Where a gutter separates running text, a line across it (a title, a caption) ends the columns
+    above it; between such lines the left column is read before the right one.
     """
-    gutter = _gutter(items)
+    gutter = _find_gutter(items)
     if gutter is None:
         return [list(items)] if items else []
     groups: list[list[TextBox]] = []
     across: list[TextBox] = []
     beside: list[TextBox] = []
     for item in sorted(items, key=lambda item: item.y):
-        if _side(item, gutter) == 0:
-            groups.extend(_sides(beside, gutter))
+        if _side_of(item, gutter) == 0:
+            groups.extend(_split_sides(beside, gutter))
             beside = []
             across.append(item)
         else:
@@ -279,43 +285,44 @@ def reading_columns(items: Sequence[TextBox]) -> list[list[TextBox]]:
                 groups.append(across)
                 across = []
             beside.append(item)
-    groups.extend(_sides(beside, gutter))
+    groups.extend(_split_sides(beside, gutter))
     return [*groups, across] if across else groups
 
 
-def _side(item: TextBox, x: float) -> int:
+def _side_of(item: TextBox, x: float) -> int:
+    """Return -1 if the item is left of x, 1 if it is right of x, 0 if it reaches across."""
     slack = SLACK * item.height
     if item.right - slack <= x:
         return -1
     return 1 if item.left + slack >= x else 0
 
 
-def _sides(items: Sequence[TextBox], gutter: float) -> list[list[TextBox]]:
-    left = [item for item in items if _side(item, gutter) < 0]
-    right = [item for item in items if _side(item, gutter) > 0]
+def _split_sides(items: Sequence[TextBox], gutter: float) -> list[list[TextBox]]:
+    left = [item for item in items if _side_of(item, gutter) < 0]
+    right = [item for item in items if _side_of(item, gutter) > 0]
     return [*reading_columns(left), *reading_columns(right)]
 
 
-def _gutter(items: Sequence[TextBox]) -> float | None:
-    """Where an empty strip parts two columns of running text, or None."""
+def _find_gutter(items: Sequence[TextBox]) -> float | None:
+    """Return the x of an empty strip between two columns of running text, or None."""
     if len(items) < 2 * FEWEST_LINES:
         return None
     start, end = min(item.left for item in items), max(item.right for item in items)
     height = usual_height(items)
     best: tuple[float, float] | None = None
-    place = None
+    position = None
     for step in range(TRIED):
         x = start + (end - start) * (0.2 + 0.6 * step / (TRIED - 1))
-        left = [item for item in items if _side(item, x) < 0]
-        right = [item for item in items if _side(item, x) > 0]
+        left = [item for item in items if _side_of(item, x) < 0]
+        right = [item for item in items if _side_of(item, x) > 0]
         across = len(items) - len(left) - len(right)
         if across > MOST_ACROSS * len(items) or not _are_columns(left, right):
             continue
         gap = min(item.left for item in right) - max(item.right for item in left)
         gap += 2 * SLACK * height
         if gap >= GUTTER * height and (best is None or (-across, gap) > best):
-            best, place = (-across, gap), x
-    return place
+            best, position = (-across, gap), x
+    return position
 
 
 def _are_columns(left: Sequence[TextBox], right: Sequence[TextBox]) -> bool:
@@ -329,7 +336,7 @@ def _are_columns(left: Sequence[TextBox], right: Sequence[TextBox]) -> bool:
 
 
 def _is_running(items: Sequence[TextBox], longest: float) -> bool:
-    """True for lines of text set close together; cells, labels and legends are not."""
+    """Return True for lines of text set close together, unlike cells, labels and legends."""
     if 3 * sum(is_number(item.text) for item in items) > len(items):
         return False
     height = usual_height(items)
@@ -340,11 +347,8 @@ def _is_running(items: Sequence[TextBox], longest: float) -> bool:
     return bool(gaps) and median(gaps) < TIGHT * height
 
 
-CellBoxes = dict[tuple[int, int], list[TextBox]]
-
-
-def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[BlockContent]:
-    """Rows of things side by side as blocks: of a table, of pairs, or each thing by itself."""
+def _build_grid_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[BlockContent]:
+    """Return rows of items side by side as blocks: table rows, pairs, or each item alone."""
     items = [item for row in rows for item in row]
     if len(rows) < 2 or median(len(item.text) for item in items) > PROSE_LETTERS:
         return [BlockContent("paragraph", (TextPiece(item.text, item),)) for item in items]
@@ -352,12 +356,12 @@ def _table_blocks(rows: Sequence[Sequence[TextBox]], caption: str) -> list[Block
     grid, boxes = grid_in_columns(rows, columns) if len(columns) > 1 else ([], {})
     headers = header_rows(grid)
     if len(columns) < 2 or (not headers and any(_is_pair(row) for row in rows)):
-        return list(_pairs_and_rest(rows))
+        return list(_build_pair_blocks(rows))
     return table_contents(grid, headers, caption, boxes)
 
 
-def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> Iterator[BlockContent]:
-    """Pairs as rows; of the others each thing by itself."""
+def _build_pair_blocks(rows: Sequence[Sequence[TextBox]]) -> Iterator[BlockContent]:
+    """Yield pairs as rows, and each item of the other rows alone."""
     for row in rows:
         if _is_pair(row):
             name = TextPiece(row[0].text.removesuffix(":"), row[0])
@@ -367,12 +371,12 @@ def _pairs_and_rest(rows: Sequence[Sequence[TextBox]]) -> Iterator[BlockContent]
 
 
 def _is_pair(row: Sequence[TextBox]) -> bool:
-    """A name, then numbers only: a horizontal bar, a line of a legend."""
+    """Return True for a name followed by numbers only: a horizontal bar, a line of a legend."""
     return not is_number(row[0].text) and all(is_number(item.text) for item in row[1:])
 
 
 def columns_of(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
-    """The columns' left and right edges; strips that (nearly) all rows leave empty part them."""
+    """Return the columns' left and right edges; strips that most rows leave empty separate them."""
     widest = max(len(row) for row in rows)
     full = [row for row in rows if len(row) >= max(2, 0.6 * widest)]
     height = usual_height([item for row in full for item in row])
@@ -398,13 +402,13 @@ def columns_of(rows: Sequence[Sequence[TextBox]]) -> list[tuple[float, float]]:
 def grid_in_columns(
     rows: Sequence[Sequence[TextBox]], columns: Sequence[tuple[float, float]]
 ) -> tuple[list[list[str]], CellBoxes]:
-    """The rows' items in the columns; a name that spans several columns stands in each."""
+    """Place the rows' items in the columns; a name that spans several columns is put in each."""
     boxes: CellBoxes = {}
     for number, row in enumerate(rows):
-        is_names = not any(is_number(item.text) for item in row)
+        has_only_names = not any(is_number(item.text) for item in row)
         for item in row:
-            over = columns_under(item, columns)
-            for column in over if is_names else over[:1]:
+            spanned = columns_under(item, columns)
+            for column in spanned if has_only_names else spanned[:1]:
                 boxes.setdefault((number, column), []).append(item)
     grid = [
         [" ".join(item.text for item in boxes.get((row, n), ())) for n in range(len(columns))]
@@ -414,11 +418,11 @@ def grid_in_columns(
 
 
 def columns_under(item: TextBox, columns: Sequence[tuple[float, float]]) -> list[int]:
-    """The columns that the item stands over, or else the nearest."""
-    over = [
+    """Return the columns that the item stands spanned, or the nearest one."""
+    spanned = [
         n
         for n, (left, right) in enumerate(columns)
         if min(item.right, right) - max(item.left, left) > 0.4 * min(item.width, right - left)
     ]
     gaps = [max(left - item.x, item.x - right) for left, right in columns]
-    return over or [gaps.index(min(gaps))]
+    return spanned or [gaps.index(min(gaps))]

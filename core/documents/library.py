@@ -1,6 +1,7 @@
-"""The library on disk: bytes by their sha256, each content stored, read and indexed once.
+"""Keeps the project's files by their sha256: each content is stored, read and indexed once.
 
-A source that cannot be read costs only itself: the run goes on and says so.
+Reads the sources of a case for a run. A source that cannot be read does not stop the run; it is
+reported.
 """
 
 from __future__ import annotations
@@ -33,8 +34,12 @@ LOGGER = logging.getLogger(__name__)
 DOCUMENTS = "documents"
 ID = re.compile(r"[0-9a-f]{64}")
 POLL_SECONDS = 0.05
+READ_AT_ONCE = 2  # reading and OCR need a core each
+ASKED_AT_ONCE = 8  # asking a model about an image only waits
+TRIES = 3
 
 Clock = Callable[[], float]
+GatherReport = Callable[[Event], None]
 
 
 def store_file(
@@ -47,32 +52,32 @@ def store_file(
     now: float,
     settings: Settings,
 ) -> LibraryEntry:
-    """Put a file into a project's library; the same content again is stored once.
+    """Store a file in a project's library; the same content is stored only once.
 
-    Raises InputError: it is empty, too large, or of a type that is not read; nothing is stored.
+    Raises InputError: it is empty, too large, or of an unsupported type; nothing is stored.
     """
-    most = settings.file_megabytes
-    if len(data) > most * MEGABYTE:
+    limit = settings.file_megabytes
+    if len(data) > limit * MEGABYTE:
         raise InputError(
-            f"{shown(name)} is {len(data) / MEGABYTE:,.1f} MB large; at most {most} MB are read. "
+            f"{shown(name)} is {len(data) / MEGABYTE:,.1f} MB large; at most {limit} MB are read. "
             "Split it, or raise “Largest file” in Settings."
         )
     kind = kind_of(name, data)
     source_id = hashlib.sha256(data).hexdigest()
-    _write_once(_path(home, source_id), data)
-    with store.writing():  # Keeps `remove_file` away, which may just have taken the bytes.
-        _write_once(_path(home, source_id), data)
-        known = store.readings.get(source_id, name, reader=READER_VERSION)
-        if known is not None and known.kind != kind:
-            store.readings.forget(source_id)  # The newest name says how to read it.
-            known = None
+    _write_once(_file_path(home, source_id), data)
+    with store.writing():  # again, locked: `remove_file` may just have deleted the bytes
+        _write_once(_file_path(home, source_id), data)
+        reading = store.readings.get(source_id, name, reader=READER_VERSION)
+        if reading is not None and reading.kind != kind:
+            store.readings.forget(source_id)  # the newest name decides how to read it
+            reading = None
         entry = LibraryEntry(
             id=source_id,
             project_id=project_id,
             name=name,
             kind=kind,
             size=len(data),
-            status="ready" if known else "waiting",
+            status="ready" if reading else "waiting",
             added_by=by,
             added_at=now,
         )
@@ -81,9 +86,9 @@ def store_file(
 
 
 def file_bytes(home: Path, source_id: str) -> bytes:
-    """The bytes of a stored file. Raises InputError: they are not there (any more)."""
+    """Return the bytes of a stored file. Raises InputError: they are missing."""
     try:
-        return _path(home, source_id).read_bytes()
+        return _file_path(home, source_id).read_bytes()
     except OSError as error:
         raise InputError(
             "The file's content is not in the library any more; add the file again."
@@ -100,32 +105,32 @@ def ensure_read(
     on_progress: Report,
     now: Clock,
 ) -> tuple[Source, bool, float]:
-    """(the source, whether an earlier reading was reused, the seconds that reading took).
+    """Return (the source, True if an earlier reading was reused, the seconds that reading took).
 
-    A second caller for the same content waits for the first and takes its reading.
+    A second caller for the same content waits for the first and gets its reading.
 
     Raises:
-        InputError: the file cannot be read, whatever the reason; the library says so too.
+        InputError: the file cannot be read, for any reason; the library shows it too.
         Stopped: `stop` was set meanwhile.
     """
-    with _alone(source_id, stop):
-        known = store.readings.get(source_id, name, reader=READER_VERSION)
-        if known is not None:
-            return known, True, 0.0
+    with _hold_source(source_id, stop):
+        reading = store.readings.get(source_id, name, reader=READER_VERSION)
+        if reading is not None:
+            return reading, True, 0.0
         try:
-            began = now()
+            started_at = now()
             data = file_bytes(home, source_id)
             kind = store.library.kind_of(source_id) or kind_of(name, data)
             store.library.set_status(source_id, "reading")
             source = read_source(source_id, name, data, kind, settings, stop, on_progress)
-            seconds = max(0.0, now() - began)
+            seconds = max(0.0, now() - started_at)
             with store.writing():
-                # Another process may have been quicker, and its index may be in use already.
-                known = store.readings.get(source_id, name, reader=READER_VERSION)
+                # Another process may have been faster, and its index may already be in use.
+                reading = store.readings.get(source_id, name, reader=READER_VERSION)
                 is_held = store.library.is_held(source_id)
-                if known is None and is_held:
+                if reading is None and is_held:
                     store.readings.save(source, reader=READER_VERSION, seconds=seconds, now=now())
-                if known is not None or is_held:
+                if reading is not None or is_held:
                     store.library.set_status(source_id, "ready")
         except InputError as error:
             store.library.set_status(source_id, "refused", str(error))
@@ -141,37 +146,37 @@ def ensure_read(
             )
             store.library.set_status(source_id, "refused", problem)
             raise InputError(problem) from error
-    if known is not None:
-        return known, True, 0.0
+    if reading is not None:
+        return reading, True, 0.0
     if not is_held:
         raise InputError(f"{shown(name)} was deleted while it was read.")
     return source, False, seconds
 
 
 def remove_file(store: Store, home: Path, project_id: str, source_id: str, now: float) -> None:
-    """Take a file out of a project; bytes and reading go when no library holds them."""
+    """Remove a file from a project; delete its bytes and reading if no other library holds them."""
     with store.writing():
         is_last = store.library.remove(project_id, source_id, now)
         if is_last:
             store.readings.forget(source_id)
-            _path(home, source_id).unlink(missing_ok=True)
+            _file_path(home, source_id).unlink(missing_ok=True)
 
 
 def reindex(store: Store, source_id: str) -> None:
-    """Forget a file's reading and index, so that both are made anew when next needed."""
+    """Discard a file's reading and index, so that both are made anew when next needed."""
     with store.writing():
         store.readings.forget(source_id)
         store.library.set_status(source_id, "waiting")
 
 
-def _path(home: Path, source_id: str) -> Path:
+def _file_path(home: Path, source_id: str) -> Path:
     if not ID.fullmatch(source_id):
         raise InputError(f"Expected the id of a stored file, found {source_id[:80]!r}.")
     return home / DOCUMENTS / source_id
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    """Write the file unless it is there; it appears whole or not at all."""
+    """Write the file atomically unless a file of that size is there."""
     with contextlib.suppress(OSError):
         if path.stat().st_size == len(data):
             return
@@ -190,7 +195,7 @@ def _write_once(path: Path, data: bytes) -> None:
 
 @dataclass
 class _Turn:
-    """The lock on one content and how many threads hold or want it."""
+    """The lock on one content, and how many threads hold or want it."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     wanted: int = 0
@@ -201,34 +206,28 @@ _turns_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def _alone(source_id: str, stop: Stop) -> Iterator[None]:
-    """Only one thread of this process reads a content; Stop ends the waiting."""
+def _hold_source(source_id: str, stop: Stop) -> Iterator[None]:
+    """Let only one thread of this process read a content; Stop ends the wait."""
     with _turns_lock:
-        turn = _turns.setdefault(source_id, _Turn())
-        turn.wanted += 1
+        entry = _turns.setdefault(source_id, _Turn())
+        entry.wanted += 1
     try:
-        while not turn.lock.acquire(timeout=POLL_SECONDS):
+        while not entry.lock.acquire(timeout=POLL_SECONDS):
             stop.check()
         try:
             yield
         finally:
-            turn.lock.release()
+            entry.lock.release()
     finally:
         with _turns_lock:
-            turn.wanted -= 1
-            if not turn.wanted:
+            entry.wanted -= 1
+            if not entry.wanted:
                 del _turns[source_id]
-
-
-READ_AT_ONCE = 2  # reading and OCR want a core each
-ASKED_AT_ONCE = 8  # asking a model about an image only waits
-TRIES = 3
-GatherReport = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
 class Gathering:
-    """What reading a case's sources takes."""
+    """Everything needed to read the sources of a case."""
 
     case: Case
     home: Path
@@ -246,40 +245,43 @@ class Gathering:
 def gather_sources(job: Gathering, done: Collection[str]) -> Iterator[Event]:
     """Yield the events of reading and indexing every source that is not ready.
 
-    `done` are those that an interrupted run has read; they are read again when their reading or
-    index went away meanwhile, and missed aloud when their file did. So is what goes away while
-    the others are read.
+    `done` holds the sources that an interrupted run has read. They are read again if their reading
+    or index has gone since, and reported as problems if their file has. The same holds for sources
+    that go away while the others are read.
     """
-    ready = _ready(job, done)
-    waiting = [i for i in _wanted(job.case) if i not in ready]
-    settled = set(done)
+    ready = _find_ready(job, done)
+    pending = [i for i in _source_ids(job.case) if i not in ready]
+    read_ids = set(done)
     for _ in range(TRIES):
-        if not waiting:
+        if not pending:
             return
-        settled -= set(waiting)
-        readings = [_reading_of(job, source_id) for source_id in waiting]
+        read_ids -= set(pending)
+        readings = [_make_reading(job, source_id) for source_id in pending]
         for event in merged(readings, workers=ASKED_AT_ONCE):
             if isinstance(event, DocumentRead | ImageDescribed):
-                settled.add(event.source_id)
+                read_ids.add(event.source_id)
             yield event
-        ready = _ready(job, settled)  # “Read again” may have dropped one while others were read
-        waiting = [i for i in _wanted(job.case) if i in settled and i not in ready]
+        # “Read again” may have dropped one while others were read.
+        ready = _find_ready(job, read_ids)
+        pending = [i for i in _source_ids(job.case) if i in read_ids and i not in ready]
 
 
 def missed(job: Gathering, store: Store, read: Collection[str]) -> Iterator[Event]:
-    """Yield a problem for every source that was read and cannot be searched any more."""
-    for source_id in _wanted(job.case):
+    """Yield a problem for every source that was read but can no longer be searched."""
+    for source_id in _source_ids(job.case):
         if source_id in read and not _is_ready(job, store, source_id):
             name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"
             message = f"{name}: it was deleted or is being read again; the check does without it."
-            yield ProblemMet(job.now(), "reading", message, name, _cause(job, source_id), source_id)
+            yield ProblemMet(
+                job.now(), "reading", message, name, _cause_of(job, source_id), source_id
+            )
 
 
-def _wanted(case: Case) -> tuple[str, ...]:
+def _source_ids(case: Case) -> tuple[str, ...]:
     return (*case.documents, *case.images)
 
 
-def _ready(job: Gathering, read: Collection[str]) -> set[str]:
+def _find_ready(job: Gathering, read: Collection[str]) -> set[str]:
     with open_store(job.home) as store:
         return {i for i in read if _is_ready(job, store, i)}
 
@@ -289,34 +291,37 @@ def _is_ready(job: Gathering, store: Store, source_id: str) -> bool:
     return is_read and store.readings.has_index(source_id, job.encoder.id)
 
 
-def _cause(job: Gathering, source_id: str) -> Cause | None:
+def _cause_of(job: Gathering, source_id: str) -> Cause | None:
     return "image_not_readable" if source_id in job.case.images else None
 
 
 def sources_of(store: Store, case: Case, read: Collection[str]) -> list[Source]:
-    """The sources that could be read, in the case's order."""
-    wanted = [i for i in _wanted(case) if i in read]
-    found = [store.readings.get(i, store.library.name_of(case.project_id, i)) for i in wanted]
-    return [source for source in found if source is not None]
+    """Return the sources that could be read, in the case's order."""
+    source_ids = [i for i in _source_ids(case) if i in read]
+    sources = [store.readings.get(i, store.library.name_of(case.project_id, i)) for i in source_ids]
+    return [source for source in sources if source is not None]
 
 
-def _reading_of(job: Gathering, source_id: str) -> Callable[[], Iterator[Event]]:
+def _make_reading(job: Gathering, source_id: str) -> Callable[[], Iterator[Event]]:
     def events() -> Iterator[Event]:
         def read(report: GatherReport) -> Event | tuple[Source, float]:
             return _read_one(job, source_id, report)
 
         with job.turns_at_reading:
-            found = yield from streamed(read)
-        if isinstance(found, tuple):
-            yield from _describe(job, *found)
+            result = yield from streamed(read)
+        if isinstance(result, tuple):
+            yield from _describe(job, *result)
         else:
-            yield found
+            yield result
 
     return events
 
 
 def _read_one(job: Gathering, source_id: str, report: GatherReport) -> Event | tuple[Source, float]:
-    """Reads and indexes a source; of an image the source and the seconds: it is yet to be told."""
+    """Read and index a source; return its event, or an image with the seconds that reading took.
+
+    Images are returned because the image reader has yet to describe them.
+    """
     now = job.now
     with open_store(job.home) as store:
         name = store.library.name_of(job.case.project_id, source_id) or "a deleted file"
@@ -334,22 +339,23 @@ def _read_one(job: Gathering, source_id: str, report: GatherReport) -> Event | t
             )
         except InputError as error:
             message = str(error) if name in str(error) else f"{name}: {error}"
-            return ProblemMet(now(), "reading", message, name, _cause(job, source_id), source_id)
+            return ProblemMet(now(), "reading", message, name, _cause_of(job, source_id), source_id)
         ensure_index(store, source, job.encoder, job.stop, indexing)
     if source.is_image:
         return source, seconds
-    said = (source.pages, len(source.text), seconds, reused, source.notes)
-    return DocumentRead(now(), source.id, source.name, *said)
+    return DocumentRead(
+        now(), source.id, source.name, source.pages, len(source.text), seconds, reused, source.notes
+    )
 
 
 def _describe(job: Gathering, image: Source, seconds: float) -> Iterator[Event]:
-    """What the image reader says of an image (CEDA agent B); OCR stands in for a useless reply.
+    """Yield the image reader's description (CEDA agent B), or OCR's text after a useless reply.
 
-    `seconds` are those that reading it took.
+    `seconds` is how long reading the image took.
     """
     reader, now = job.image_reader, job.now
-    began = now()
-    yield ProgressMade(began, "reading", f"{reader.name} looks at {image.name}")
+    started_at = now()
+    yield ProgressMade(started_at, "reading", f"{reader.name} looks at {image.name}")
     try:
         text = reader.describe(job.case, image, job.stop)
     except ReplyError as error:
@@ -357,6 +363,6 @@ def _describe(job: Gathering, image: Source, seconds: float) -> Iterator[Event]:
         yield ProblemMet(now(), "reading", message, reply=error.reply)
         reader = job.spare_reader
         text = reader.describe(job.case, image, job.stop)
-    at = now()
-    seconds += at - began
-    yield ImageDescribed(at, image.id, image.name, reader.name, bool(text), text, seconds)
+    described_at = now()
+    seconds += described_at - started_at
+    yield ImageDescribed(described_at, image.id, image.name, reader.name, bool(text), text, seconds)

@@ -1,4 +1,4 @@
-"""PDF documents, page by page: their text layer, or OCR where there is none."""
+"""Reads PDF documents page by page: their text layer, or OCR if there is none."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ AGAIN = "open it in a PDF viewer, print or save it as PDF and add it again"
 
 
 def read_pdf(request: ReadRequest) -> Source:
-    """PDF documents.
+    """Read a PDF document.
 
     Raises InputError: it is encrypted, damaged, or has too many pages or too much text.
     """
@@ -58,10 +58,9 @@ def read_pdf(request: ReadRequest) -> Source:
 
 
 def open_pdf(name: str, data: bytes) -> Any:
-    """The document with its forms filled in as they are shown.
+    """Return the document with its forms filled in as shown.
 
-    Raises InputError: it wants a password; pypdfium2.PdfiumError: it is no PDF that PDFium can
-    open.
+    Raises InputError: it needs a password; pypdfium2.PdfiumError: PDFium cannot open it as a PDF.
     """
     try:
         document = pypdfium2.PdfDocument(data)
@@ -77,7 +76,7 @@ def open_pdf(name: str, data: bytes) -> Any:
 
 
 def load_page(document: Any, index: int) -> Any:
-    """A page; what is filled into its form becomes part of its text."""
+    """Return a page; what is filled into its form becomes part of its text."""
     page = document[index]
     if document.formenv is not None:
         page.flatten()
@@ -87,10 +86,10 @@ def load_page(document: Any, index: int) -> Any:
 
 
 def _check_pages(request: ReadRequest, pages: int) -> None:
-    most = request.settings.pages
-    if pages > most:
+    limit = request.settings.pages
+    if pages > limit:
         raise InputError(
-            f"{request.file} has {pages:,} pages; at most {most:,} are read. Split it, or raise "
+            f"{request.file} has {pages:,} pages; at most {limit:,} are read. Split it, or raise "
             "“Most pages” in Settings."
         )
     if not pages:
@@ -99,7 +98,7 @@ def _check_pages(request: ReadRequest, pages: int) -> None:
 
 @dataclass
 class _Reading:
-    """One document while it is read: its text layer first, then OCR where that is missing."""
+    """Reads one document: its text layer first, then OCR for the pages without one."""
 
     request: ReadRequest
     document: Any
@@ -111,60 +110,62 @@ class _Reading:
     def whole(self) -> Source:
         self._read_layers()
         draft = Draft(self.request)
-        most = self.request.settings.ocr_pages
-        wanted, beyond = self.scanned[:most], self.scanned[most:]
-        late = [index for index in wanted if not self._read_picture(draft, index, wanted)]
+        limit = self.request.settings.ocr_pages
+        scans, beyond = self.scanned[:limit], self.scanned[limit:]
+        unread = [index for index in scans if not self._read_picture(draft, index, scans)]
         write_pages(draft, self.pages, self._bookmarks())
-        self._note_gaps(draft, beyond, late)
+        self._note_gaps(draft, beyond, unread)
         return draft.finish()
 
     def _read_layers(self) -> None:
         count = len(self.document)
-        second = second_reader(self.request.data)
+        read_with_pypdf = second_reader(self.request.data)
         for index in range(count):
             self.request.report(index, count, f"page {index + 1} of {count}")
             try:
                 page = load_page(self.document, index)
-                found = read_page(page, index, second)
+                pdf_page = read_page(page, index, read_with_pypdf)
                 page.close()
             except pypdfium2.PdfiumError:
                 self.broken.append(index)
-                self.pages.append(plain_page(index + 1, second(index)))
+                self.pages.append(plain_page(index + 1, read_with_pypdf(index)))
                 continue
-            if _is_scan(found):
+            if _is_scan(pdf_page):
                 self.scanned.append(index)
-            elif found.picture_share >= NOTED_PICTURE_SHARE:
+            elif pdf_page.picture_share >= NOTED_PICTURE_SHARE:
                 self.pictured.append(index)
-            if found.is_garbage:
-                found.lines, found.layer = [], ""
-            self.pages.append(found)
+            if pdf_page.is_garbage:
+                pdf_page.lines, pdf_page.layer = [], ""
+            self.pages.append(pdf_page)
 
-    def _read_picture(self, draft: Draft, index: int, wanted: Sequence[int]) -> bool:
+    def _read_picture(self, draft: Draft, index: int, indexes: Sequence[int]) -> bool:
         from core.documents.images import read_picture_text, remark_on
 
         if not self.request.has_time:
             return False
-        done = wanted.index(index)
+        done = indexes.index(index)
         self.request.report(
             done,
-            len(wanted),
-            f"page {index + 1} is a picture, reading it ({done + 1} of {len(wanted)})",
+            len(indexes),
+            f"page {index + 1} is a picture, reading it ({done + 1} of {len(indexes)})",
         )
-        found = read_picture_text(self._rendered(index))
+        picture_text = read_picture_text(self._rendered(index))
         page = self.pages[index]
-        if sum(len(item.text) for item in found.items) >= len(page.layer.strip()):
-            lines = [TextLine((item,), (item,), item) for item in found.items]
-            self.pages[index] = PdfPage(index + 1, found.width, found.height, lines, picture=found)
-            if remark := remark_on(found):
+        if sum(len(item.text) for item in picture_text.items) >= len(page.layer.strip()):
+            lines = [TextLine((item,), (item,), item) for item in picture_text.items]
+            self.pages[index] = PdfPage(
+                index + 1, picture_text.width, picture_text.height, lines, picture=picture_text
+            )
+            if remark := remark_on(picture_text):
                 draft.note(f"Page {index + 1}: {remark}")
         return True
 
     def _bookmarks(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        levels: dict[str, int] = {}
         with contextlib.suppress(pypdfium2.PdfiumError, ValueError):
             for item in itertools.islice(self.document.get_toc(max_depth=6), MOST_BOOKMARKS):
-                found.setdefault(plain_title(item.get_title()), item.level + 1)
-        return found
+                levels.setdefault(plain_title(item.get_title()), item.level + 1)
+        return levels
 
     def _rendered(self, index: int) -> Image.Image:
         page = load_page(self.document, index)
@@ -176,28 +177,28 @@ class _Reading:
         finally:
             page.close()
 
-    def _note_gaps(self, draft: Draft, beyond: Sequence[int], late: Sequence[int]) -> None:
-        """Say what is not in the text."""
+    def _note_gaps(self, draft: Draft, beyond: Sequence[int], unread: Sequence[int]) -> None:
+        """Note what is missing from the text."""
         settings = self.request.settings
         if beyond:
             draft.note(
-                f"{_pages(beyond)} without text not read: OCR reads at most "
+                f"{_list_pages(beyond)} without text not read: OCR reads at most "
                 f"{settings.ocr_pages} pages (“Most pages read by OCR” in Settings)."
             )
-        if late:
+        if unread:
             draft.note(
-                f"{_pages(late)} without text not read: the time for reading "
+                f"{_list_pages(unread)} without text not read: the time for reading "
                 f"({settings.reading_seconds} s, “Longest reading time” in Settings) was over."
             )
         if self.pictured:
             draft.note(
-                f"{_pages(self.pictured)} with pictures: text and charts in them were not read; "
-                "their values cannot be checked here."
+                f"{_list_pages(self.pictured)} with pictures: text and charts in them were not "
+                "read; their values cannot be checked here."
             )
         if charts := [n for n, page in enumerate(self.pages) if page.has_unread_chart]:
-            draft.note(f"{_pages(charts)} with a chart: its values cannot be read here.")
+            draft.note(f"{_list_pages(charts)} with a chart: its values cannot be read here.")
         if self.broken:
-            draft.note(f"{_pages(self.broken)} damaged: what could be recovered was read.")
+            draft.note(f"{_list_pages(self.broken)} damaged: what could be recovered was read.")
         if any(is_marked_script(page.layer) for page in self.pages):
             draft.note(
                 "PDFs often misplace marks of this script; a .docx or .txt copy reads better."
@@ -208,19 +209,19 @@ class _Reading:
             draft.note("There is no text in this document.")
 
 
-def _pages(indexes: Sequence[int]) -> str:
+def _list_pages(indexes: Sequence[int]) -> str:
     runs: list[list[int]] = []
     for number in sorted(index + 1 for index in indexes):
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
-    named = ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-    return f"Page {named}" if len(indexes) == 1 else f"Pages {named}"
+    numbers = ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    return f"Page {numbers}" if len(indexes) == 1 else f"Pages {numbers}"
 
 
 def _is_scan(page: PdfPage) -> bool:
-    """True when the page shows something and its text layer says (nearly) nothing of it."""
+    """Return True if the page shows something that its text layer (nearly) lacks."""
     letters = len("".join(page.layer.split()))
     if letters == 0:
         return page.objects > 0
@@ -228,32 +229,34 @@ def _is_scan(page: PdfPage) -> bool:
 
 
 def write_pages(draft: Draft, pages: Sequence[PdfPage], bookmarks: Mapping[str, int]) -> None:
-    """Add the pages' blocks to the draft; a paragraph that goes on over a page's end is one."""
-    known = words_in(page.layer for page in pages)
-    blocks = pages_as_blocks(pages, bookmarks, known)
+    """Add the pages' blocks to the draft; a paragraph that continues on the next page stays one."""
+    known_words = words_in(page.layer for page in pages)
+    blocks = pages_as_blocks(pages, bookmarks, known_words)
     for before, after in itertools.pairwise(blocks):
-        _move_notes(before, after)
-    writer = _PageWriter(draft, pages, known)
-    for page, own, after in zip(pages, blocks, [*blocks[1:], []], strict=True):
-        for content in plain_blocks(page.fallback, known):
+        _move_footnotes_up(before, after)
+    writer = _PageWriter(draft, pages, known_words)
+    for page, page_blocks, after in zip(pages, blocks, [*blocks[1:], []], strict=True):
+        for content in plain_blocks(page.fallback, known_words):
             writer.add(page, content)
-        for block in own:
-            goes_on = block is own[-1] and bool(after) and _goes_on(block, after[0])
-            writer.add(page, block, goes_on=goes_on)
+        for block in page_blocks:
+            is_continued = block is page_blocks[-1] and bool(after) and _continues(block, after[0])
+            writer.add(page, block, is_continued=is_continued)
     writer.close()
 
 
 class _PageWriter:
+    """Writes blocks to the draft and closes pages as it passes their ends."""
+
     def __init__(self, draft: Draft, pages: Sequence[PdfPage], known: frozenset[str]) -> None:
         self._draft, self._pages, self._known = draft, pages, known
         self._page = 0  # how many pages are closed
         self._start: int | None = None  # where the current page began
         self._open: list[tuple[PdfPage, BlockContent]] = []
 
-    def add(self, page: PdfPage, content: BlockContent, *, goes_on: bool = False) -> None:
+    def add(self, page: PdfPage, content: BlockContent, *, is_continued: bool = False) -> None:
         if content.text.strip():
             self._open.append((page, content))
-        if self._open and not goes_on:
+        if self._open and not is_continued:
             self._write()
 
     def _write(self) -> None:
@@ -264,14 +267,14 @@ class _PageWriter:
         self._start = start if self._start is None else self._start
         for number, (page, content) in enumerate(self._open, start=1):
             *pieces, last = content.pieces
-            turned, following = self._open[number] if number < len(self._open) else (None, None)
+            next_page, following = self._open[number] if number < len(self._open) else (None, None)
             text, by = last.text, ""
             if following:
                 text, by = joined_lines(last.text, following.text, self._known)
             for piece in (*pieces, last._replace(text=text)):
                 self._draft.add_piece(piece, page.number, page.box)
-            if turned:
-                self._close_pages(turned.number - 1)
+            if next_page:
+                self._close_pages(next_page.number - 1)
                 self._draft.add(by)
                 self._start = self._draft.length if self._start is None else self._start
         self._draft.close_block(first, start)
@@ -288,15 +291,15 @@ class _PageWriter:
         self._close_pages(len(self._pages))
 
 
-def _goes_on(block: BlockContent, following: BlockContent) -> bool:
+def _continues(block: BlockContent, following: BlockContent) -> bool:
     if block.kind not in ("paragraph", "list item") or following.kind != "paragraph":
         return False
     return not is_ended(block.text) and (following.text[:1].islower() or len(block.text) > SHORT)
 
 
-def _move_notes(before: list[BlockContent], after: Sequence[BlockContent]) -> None:
+def _move_footnotes_up(before: list[BlockContent], after: Sequence[BlockContent]) -> None:
     last = next((n for n in reversed(range(len(before))) if before[n].kind != "footnote"), None)
-    if last is not None and after and _goes_on(before[last], after[0]):
+    if last is not None and after and _continues(before[last], after[0]):
         before.append(before.pop(last))
 
 

@@ -1,6 +1,6 @@
-"""The pages of a PDF as blocks: furniture left out, tables found, lines joined, headings ranked.
+"""Turns PDF pages into blocks without headers and footers: tables, paragraphs, ranked headings.
 
-Lines come in the order of the file's content; places are asked only where they tell more.
+Lines come in the order of the file's content; positions are used only where they tell more.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FEWEST_VALUES = 3
 
 @dataclass
 class ChartFigure:
-    """A drawn chart: its bars as rows, everything else in it as labels that say nothing alone."""
+    """A drawn chart: its bars as rows, all other text in it as labels that mean nothing alone."""
 
     chart: Chart
     labels: list[TextBox]
@@ -66,11 +66,11 @@ class ChartFigure:
     caption: str = ""
 
     def blocks(self) -> list[BlockContent]:
-        """The bars, then the labels."""
+        """Return the bars, then the labels."""
         title = CAPTION.sub("", self.caption, count=1).strip(" :.|—–")
         rows = list(self.chart.rows((TextPiece(title),) if title else ()))
-        words = [(TextPiece(item.text, item),) for item in self.labels]
-        return rows + [BlockContent("chart label", p) for p in (*words, *self.chart.axes)]
+        label_pieces = [(TextPiece(item.text, item),) for item in self.labels]
+        return rows + [BlockContent("chart label", p) for p in (*label_pieces, *self.chart.axes)]
 
 
 Item = TextLine | PdfTable | ChartFigure
@@ -79,7 +79,7 @@ Item = TextLine | PdfTable | ChartFigure
 def pages_as_blocks(
     pages: Sequence[PdfPage], bookmarks: Mapping[str, int], known: frozenset[str]
 ) -> list[list[BlockContent]]:
-    """The blocks of each page; `bookmarks` give the level of titles in the document's outline."""
+    """Return the blocks of each page; `bookmarks` gives the level of titles in the outline."""
     dropped = furniture_of(pages)
     style = _Style.of(pages, bookmarks)
     flows: list[list[Item]] = []
@@ -89,43 +89,47 @@ def pages_as_blocks(
             for n, line in enumerate(page.lines)
             if (page.number, n) not in dropped and not DRAWN.fullmatch(line.whole.text)
         ]
-        flows.append([] if page.picture else _flow(page))
+        flows.append([] if page.picture else _build_flow(page))
     join_pages([[item for item in flow if not _is_footnote(item)] for flow in flows])
-    found = []
+    page_blocks = []
     for page, flow in zip(pages, flows, strict=True):
         if page.picture:
-            kept = tuple(line.whole for line in page.lines)
-            found.append(list(picture_blocks(replace(page.picture, items=kept))))
+            lines = tuple(line.whole for line in page.lines)
+            page_blocks.append(list(picture_blocks(replace(page.picture, items=lines))))
         else:
-            found.append(list(_page_blocks(page, flow, style, known)))
-    return found
+            page_blocks.append(list(_build_blocks(page, flow, style, known)))
+    return page_blocks
 
 
 def furniture_of(pages: Sequence[PdfPage]) -> set[tuple[int, int]]:
-    """(page, line) of running headers and footers and of page numbers.
+    """Return (page, line) of running headers and footers and of page numbers.
 
-    They stand in the margin, outermost on their page, and say the same on several pages at the
-    same height, numbers aside; pages that alternate have half of them each. A sentence that is
-    repeated so (“All figures are unaudited.”) stays where it stands first.
+    They stand in the margin, outermost on their page, and repeat on several pages at the same
+    height apart from numbers; alternating pages have half of them each. A repeated sentence (“All
+    figures are unaudited.”) is kept where it stands first.
     """
-    margins = {page.number: list(_margin_lines(page)) for page in pages}
-    known = _Margins(len(pages))
+    margins = {page.number: list(_list_margin_lines(page)) for page in pages}
+    repeated_lines = _Margins(len(pages))
     for page in pages:
         for _, line, is_top in margins[page.number]:
-            known.add(line, page, is_top=is_top)
+            repeated_lines.add(line, page, is_top=is_top)
     dropped: set[tuple[int, int]] = set()
     for page in pages:
-        closed: set[bool] = set()
+        closed_margins: set[bool] = set()
         for number, line, is_top in margins[page.number]:
-            is_furniture = known.repeats(line, page, is_top=is_top) and not _heads_table(line, page)
-            if is_furniture and is_top not in closed:
+            is_furniture = repeated_lines.repeats(line, page, is_top=is_top) and not _heads_table(
+                line, page
+            )
+            if is_furniture and is_top not in closed_margins:
                 dropped.add((page.number, number))
             else:
-                closed.add(is_top)
+                closed_margins.add(is_top)
     return dropped
 
 
 class _Margins:
+    """Remembers the lines in the margins of all pages, to recognise those that repeat."""
+
     def __init__(self, pages: int) -> None:
         self._pages = pages
         self._needed = 3 if pages > FEW_PAGES else 2
@@ -134,31 +138,31 @@ class _Margins:
 
     def add(self, line: TextLine, page: PdfPage, *, is_top: bool) -> None:
         for cell in line.cells:
-            self._seen[is_top, _pattern(cell.text)][page.number] = cell.y / page.height
-            number = _page_number(cell.text)
+            self._seen[is_top, _margin_pattern(cell.text)][page.number] = cell.y / page.height
+            number = _parse_page_number(cell.text)
             if number is not None:
                 self._offsets[number - page.number] += 1
 
     def repeats(self, line: TextLine, page: PdfPage, *, is_top: bool) -> bool:
         for cell in line.cells if LETTERS.search(line.whole.text) else ():
-            on = self._seen[is_top, _pattern(cell.text)]
-            usual = median(on.values())
-            often = sum(abs(y - usual) < SAME_PLACE for y in on.values()) >= self._needed
-            is_first = self._pages <= FEW_PAGES or page.number == min(on)
+            heights = self._seen[is_top, _margin_pattern(cell.text)]
+            usual = median(heights.values())
+            is_repeated = sum(abs(y - usual) < SAME_PLACE for y in heights.values()) >= self._needed
+            is_first = self._pages <= FEW_PAGES or page.number == min(heights)
             if _is_sentence(line.whole.text) and is_first:
                 return False
             is_there = abs(cell.y / page.height - usual) < SAME_PLACE
-            if often and is_there and LETTERS.search(cell.text):
+            if is_repeated and is_there and LETTERS.search(cell.text):
                 return True
-        numbers = [_page_number(cell.text) for cell in line.cells]
-        known = [n for n in numbers if n is not None]
-        return len(known) == len(numbers) and any(
-            n < 0 or self._offsets[n - page.number] > 1 or n == page.number for n in known
+        numbers = [_parse_page_number(cell.text) for cell in line.cells]
+        page_numbers = [n for n in numbers if n is not None]
+        return len(page_numbers) == len(numbers) and any(
+            n < 0 or self._offsets[n - page.number] > 1 or n == page.number for n in page_numbers
         )
 
 
-def _margin_lines(page: PdfPage) -> Iterator[tuple[int, TextLine, bool]]:
-    """(number, line, is at the top) of the few lines in the margins, the outermost first."""
+def _list_margin_lines(page: PdfPage) -> Iterator[tuple[int, TextLine, bool]]:
+    """Yield (number, line, is at the top) of the few lines in the margins, the outermost first."""
     short = [(n, li) for n, li in enumerate(page.lines) if len(li.whole.text) < LONGEST_FURNITURE]
     top = [(n, li, True) for n, li in short if li.whole.bottom < MARGIN * page.height]
     foot = [(n, li, False) for n, li in short if li.whole.top > (1 - MARGIN) * page.height]
@@ -167,14 +171,14 @@ def _margin_lines(page: PdfPage) -> Iterator[tuple[int, TextLine, bool]]:
 
 
 def _heads_table(line: TextLine, page: PdfPage) -> bool:
-    """True for a row of cells close above another one: a table's names, on every page again."""
+    """Return True for a row of cells close above another: a table header repeated on every page."""
     return len(line.cells) > 2 and any(
         len(other.cells) > 2 and 0 < other.whole.y - line.whole.y < 2 * line.whole.height
         for other in page.lines
     )
 
 
-def _pattern(text: str) -> str:
+def _margin_pattern(text: str) -> str:
     return text if _is_sentence(text) else DIGITS.sub("#", text.casefold())
 
 
@@ -182,19 +186,19 @@ def _is_sentence(text: str) -> bool:
     return is_ended(text) and len(text) > PROSE_LETTERS
 
 
-def _page_number(text: str) -> int | None:
+def _parse_page_number(text: str) -> int | None:
     match = PAGE_NUMBER.fullmatch(text.strip())
     if not match:
         return None
     return int(match[1]) if match[1].isdigit() else -1000
 
 
-def _flow(page: PdfPage) -> list[Item]:
-    flow = _with_figures(with_tables(page, _in_columns(page.lines)))
+def _build_flow(page: PdfPage) -> list[Item]:
+    flow = _insert_figures(with_tables(page, _split_columns(page.lines)))
     for number, item in enumerate(flow):
         before, after = flow[max(0, number - 4) : number][::-1], flow[number + 1 : number + 4]
         if isinstance(item, PdfTable):
-            item.caption = _caption_of(item, before)
+            item.caption = _find_caption(item, before)
         elif isinstance(item, ChartFigure):
             lines = [i.whole.text for i in (*before[:2], *after) if isinstance(i, TextLine)]
             item.caption = next((text for text in lines if CAPTION.match(text)), "")
@@ -202,22 +206,22 @@ def _flow(page: PdfPage) -> list[Item]:
     return flow
 
 
-def _caption_of(table: PdfTable, before: Sequence[Item]) -> str:
-    said: list[str] = []
+def _find_caption(table: PdfTable, before: Sequence[Item]) -> str:
+    texts: list[str] = []
     edge = table.area.top
     for item in before:
         if not isinstance(item, TextLine) or len(item.whole.text) > LONGEST_HEADING:
             break
         if not -item.whole.height < edge - item.whole.bottom < NEAR * item.whole.height:
             break
-        said.insert(0, item.whole.text)
+        texts.insert(0, item.whole.text)
         edge = item.whole.top
         if CAPTION.match(item.whole.text):
             break
-    return " ".join(said)
+    return " ".join(texts)
 
 
-def _in_columns(lines: Sequence[TextLine]) -> list[TextLine]:
+def _split_columns(lines: Sequence[TextLine]) -> list[TextLine]:
     across = [line for line in lines if len(line.cells) > 1 and _is_prose(line)]
     if len(across) < FEWEST_ACROSS or 3 * len(across) < len(lines):
         return list(lines)
@@ -229,21 +233,21 @@ def _is_prose(line: TextLine) -> bool:
     return median(len(cell.text) for cell in line.cells) > PROSE_LETTERS
 
 
-def _with_figures(flow: Sequence[Item]) -> list[Item]:
-    """The flow with stretches of bits (numbers, names) made tables or charts by their places.
+def _insert_figures(flow: Sequence[Item]) -> list[Item]:
+    """Return the flow with runs of short texts (numbers, names) made tables or charts by position.
 
-    So are tables that were set column by column.
+    This also finds tables that were set column by column.
     """
-    done: list[Item] = []
-    bits: list[TextLine] = []
+    result: list[Item] = []
+    short_lines: list[TextLine] = []
     for item in [*flow, None]:
         if isinstance(item, TextLine) and _is_bit(item):
-            bits.append(item)
+            short_lines.append(item)
             continue
-        done += _figure(bits)
-        bits = []
-        done += [item] if item else []
-    return done
+        result += _build_figure(short_lines)
+        short_lines = []
+        result += [item] if item else []
+    return result
 
 
 def _is_bit(line: TextLine) -> bool:
@@ -251,37 +255,39 @@ def _is_bit(line: TextLine) -> bool:
     return is_short and not is_ended(line.whole.text) and not CAPTION.match(line.whole.text)
 
 
-def _figure(bits: Sequence[TextLine]) -> Sequence[Item]:
-    cells = single_numbers([cell for line in bits for cell in line.cells])
+def _build_figure(short_lines: Sequence[TextLine]) -> Sequence[Item]:
+    cells = single_numbers([cell for line in short_lines for cell in line.cells])
     numbers = sum(is_number(cell.text) for cell in cells)
-    if len(bits) < FEWEST_BITS or numbers < FEWEST_VALUES:
-        return bits
-    chart, left = chart_in(cells)
+    if len(short_lines) < FEWEST_BITS or numbers < FEWEST_VALUES:
+        return short_lines
+    chart, labels = chart_in(cells)
     if chart.axes or chart.bars:
-        return [ChartFigure(chart, left, around(cells))]
+        return [ChartFigure(chart, labels, around(cells))]
     rows = rows_of(cells)
     table = aligned_table(rows) if 2 * sum(len(row) > 1 for row in rows) > len(rows) else None
     if table or 2 * numbers < len(cells):
-        return [table] if table else bits
-    return [ChartFigure(chart, left, around(cells))]
+        return [table] if table else short_lines
+    return [ChartFigure(chart, labels, around(cells))]
 
 
 @dataclass
 class _Style:
+    """The body text's height and the letter styles that mark headings."""
+
     body: float = 0.0
     ranks: list[tuple[float, bool]] = field(default_factory=list)
     bookmarks: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pages: Sequence[PdfPage], bookmarks: Mapping[str, int]) -> _Style:
-        """The usual height of letters, and the styles that stand out, the largest first."""
+        """Measure the usual height of letters and the styles that stand out, largest first."""
         letters: Counter[tuple[float, bool]] = Counter()
         heights: Counter[float] = Counter()
         for page in pages:
             for line in page.lines if not page.picture else ():
-                look = _look(line.whole)
-                letters[look] += len(line.whole.text)
-                heights[look[0]] += len(line.whole.text)
+                style = _style_of(line.whole)
+                letters[style] += len(line.whole.text)
+                heights[style[0]] += len(line.whole.text)
         if not letters:
             return cls(bookmarks=bookmarks)
         body = heights.most_common(1)[0][0]
@@ -294,57 +300,57 @@ class _Style:
         return cls(body, sorted(ranks, reverse=True), bookmarks)
 
     def level(self, lines: Sequence[TextBox], page: int) -> int | None:
-        """The level of the heading that the lines are, or None."""
+        """Return the level of the heading that the lines form, or None."""
         text = " ".join(line.text for line in lines)
         is_short = len(text) <= LONGEST_HEADING and len(lines) <= MOST_HEADING_LINES
         if not is_short or not LETTERS.search(text):
             return None
-        known = self.bookmarks.get(plain_title(text))
-        if known is not None:
-            return known
-        looks = [_look(line) for line in lines]
-        if text[-1] in ".,;:" or not all(look in self.ranks for look in looks):
+        bookmark_level = self.bookmarks.get(plain_title(text))
+        if bookmark_level is not None:
+            return bookmark_level
+        styles = [_style_of(line) for line in lines]
+        if text[-1] in ".,;:" or not all(style in self.ranks for style in styles):
             return None
         if len(lines) == 1 and text.islower():
             return None
         if numbered := NUMBERED.match(text):
             return 1 + numbered[1].count(".")
-        rank = max(map(self.ranks.index, looks))
+        rank = max(map(self.ranks.index, styles))
         return rank if page == 1 or rank else 1
 
 
-def _look(line: TextBox) -> tuple[float, bool]:
+def _style_of(line: TextBox) -> tuple[float, bool]:
     return round(2 * line.height) / 2, line.bold
 
 
 def plain_title(text: str) -> str:
-    """A title's letters and digits, for comparing."""
+    """Return a title's letters and digits, for comparison."""
     return NO_LETTERS.sub("", text.casefold())
 
 
-def _page_blocks(
+def _build_blocks(
     page: PdfPage, flow: Sequence[Item], style: _Style, known: frozenset[str]
 ) -> Iterator[BlockContent]:
-    footnotes = _footnotes(page, flow, style)
-    apart = set(map(id, footnotes))
+    footnotes = _find_footnotes(page, flow, style)
+    footnote_ids = set(map(id, footnotes))
     lines: list[TextBox] = []
-    for item in [*(item for item in flow if id(item) not in apart), None]:
+    for item in [*(item for item in flow if id(item) not in footnote_ids), None]:
         if isinstance(item, TextLine):
             lines.append(item.whole)
             continue
-        yield from _text_blocks(lines, page.number, style, known)
+        yield from _build_text_blocks(lines, page.number, style, known)
         lines = []
         if item:
             yield from item.blocks()
-    for group in _notes(footnotes):
-        yield content("footnote", _joined(group, known))
+    for group in _group_footnotes(footnotes):
+        yield content("footnote", _join_text(group, known))
 
 
-def _text_blocks(
+def _build_text_blocks(
     lines: Sequence[TextBox], page: int, style: _Style, known: frozenset[str]
 ) -> Iterator[BlockContent]:
     for group in paragraphs_of(lines):
-        text = _joined(group, known)
+        text = _join_text(group, known)
         level = style.level(group, page)
         if any(CONTENTS.search(line.text) for line in group):
             yield content(None, text)
@@ -356,8 +362,8 @@ def _text_blocks(
             yield content("list item" if ITEM.match(group[0].text) else "paragraph", text)
 
 
-def _joined(lines: Sequence[TextBox], known: frozenset[str]) -> str:
-    """The lines as one text, without places: a quote is found on the page when it is shown."""
+def _join_text(lines: Sequence[TextBox], known: frozenset[str]) -> str:
+    """Return the lines as one text without places; quotes are located when the page is shown."""
     text = lines[0].text
     for line in lines[1:]:
         before, by = joined_lines(text, line.text, known)
@@ -369,20 +375,20 @@ def _is_footnote(item: Item) -> bool:
     return isinstance(item, TextLine) and FOOTNOTE.match(item.whole.text) is not None
 
 
-def _footnotes(page: PdfPage, flow: Sequence[Item], style: _Style) -> list[TextLine]:
-    found: list[TextLine] = []
+def _find_footnotes(page: PdfPage, flow: Sequence[Item], style: _Style) -> list[TextLine]:
+    footnotes: list[TextLine] = []
     for item in reversed(flow):
         if not isinstance(item, TextLine) or item.whole.height > SMALLER * style.body:
             break
         if item.whole.top < LOWER_PART * page.height:
             break
-        found.insert(0, item)
-    while found and not FOOTNOTE.match(found[0].whole.text):
-        found.pop(0)
-    return found
+        footnotes.insert(0, item)
+    while footnotes and not FOOTNOTE.match(footnotes[0].whole.text):
+        footnotes.pop(0)
+    return footnotes
 
 
-def _notes(lines: Sequence[TextLine]) -> list[list[TextBox]]:
+def _group_footnotes(lines: Sequence[TextLine]) -> list[list[TextBox]]:
     groups: list[list[TextBox]] = []
     for line in lines:
         if not groups or FOOTNOTE.match(line.whole.text):

@@ -1,7 +1,7 @@
-"""The text layer and the drawn lines of PDF pages, with their places as the page is shown.
+"""Reads the text layer and the drawn lines of PDF pages, with their places on the page as shown.
 
-By PDFium: it keeps the cells of a row on one line and finds quotes on the page later. By pypdf for
-Thai and its neighbours, where PDFium repeats marks.
+PDFium keeps the cells of a row on one line and locates quotes on the page later. pypdf is used for
+Thai and related scripts, where PDFium repeats marks.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ INDIC = regex.compile(
     r"[\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Gujarati}\p{Kannada}\p{Malayalam}"
     r"\p{Gurmukhi}\p{Oriya}\p{Sinhala}]"
 )
-# Characters that stand in for others: control codes, surrogates, private use.
+# Placeholders for other characters: control codes, surrogates, private use.
 UNREAL = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ue000-\uf8ff\ufffd-\uffff"
     "\U000f0000-\U0010ffff]"
 )
 GARBAGE = 0.3
 SCRIPT_SHARE = 0.3
-# What PDFium's two ways of giving text put for a hyphen at a line's end, in place of both.
+# What PDFium's two text functions give in place of a hyphen and line end.
 CUT_MARKS = "\x02\ufffe"
 LINE = re.compile(rf"([^\r\n{CUT_MARKS}]*)(\r?\n|\r|[{CUT_MARKS}]|$)")
 WORD = re.compile(r"[^\s\x00]+")
@@ -44,9 +44,9 @@ WHOLE = re.compile(r"[^\s\x00].*[^\s\x00]|[^\s\x00]")
 VALUE = re.compile(r"(?<!\S)[^\w\s]*\d[\d.,]*\S{0,2}(?!\S)")
 MOST_WORDS_A_VALUE = 4
 FEW_RULES = 2
-LINES_BEFORE, LINES_AFTER = 10, 4  # of one with values, which may be its header and labels
-MARGIN = 0.12  # of the page's height, above and below
-# What may be the mark of a footnote behind a word or a sentence; “km2” and “CO2” end otherwise.
+LINES_BEFORE, LINES_AFTER = 10, 4  # around a line with values: may be its header and labels
+MARGIN = 0.12  # share of the page's height, at the top and at the bottom
+# A possible footnote mark behind a word or sentence, unlike the ends of “km2” and “CO2”.
 MARK = re.compile(
     r"(?:(?<=[^\W\d_]{3})|(?<=\b[^\W\d_]{2})(?<!km)(?<!cm)(?<!mm)(?<!ft)|(?<=[.,;:!?)\]”’»\"%]))"
     r"(?:\d{1,3}|[*†‡§]+)(?=[.,;:!?)\]”’»\"]*(?:\s|$))"
@@ -55,14 +55,14 @@ RAISED = 0.8
 BOLD = (b"bold", b"black", b"heavy", b"demi")
 LONGEST_FONT = 128
 LOOSE_BOX = pdfium.FPDFText_GetLooseCharBox
-# Gaps that part the cells of a row, in heights: between words, beside a number, between numbers.
+# Gaps between cells of a row, in heights: between words, beside a number, between numbers.
 GAPS = (1.0, 0.7, 0.5)
 NUMBERS_GAP = GAPS[2]
 THIN = 3.0  # points; a thinner shape is a line
 SHORTEST_RULE = 6.0
 MOST_OBJECTS = 6000
 MOST_SEGMENTS = 4000
-MOST_DRAWINGS = 40  # paths that are no table's lines, after which a page is a drawing
+MOST_DRAWINGS = 40  # paths that are no table lines; with more the page is a drawing
 LONGEST_PATH = 400  # segments; a longer one is a curve
 DEEPEST = 3
 FINE = 1_000_000
@@ -71,7 +71,7 @@ Second = Callable[[int], str]
 
 
 class TextLine(NamedTuple):
-    """A line of a page: its words, its cells (parted by wide gaps), and the whole."""
+    """A line of a page: its words, its cells (separated by wide gaps), and the whole line."""
 
     words: tuple[TextBox, ...]
     cells: tuple[TextBox, ...]
@@ -88,16 +88,16 @@ class RuledLine(NamedTuple):
 
     @property
     def is_level(self) -> bool:
-        """True for a line from left to right."""
+        """Return True for a line from left to right."""
         return self.bottom - self.top <= self.right - self.left
 
 
 @dataclass
 class PdfPage:
-    """What stands on a page, in points from its upper left corner as it is shown.
+    """The content of a page, in points from the upper left corner of the page as shown.
 
-    `fallback` is the page's text where its lines have no places that could be trusted, `picture`
-    what OCR read where there is no text layer; lines are then in the picture's pixels.
+    `fallback` is the page's text if its lines have no reliable places, `picture` what OCR read if
+    there is no text layer; lines are then in the picture's pixels.
     """
 
     number: int
@@ -114,7 +114,7 @@ class PdfPage:
     picture: PictureText | None = None
 
     def box(self, item: TextBox) -> Box:
-        """The item's place as shares of the page."""
+        """Return the item's place as shares of the page."""
         if self.picture:
             return self.picture.box(item)
         return item.share_of(max(1.0, self.width), max(1.0, self.height))
@@ -136,30 +136,30 @@ class Letter(NamedTuple):
 
 
 def read_page(page: Any, index: int, second: Second) -> PdfPage:
-    """The page's lines and rules; `second` reads its text by pypdf."""
+    """Return the page's lines and rules; `second` reads its text by pypdf."""
     width, height = page.get_size()
-    found = PdfPage(index + 1, width, height)
+    pdf_page = PdfPage(index + 1, width, height)
     text_page = page.get_textpage()
     try:
         view = _View(page, text_page)
-        found.rules, found.picture_share, found.objects = view.drawn()
-        found.lines = list(view.lines())
+        pdf_page.rules, pdf_page.picture_share, pdf_page.objects = view.drawn()
+        pdf_page.lines = list(view.lines())
     finally:
         text_page.close()
-    text = found.layer = "\n".join(line.whole.text for line in found.lines)
-    found.is_garbage = is_garbage(text)
-    if found.is_garbage or share_of(STACKED, text) > SCRIPT_SHARE:
-        other = second(index).strip("\n")
-        if other.strip() and not is_garbage(other):
-            found.lines, found.fallback, found.is_garbage = [], other, False
-            found.layer = other
-    elif _is_sideways(found.lines):
-        found.lines, found.fallback = [], text
-    return found
+    text = pdf_page.layer = "\n".join(line.whole.text for line in pdf_page.lines)
+    pdf_page.is_garbage = is_garbage(text)
+    if pdf_page.is_garbage or share_of(STACKED, text) > SCRIPT_SHARE:
+        pypdf_text = second(index).strip("\n")
+        if pypdf_text.strip() and not is_garbage(pypdf_text):
+            pdf_page.lines, pdf_page.fallback, pdf_page.is_garbage = [], pypdf_text, False
+            pdf_page.layer = pypdf_text
+    elif _is_sideways(pdf_page.lines):
+        pdf_page.lines, pdf_page.fallback = [], text
+    return pdf_page
 
 
 def plain_page(number: int, text: str) -> PdfPage:
-    """A page of which only the text is known."""
+    """Return a page of which only the text is known."""
     return PdfPage(number, 1.0, 1.0, layer=text, fallback=text)
 
 
@@ -169,34 +169,38 @@ def _is_sideways(lines: Sequence[TextLine]) -> bool:
 
 
 def is_garbage(text: str) -> bool:
-    """Return True when many characters are stand-ins: fonts that do not tell what glyphs mean."""
+    """Return True if many characters are placeholders, as from fonts without a Unicode mapping."""
     return share_of(UNREAL, text) > GARBAGE
 
 
 def is_marked_script(text: str) -> bool:
-    """Return True for scripts whose marks PDFs often put in the wrong place."""
+    """Return True for scripts whose marks PDFs often misplace."""
     return share_of(STACKED, text) > SCRIPT_SHARE or share_of(INDIC, text) > SCRIPT_SHARE
 
 
 def share_of(script: regex.Pattern[str] | re.Pattern[str], text: str) -> float:
-    """The share of the text's characters, blanks aside, that the pattern matches."""
+    """Return the share of the text's characters, blanks aside, that the pattern matches."""
     if (text.isascii() and script is not UNREAL) or not script.search(text):
         return 0.0
     return len(script.findall(text)) / max(1, len("".join(text.split())))
 
 
 class _View:
-    """A page while it is read: PDFium's coordinates become those of the page as it is shown."""
+    """Reads a page; converts PDFium's coordinates to those of the page as shown."""
 
     def __init__(self, page: Any, text_page: Any) -> None:
         self._page, self._text_page = page, text_page
-        self._letters = text_page.raw  # asked for each character: no conversion each time
+        self._letters = text_page.raw  # used for every character, so converted only once
         self._width, self._height = page.get_size()
         (self._x0, self._y0), (xx, yx), (xy, yy) = (
             self._device(*p) for p in ((0, 0), (1000, 0), (0, 1000))
         )
-        self._matrix = ((xx - self._x0) / 1000, (xy - self._x0) / 1000,
-                        (yx - self._y0) / 1000, (yy - self._y0) / 1000)  # fmt: skip
+        self._matrix = (
+            (xx - self._x0) / 1000,
+            (xy - self._x0) / 1000,
+            (yx - self._y0) / 1000,
+            (yy - self._y0) / 1000,
+        )
         self._rect = pdfium.FS_RECTF()
         self._name, self._flags = ctypes.create_string_buffer(LONGEST_FONT), ctypes.c_int()
         self._stroke, self._edges = ctypes.c_int(), [ctypes.c_float() for _ in range(4)]
@@ -219,31 +223,31 @@ class _View:
             text = "".join(chr(code) if code else "\ufffd" for code in codes)
         has_rtl = not text.isascii() and RTL.search(text) is not None
         matches = [match for match in LINE.finditer(text) if match[1]]
-        closely = self._looked_at_closely(matches)
+        is_by_word = self._choose_lines_by_word(matches)
         for number, match in enumerate(matches):
             start, end = match.span(1)
             if has_rtl and RTL.search(text, start, end):
                 line = self._rtl_line(start, end)
             else:
                 is_cut = bool(match[2]) and match[2] in CUT_MARKS
-                line = self._line(text, start, end, is_cut=is_cut, closely=closely[number])
+                line = self._line(text, start, end, is_cut=is_cut, closely=is_by_word[number])
             if line:
                 yield line
 
-    def _looked_at_closely(self, matches: Sequence[re.Match[str]]) -> list[bool]:
-        """Which lines are taken word by word: those that may be a table's, or stand in a margin.
+    def _choose_lines_by_word(self, matches: Sequence[re.Match[str]]) -> list[bool]:
+        """Return which lines are read word by word: those in a margin or possibly in a table.
 
-        Places of words cost most of the time of reading. Plain prose is set line by line, in one
+        Places of words take most of the reading time. Plain prose is set line by line, in one
         piece, and holds few numbers.
         """
-        closely = [len(self._rules) > FEW_RULES] * len(matches)
+        is_by_word = [len(self._rules) > FEW_RULES] * len(matches)
         for number, match in enumerate(matches):
             values = len(VALUE.findall(match[1]))
             if values > 1 and values > len(match[1].split()) // MOST_WORDS_A_VALUE:
-                end = min(number + LINES_AFTER, len(closely))
+                end = min(number + LINES_AFTER, len(is_by_word))
                 for near in range(max(0, number - LINES_BEFORE), end):
-                    closely[near] = True
-        return closely
+                    is_by_word[near] = True
+        return is_by_word
 
     def _is_one_piece(self, start: int, end: int) -> bool:
         if pdfium.FPDFText_CountRects(self._letters, start, end - start) != 1:
@@ -252,7 +256,7 @@ class _View:
         return bool(MARGIN * self._height < top and bottom < (1 - MARGIN) * self._height)
 
     def _box(self, index: int) -> tuple[float, float, float, float]:
-        """(left, top, right, bottom) of a character's loose box as the page is shown."""
+        """Return (left, top, right, bottom) of a character's loose box on the page as shown."""
         rect = self._rect
         LOOSE_BOX(self._letters, index, rect)
         x1, y1 = self._shown(rect.left, rect.top)
@@ -268,15 +272,15 @@ class _View:
         marks = [match.span() for match in MARK.finditer(text, start, end)]
         for match in pieces.finditer(text, start, end):
             first, last = match.span()
-            said = match[0]
+            word = match[0]
             left, top, right, bottom = box(first)
             if last - first > 1:
                 other = box(last - 1)
                 left, right = min(left, other[0]), max(right, other[2])
             for a, b in reversed(marks):
                 if first < a < last and self._is_raised(a, bottom, top):
-                    said = said[: a - first] + said[b - first :]
-            words.append(TextBox(said, left, top, right, bottom))
+                    word = word[: a - first] + word[b - first :]
+            words.append(TextBox(word, left, top, right, bottom))
         if not words:
             return None
         if is_cut:
@@ -290,10 +294,10 @@ class _View:
     def _is_bold(self, index: int) -> bool:
         pdfium.FPDFText_GetFontInfo(self._letters, index, self._name, LONGEST_FONT, self._flags)
         name = self._name.value
-        known = self._bold.get(name)
-        if known is None:
-            known = self._bold[name] = any(word in name.lower() for word in BOLD)
-        return known
+        is_bold = self._bold.get(name)
+        if is_bold is None:
+            is_bold = self._bold[name] = any(word in name.lower() for word in BOLD)
+        return is_bold
 
     def _rtl_line(self, start: int, end: int) -> TextLine | None:
         letters = in_reading_order(letters_of(self._text_page, start, end))
@@ -305,7 +309,7 @@ class _View:
         return TextLine((whole,), (whole,), whole)
 
     def drawn(self) -> tuple[list[RuledLine], float, int]:
-        """(straight lines, the largest picture's share of the page, number of objects)."""
+        """Return (straight lines, the largest picture's share of the page, number of objects)."""
         count = pdfium.FPDFPage_CountObjects(self._page)
         self._rules: list[RuledLine] = []
         self._largest = 0.0
@@ -371,7 +375,7 @@ class _View:
 
 
 def joined_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
-    """The rules, pieces of one straight line made one: first the level ones, then the upright."""
+    """Join pieces of straight lines; return the level ones first, then the upright ones."""
 
     def order(rule: RuledLine) -> tuple[bool, int, float]:
         place, start = (rule.top, rule.left) if rule.is_level else (rule.left, rule.top)
@@ -381,10 +385,10 @@ def joined_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
     for rule in sorted(rules, key=order):
         last = joined[-1] if joined else rule
         if rule.is_level:
-            apart, gap = last.top - rule.top, rule.left - last.right
+            offset, gap = last.top - rule.top, rule.left - last.right
         else:
-            apart, gap = last.left - rule.left, rule.top - last.bottom
-        if joined and last.is_level == rule.is_level and abs(apart) < THIN and gap < THIN:
+            offset, gap = last.left - rule.left, rule.top - last.bottom
+        if joined and last.is_level == rule.is_level and abs(offset) < THIN and gap < THIN:
             right, bottom = max(last.right, rule.right), max(last.bottom, rule.bottom)
             joined[-1] = RuledLine(last.left, last.top, right, bottom)
         else:
@@ -393,23 +397,23 @@ def joined_rules(rules: Sequence[RuledLine]) -> list[RuledLine]:
 
 
 def text_line(words: Sequence[TextBox], *, bold: bool = False) -> TextLine:
-    """The words as a line, its cells parted where the gap between words is wide."""
+    """Return the words as a line, split into cells where the gap between words is wide."""
     groups: list[list[TextBox]] = [[words[0]]]
     for one, other in pairwise(words):
         gap = (other.left - one.right) / (other.bottom - other.top or 1.0)
-        # Most gaps are blanks; beside a number a narrower gap parts two cells than between words.
+        # Most gaps are blanks; beside a number, narrower gaps separate cells than between words.
         if -2 < gap < NUMBERS_GAP or (
             -2 < gap < GAPS[one.text[-1].isdigit() + other.text[0].isdigit()]
         ):
             groups[-1].append(other)
         else:
             groups.append([other])
-    whole = _joined(words, bold)
-    cells = (whole,) if len(groups) == 1 else tuple(_joined(group, bold) for group in groups)
+    whole = _join_words(words, bold)
+    cells = (whole,) if len(groups) == 1 else tuple(_join_words(group, bold) for group in groups)
     return TextLine(tuple(words), cells, whole)
 
 
-def _joined(words: Sequence[TextBox], bold: bool) -> TextBox:
+def _join_words(words: Sequence[TextBox], bold: bool) -> TextBox:
     if len(words) == 1:
         return words[0]._replace(bold=bold)
     first, last = words[0], words[-1]
@@ -422,7 +426,7 @@ def _joined(words: Sequence[TextBox], bold: bool) -> TextBox:
 
 
 def letters_of(text_page: Any, start: int = 0, end: int | None = None) -> list[Letter]:
-    """Characters of the text layer, all or those of `[start, end)`, in PDFium's order."""
+    """Return characters of the text layer, all or those of `[start, end)`, in PDFium's order."""
     left, right, bottom, top = (ctypes.c_double() for _ in range(4))
     letters = []
     for index in range(start, text_page.count_chars() if end is None else end):
@@ -434,9 +438,9 @@ def letters_of(text_page: Any, start: int = 0, end: int | None = None) -> list[L
 
 
 def in_reading_order(letters: Sequence[Letter]) -> list[Letter]:
-    """The same letters with right-to-left lines in the order in which they are read.
+    """Return the letters with right-to-left lines put in reading order.
 
-    PDFium hands out some of their words as they lie on the page, from left to right.
+    PDFium yields some of their words as they lie on the page, from left to right.
     """
     ordered: list[Letter] = []
     for is_end, group in groupby(letters, key=lambda letter: letter.text in "\r\n"):
@@ -446,11 +450,13 @@ def in_reading_order(letters: Sequence[Letter]) -> list[Letter]:
             continue
         parts = groupby(line, key=lambda letter: letter.text == " ")
         words = [list(part) for is_blank, part in parts if not is_blank]
-        spoken = [word for word in words if any(letter.text.isalpha() for letter in word)]
-        is_rtl_line = 2 * sum(map(_is_rtl, spoken)) > len(spoken)
-        for number, word in enumerate(_ordered(words) if is_rtl_line else words):
+        words_with_letters = [
+            word for word in words if any(letter.text.isalpha() for letter in word)
+        ]
+        is_rtl_line = 2 * sum(map(_is_rtl, words_with_letters)) > len(words_with_letters)
+        for number, word in enumerate(_order_rtl_words(words) if is_rtl_line else words):
             ordered += [Letter(" ", 0, 0, 0, 0)] if number else []
-            ordered += _turned(word) if is_rtl_line or _is_rtl(word) else word
+            ordered += _reverse_rtl_word(word) if is_rtl_line or _is_rtl(word) else word
     return ordered
 
 
@@ -458,8 +464,8 @@ def _is_rtl(word: Sequence[Letter]) -> bool:
     return any(RTL.match(letter.text) for letter in word)
 
 
-def _ordered(words: Sequence[list[Letter]]) -> list[list[Letter]]:
-    """The words of a right-to-left line: rightmost first, Latin phrases in their own order."""
+def _order_rtl_words(words: Sequence[list[Letter]]) -> list[list[Letter]]:
+    """Return the words of a right-to-left line, rightmost first; Latin phrases keep their order."""
     ordered = sorted(words, key=lambda word: -max(letter.x for letter in word))
     result: list[list[Letter]] = []
     for is_latin, group in groupby(
@@ -471,8 +477,8 @@ def _ordered(words: Sequence[list[Letter]]) -> list[list[Letter]]:
     return result
 
 
-def _turned(word: list[Letter]) -> list[Letter]:
-    """A right-to-left word's letters from right to left; digits and Latin letters in it not.
+def _reverse_rtl_word(word: list[Letter]) -> list[Letter]:
+    """Return a right-to-left word's letters from right to left, except digits and Latin letters.
 
     Marks stay behind the letter that they follow.
     """
@@ -485,17 +491,17 @@ def _turned(word: list[Letter]) -> list[Letter]:
         else:
             clusters.append([letter])
     clusters.sort(key=lambda cluster: -cluster[0].x)
-    turned: list[Letter] = []
+    result: list[Letter] = []
     for is_latin, group in groupby(
         clusters, key=lambda c: bool(LTR.match(c[0].text)) and not RTL.match(c[0].text)
     ):
         run = list(group)
-        turned += [letter for cluster in (run[::-1] if is_latin else run) for letter in cluster]
-    return turned
+        result += [letter for cluster in (run[::-1] if is_latin else run) for letter in cluster]
+    return result
 
 
 def second_reader(data: bytes) -> Second:
-    """A function that gives a page's text by pypdf, or nothing where pypdf fails."""
+    """Return a function that reads a page's text by pypdf, or "" if pypdf fails."""
     readers: list[Any] = []
 
     def read(number: int) -> str:
@@ -508,7 +514,7 @@ def second_reader(data: bytes) -> Second:
                 if readers[0].is_encrypted:
                     readers[0].decrypt("")
             return str(readers[0].pages[number].extract_text())
-        except Exception:  # noqa: BLE001 - it is only the second opinion
+        except Exception:  # noqa: BLE001 - this is only a fallback
             return ""
 
     return read

@@ -1,7 +1,7 @@
-"""Where a quote stands in a source (ColMAD 2.3), or words quoted from a response in it (MSA 3.4).
+"""Locates quotes in a source (ColMAD 2.3) and words quoted from a response in it (MSA 3.4).
 
-Exact words first; then under other spacing, case and typography; then the likeliest stretch, for a
-source at a `partial_ratio` of 90, for a response at a Levenshtein similarity of 0.9.
+Exact words are tried first, then other spacing, case and typography, then the most similar
+stretch: in a source at a `partial_ratio` of 90, in a response at a Levenshtein similarity of 0.9.
 """
 
 from __future__ import annotations
@@ -19,40 +19,52 @@ from rapidfuzz.distance import Levenshtein
 from core.documents.segmentation import IS_UNSPACED
 from core.schema.records import Passage, Quote
 
+Place = tuple[int, int]
+
 FUZZY_FROM = 90.0
 SHORTEST = 4
+LIKE_FROM = 0.9
+# A stretch that is similar enough has at least this `partial_ratio`, which is much faster.
+NEAR_FROM = 75.0
+LONG = 300  # letters; a longer quote is sought only near one place
+REACH = 40  # letters around that place
+CLUSTER = regex.compile(r"\X")
+OF_A_WORD = regex.compile(r"[\p{L}\p{N}]\p{M}*\Z")
+GOES_ON = regex.compile(r"[\p{L}\p{N}\p{M}\u200d]")
 TYPOGRAPHY = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"}
 )
 
 
 def verify_quote(text: str, passages: Iterable[Passage], sources: Mapping[str, str]) -> Quote:
-    """The quote with its status; places are sought in the passages first, then in the sources.
+    """Return the quote with its status, sought first in the passages, then in the sources.
 
     Offsets in the result are in the source's text.
     """
     wanted = text.strip()
     if not wanted:
         return Quote(text, "not_found", 0.0)
-    known = list(passages)
-    for passage in known:
+    passage_list = list(passages)
+    for passage in passage_list:
         place = passage.text.find(wanted)
         if place >= 0:
-            return _at(wanted, passage, place, place + len(wanted))
-    for passage in known:
-        found = find_folded(wanted, passage.text)
-        if found:
-            return _at(wanted, passage, *found)
+            return _quote_at(wanted, passage, place, place + len(wanted))
+    for passage in passage_list:
+        match = find_folded(wanted, passage.text)
+        if match:
+            return _quote_at(wanted, passage, *match)
     for source_id, whole in sources.items():
-        found = find_folded(wanted, whole)
-        if found:
-            name = next((p.source for p in known if p.source_id == source_id), "")
-            return Quote(wanted, "verified", 100.0, source_id, name, None, *found)
-    return _fuzzy(wanted, known)
+        match = find_folded(wanted, whole)
+        if match:
+            name = next((p.source for p in passage_list if p.source_id == source_id), "")
+            return Quote(wanted, "verified", 100.0, source_id, name, None, *match)
+    return _find_fuzzy(wanted, passage_list)
 
 
-def _at(wanted: str, passage: Passage, start: int, end: int, fuzzy: float | None = None) -> Quote:
-    """The quote at `[start, end)` of the passage; `fuzzy` is the score where it is not the same."""
+def _quote_at(
+    wanted: str, passage: Passage, start: int, end: int, fuzzy: float | None = None
+) -> Quote:
+    """Return the quote at `[start, end)` of the passage; `fuzzy` scores an inexact match."""
     return Quote(
         wanted,
         "verified" if fuzzy is None else "fuzzy",
@@ -65,7 +77,7 @@ def _at(wanted: str, passage: Passage, start: int, end: int, fuzzy: float | None
     )
 
 
-def _fuzzy(wanted: str, passages: Iterable[Passage]) -> Quote:
+def _find_fuzzy(wanted: str, passages: Iterable[Passage]) -> Quote:
     best = Quote(wanted, "not_found", 0.0)
     if len(wanted) < SHORTEST:
         return best
@@ -73,19 +85,24 @@ def _fuzzy(wanted: str, passages: Iterable[Passage]) -> Quote:
         text = passage.text.casefold()
         if len(text) != len(passage.text) or len(text) < len(wanted) // 2:
             continue
-        near = fuzz.partial_ratio_alignment(wanted.casefold(), text)
-        if near is not None and near.score >= max(FUZZY_FROM, best.score):
-            best = _at(wanted, passage, near.dest_start, near.dest_end, round(near.score, 1))
+        alignment = fuzz.partial_ratio_alignment(wanted.casefold(), text)
+        if alignment is not None and alignment.score >= max(FUZZY_FROM, best.score):
+            best = _quote_at(
+                wanted, passage, alignment.dest_start, alignment.dest_end, round(alignment.score, 1)
+            )
     return best
 
 
 def folded_with_map(text: str) -> tuple[str, list[int]]:
-    """The text without case, typography, unseen and repeated blanks; each character's origin."""
+    """Return the text folded for comparison, and the offset that each character comes from.
+
+    Folding removes case, typography, invisible characters and repeated blanks.
+    """
     letters: list[str] = []
     origin: list[int] = []
     for place, letter in enumerate(text):
         if letter > "\x7f" and unicodedata.category(letter) == "Cf":
-            continue  # a soft hyphen, a zero-width space: nobody sees it, so nobody quotes it
+            continue  # invisible, such as a soft hyphen, so nobody quotes it
         if letter.isspace():
             if letters and letters[-1] != " ":
                 letters.append(" ")
@@ -98,7 +115,7 @@ def folded_with_map(text: str) -> tuple[str, list[int]]:
 
 
 def find_folded(wanted: str, text: str) -> tuple[int, int] | None:
-    """`[start, end)` in `text` of the wanted words whatever their spacing and case, or None."""
+    """Return `[start, end)` of the wanted words in `text`, ignoring spacing and case, or None."""
     needle, _ = folded_with_map(wanted)
     needle = needle.strip()
     haystack, origin = folded_with_map(text)
@@ -109,51 +126,41 @@ def find_folded(wanted: str, text: str) -> tuple[int, int] | None:
 
 
 def relocate(text: str, start: int, end: int, words: str) -> tuple[int, int] | None:
-    """Where the words stand now that stood at `[start, end)` of an earlier reading, or None.
+    """Return where the words that stood at `[start, end)` of an earlier reading stand now, or None.
 
-    A source that is read anew by a later reader may have another text; the same words nearest to
-    where they stood are meant.
+    A later reader may give a source another text; the occurrence nearest to the old place is taken.
     """
     if not words or text[start:end] == words:
         return start, end
-    places = list(_exact(words, text))
-    near = min(places, key=lambda place: abs(place[0] - start), default=None)
-    return near or find_folded(words, text)
-
-
-LIKE_FROM = 0.9
-# A stretch that is so like its quote has at least this `partial_ratio`; it is much faster.
-NEAR_FROM = 75.0
-LONG, REACH = 300, 40  # a quote of more letters is sought within so many of one place alone
-CLUSTER = regex.compile(r"\X")
-OF_A_WORD = regex.compile(r"[\p{L}\p{N}]\p{M}*\Z")
-GOES_ON = regex.compile(r"[\p{L}\p{N}\p{M}\u200d]")
-Place = tuple[int, int]
+    places = list(_find_exact(words, text))
+    nearest = min(places, key=lambda place: abs(place[0] - start), default=None)
+    return nearest or find_folded(words, text)
 
 
 def placed(
     quote: str, response: str, taken: Sequence[Place] = (), before: str = ""
 ) -> Place | None:
-    """`[start, end)` in the response, code points; a free place before one that is taken.
+    """Return `[start, end)` of the quote in the response, in code points; unused places come first.
 
-    Of equal words those after `before`, the words that a model says come first; else in order.
+    Among equal matches the one that follows `before` (the preceding words as the model gives them)
+    wins, then the first. Returns None if nothing is similar enough.
     """
     wanted = quote.strip()
     if not wanted:
         return None
-    choice = _Choice(response, tuple(taken), _folded(before).text.strip())
-    whole = _folded(response)
-    needle = _folded(wanted).text.strip()
-    found = list(_exact(wanted, response)) or list(_same(needle, whole))
-    if found:
-        return min(found, key=choice.order)
-    like = list(_like(needle, response, whole))
-    return min(like, key=lambda one: choice.order(one[1], one[0]))[1] if like else None
+    choice = _PlaceRanking(response, tuple(taken), _fold_clusters(before).text.strip())
+    whole = _fold_clusters(response)
+    needle = _fold_clusters(wanted).text.strip()
+    exact = list(_find_exact(wanted, response)) or list(_find_same(needle, whole))
+    if exact:
+        return min(exact, key=choice.order)
+    similar = list(_find_similar(needle, response, whole))
+    return min(similar, key=lambda match: choice.order(match[1], match[0]))[1] if similar else None
 
 
 @dataclass(frozen=True)
-class _Folded:
-    """A text as it is compared; of each letter the cluster `[start, end)` that it is of."""
+class _FoldedText:
+    """A text folded for comparison; `starts` and `ends` map each letter to its grapheme cluster."""
 
     text: str
     starts: tuple[int, ...]
@@ -161,7 +168,7 @@ class _Folded:
 
 
 @lru_cache(maxsize=64)
-def _folded(text: str) -> _Folded:
+def _fold_clusters(text: str) -> _FoldedText:
     letters: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -169,14 +176,14 @@ def _folded(text: str) -> _Folded:
         if cluster.group().isspace():
             pieces = "" if letters and letters[-1] == " " else " "
         else:
-            pieces = "".join(_plain(cluster.group()))
+            pieces = "".join(_plain_letters(cluster.group()))
         letters += pieces
         starts += [cluster.start()] * len(pieces)
         ends += [cluster.end()] * len(pieces)
-    return _Folded("".join(letters), tuple(starts), tuple(ends))
+    return _FoldedText("".join(letters), tuple(starts), tuple(ends))
 
 
-def _plain(cluster: str) -> Iterator[str]:
+def _plain_letters(cluster: str) -> Iterator[str]:
     once = unicodedata.normalize("NFKD", cluster.translate(TYPOGRAPHY)).casefold()
     for letter in unicodedata.normalize("NFKD", once):
         digit = unicodedata.decimal(letter, None)
@@ -185,45 +192,47 @@ def _plain(cluster: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _PlaceRanking:
+    """Ranks the places in a response where a quote could stand."""
+
     response: str
     taken: tuple[Place, ...]
     before: str
 
     def order(self, place: Place, likeness: float = 1.0) -> tuple[bool, float, bool, float, int]:
-        """The least is the best: free, like, whole words, after the right words, first."""
+        """Return a sort key, least is best: unused, similar, whole words, after `before`, first."""
         start, end = place
         is_taken = any(first < end and start < last for first, last in self.taken)
         is_cut = _is_within_word(self.response, start) or _is_within_word(self.response, end)
-        follows = 0.0  # how like what stands before is to what should, in [0, 1]
+        follows = 0.0  # similarity in [0, 1] of the preceding text to `before`
         if self.before:
-            there = _folded(self.response[:start]).text.rstrip()[-len(self.before) :]
-            follows = Levenshtein.normalized_similarity(there, self.before)
+            preceding = _fold_clusters(self.response[:start]).text.rstrip()[-len(self.before) :]
+            follows = Levenshtein.normalized_similarity(preceding, self.before)
         return is_taken, -likeness, is_cut, -follows, start
 
 
-def _exact(wanted: str, text: str) -> Iterator[Place]:
+def _find_exact(wanted: str, text: str) -> Iterator[Place]:
     for match in regex.finditer(regex.escape(wanted), text, overlapped=True):
         yield match.span()
 
 
-def _same(needle: str, whole: _Folded) -> Iterator[Place]:
-    for at, end in _exact(needle, whole.text) if needle else ():
+def _find_same(needle: str, whole: _FoldedText) -> Iterator[Place]:
+    for at, end in _find_exact(needle, whole.text) if needle else ():
         begins = at == 0 or whole.starts[at - 1] != whole.starts[at]
         ends = end == len(whole.text) or whole.ends[end] != whole.ends[end - 1]
         if begins and ends:
             yield whole.starts[at], whole.ends[end - 1]
 
 
-def _like(needle: str, response: str, whole: _Folded) -> Iterator[tuple[float, Place]]:
-    near = fuzz.partial_ratio_alignment(needle, whole.text, score_cutoff=NEAR_FROM)
-    if not needle or near is None:
+def _find_similar(needle: str, response: str, whole: _FoldedText) -> Iterator[tuple[float, Place]]:
+    alignment = fuzz.partial_ratio_alignment(needle, whole.text, score_cutoff=NEAR_FROM)
+    if not needle or alignment is None:
         return
     least, most = int(len(needle) * LIKE_FROM), int(len(needle) / LIKE_FROM) + 1
-    firsts, lasts = _edges(response, whole)
+    firsts, lasts = _find_edges(response, whole)
     if len(needle) > LONG:
-        firsts = [place for place in firsts if abs(place - near.dest_start) <= REACH]
-        lasts = [place for place in lasts if abs(place - near.dest_end) <= REACH]
+        firsts = [place for place in firsts if abs(place - alignment.dest_start) <= REACH]
+        lasts = [place for place in lasts if abs(place - alignment.dest_end) <= REACH]
     for first in firsts:
         for last in lasts[bisect_left(lasts, first + least) : bisect_right(lasts, first + most)]:
             part = whole.text[first:last]
@@ -232,8 +241,8 @@ def _like(needle: str, response: str, whole: _Folded) -> Iterator[tuple[float, P
                 yield likeness, (whole.starts[first], whole.ends[last - 1])
 
 
-def _edges(response: str, whole: _Folded) -> tuple[list[int], list[int]]:
-    """Where in the folded text a stretch may begin, and where it may end (exclusive)."""
+def _find_edges(response: str, whole: _FoldedText) -> tuple[list[int], list[int]]:
+    """Return where a stretch of the folded text may begin, and where it may end (exclusive)."""
     firsts: list[int] = []
     lasts: list[int] = []
     for i, letter in enumerate(whole.text):
@@ -249,9 +258,9 @@ def _edges(response: str, whole: _Folded) -> tuple[list[int], list[int]]:
 
 
 def _is_within_word(text: str, place: int) -> bool:
-    """True where a cut would part a cluster, or a word of a script that puts blanks between words.
+    """Return True if a cut here would split a grapheme cluster, or a word of a script with blanks.
 
-    So “5” within “1975” is no word; Han, Kana and Thai have no such edges.
+    So “5” is no word within “1975”; Han, Kana and Thai have no such word edges.
     """
     if not 0 < place < len(text):
         return False

@@ -1,4 +1,7 @@
-"""What kind of file bytes are, by content, then name, and the reader of each kind."""
+"""Detects what kind of file bytes are (by content, then by name) and reads plain text.
+
+`read` picks the reader of each kind.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ WIDE = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 DECLARED = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.I)
 DECLARATION_WITHIN = 4096
-# What the HTML standard says these labels mean.
+# The encodings that the HTML standard assigns to these labels.
 MEANT = {
     label: encoding
     for encoding, labels in (
@@ -41,10 +44,45 @@ UNDERLINE = regex.compile(r"(?:={3,}|-{3,})")
 DIGIT = regex.compile(r"\d")
 LONGEST_TITLE = 120
 MOST_WORDS = 6
+# Signatures of files that are not read.
+SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"GIF8", "a GIF image (save it as PNG)"),
+    (b"BM", "a bitmap image (save it as PNG)"),
+    (b"II*\x00", "a TIFF image (save it as PNG or PDF)"),
+    (b"MM\x00*", "a TIFF image (save it as PNG or PDF)"),
+    (b"{\\rtf", "a rich text (RTF) document (save it as .docx or PDF)"),
+    (b"\xd0\xcf\x11\xe0", "an old Office document (save it as .docx or PDF)"),
+    (b"%!PS", "a PostScript file (save it as PDF)"),
+    (b"MZ", "a Windows program"),
+    (b"\x7fELF", "a program"),
+    (b"ID3", "an audio file"),
+    (b"\xff\xfb", "an audio file"),
+    (b"OggS", "an audio file"),
+    (b"fLaC", "an audio file"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"7z\xbc\xaf", "a 7-Zip archive"),
+    (b"Rar!", "a RAR archive"),
+    (b"SQLite format 3\x00", "a database"),
+    (b"PAR1", "a Parquet file"),
+)
+# Plain text may begin with these words, so they count as signatures only with binary content.
+AMBIGUOUS = (b"BM", b"MZ", b"ID3", b"PAR1", b"OggS", b"fLaC", b"Rar!")
+PREAMBLE = re.compile(rb"\s*(?:<!--.*?-->|<\?.*?>|<!doctype\s(?!\s*html)[^>]*>)", re.S | re.I)
+HTML = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.I)
+SVG = re.compile(rb"\s*<svg\b", re.I)
+SAMPLE = 4096
+LARGEST_LIST = 1024 * 1024
+WORD_PART = b"wordprocessingml.document.main+xml"
+WORD_MACRO_PART = b"ms-word.document.macroEnabled.main+xml"
+# Raise this when a reader's text or offsets change; stored readings are then made anew.
+READER_VERSION = "3"
 
 
 def read_text(request: ReadRequest) -> Source:
-    """Text files. Raises InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long."""
+    """Read a text file.
+
+    Raises InputError: the file is not UTF-8 (or UTF-16 with a BOM), or too long.
+    """
     draft = Draft(request)
     text = decoded(request.name, request.data)
     draft.add(text)
@@ -56,10 +94,10 @@ def read_text(request: ReadRequest) -> Source:
 
 
 def text_blocks(text: str) -> Iterator[Block]:
-    """Headings, list items and paragraphs of a plain text, as they stand in it.
+    """Yield the headings, list items and paragraphs of a plain text, with their offsets in it.
 
-    A heading is marked with #, underlined, or a few words alone on a line above a sentence: as the
-    title of the whole, or between blank lines.
+    A heading is marked with #, underlined, or a few words alone on a line above a sentence: at the
+    start of the text, or between blank lines.
     """
     units = [place for place in text_units(text, 0, len(text)) if text[slice(*place)].strip()]
     for number, (start, end) in enumerate(units):
@@ -94,7 +132,7 @@ def _is_heading(text: str, start: int, end: int, following: str) -> bool:
 
 
 def plain_blocks(text: str, known: frozenset[str]) -> Iterator[BlockContent]:
-    """The blocks of a text whose lines were broken for lack of room, each on one line."""
+    """Yield the blocks of a text with its line breaks undone, each block on one line."""
     for block in text_blocks(text):
         whole = ""
         for line in text[block.start : block.end].splitlines():
@@ -104,40 +142,40 @@ def plain_blocks(text: str, known: frozenset[str]) -> Iterator[BlockContent]:
 
 
 def decoded(name: str, data: bytes) -> str:
-    """The text of UTF-8 bytes, or of UTF-16 bytes that begin with a BOM; without the BOM.
+    """Decode UTF-8 bytes, or UTF-16 bytes that begin with a BOM; the BOM is dropped.
 
     Raises InputError: names the offset of the first byte that does not fit.
     """
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise InputError(f"{shown(name)} is UTF-32 text, which is not read; {AS_UTF8}.")
-    mark, encoding = next(((m, e) for m, e in WIDE if data.startswith(m)), (b"", "utf-8"))
+    bom, encoding = next(((m, e) for m, e in WIDE if data.startswith(m)), (b"", "utf-8"))
     if data.startswith(codecs.BOM_UTF8):
-        mark = codecs.BOM_UTF8
-    words = "UTF-16" if encoding != "utf-8" else "UTF-8"
+        bom = codecs.BOM_UTF8
+    encoding_name = "UTF-16" if encoding != "utf-8" else "UTF-8"
     try:
-        text = data[len(mark) :].decode(encoding)
+        text = data[len(bom) :].decode(encoding)
     except UnicodeDecodeError as error:
-        place = error.start + len(mark)
+        place = error.start + len(bom)
         raise InputError(
-            f"{shown(name)} is not {words} text: the byte at offset {place:,} "
+            f"{shown(name)} is not {encoding_name} text: the byte at offset {place:,} "
             f"(0x{data[place]:02x}) does not fit; {AS_UTF8}."
         ) from error
-    if (at := text.find("\x00")) >= 0:
+    if (nul := text.find("\x00")) >= 0:
         raise InputError(
-            f"{shown(name)} is not plain text: it has a NUL character at offset {at:,}; "
+            f"{shown(name)} is not plain text: it has a NUL character at offset {nul:,}; "
             f"if it is text in another encoding, {AS_UTF8}."
         )
     return text
 
 
 def decoded_page(data: bytes) -> tuple[str, str]:
-    """The page's characters, and a remark when some bytes had to be replaced.
+    """Return the page's text, and a remark if some bytes had to be replaced.
 
-    A BOM counts first, then the declared charset, then UTF-8, then Windows-1252.
+    A BOM takes precedence, then the declared charset, then UTF-8, then Windows-1252.
     """
-    for mark, encoding in ((codecs.BOM_UTF8, "utf-8"), *WIDE):
-        if data.startswith(mark):
-            return _replaced(data[len(mark) :], encoding)
+    for bom, encoding in ((codecs.BOM_UTF8, "utf-8"), *WIDE):
+        if data.startswith(bom):
+            return _decode_leniently(data[len(bom) :], encoding)
     declared = DECLARED.search(data[:DECLARATION_WITHIN])
     label = declared[1].decode("ascii").lower() if declared else "utf-8"
     fallback = "cp1252"
@@ -148,11 +186,11 @@ def decoded_page(data: bytes) -> tuple[str, str]:
             fallback = encoding if declared else fallback
         except LookupError:
             continue
-    return _replaced(data, fallback)
+    return _decode_leniently(data, fallback)
 
 
-def _replaced(data: bytes, encoding: str) -> tuple[str, str]:
-    """The text, with U+FFFD and a remark where bytes do not fit."""
+def _decode_leniently(data: bytes, encoding: str) -> tuple[str, str]:
+    """Return the decoded text; bytes that do not fit become U+FFFD and are remarked on."""
     try:
         return data.decode(encoding), ""
     except UnicodeDecodeError:
@@ -162,10 +200,10 @@ def _replaced(data: bytes, encoding: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class FileType:
-    """A type of file that is read: what it is called, by what it is known, and what reads it.
+    """A type of file that is read: its name, endings, signatures and reader.
 
-    `reader` names the module beside this one and its function, which makes a `Source` of a
-    `ReadRequest`. `is_text`: it may be plain text in UTF-8; any other must begin with a signature.
+    `reader` names the module beside this one and its function, which turns a `ReadRequest` into a
+    `Source`. `is_text`: it may be plain text in UTF-8; all others must begin with a signature.
     `is_light`: the reader is plain Python and linear, so small files need no child process.
     """
 
@@ -195,107 +233,75 @@ FILE_TYPES = (
 
 
 def file_type(kind: SourceKind) -> FileType:
-    """The type of that kind."""
+    """Return the file type of that kind."""
     return {one.kind: one for one in FILE_TYPES}[kind]
 
 
 def type_of_name(name: str) -> FileType | None:
-    """The type of files whose names end so; None where none do."""
+    """Return the file type with this name's ending, or None."""
     _, dot, ending = name.rpartition(".")
     return next((one for one in FILE_TYPES if dot and ending.lower() in one.endings), None)
 
 
 def endings() -> list[str]:
-    """The endings of all files that are read."""
+    """Return the endings of all files that are read."""
     return [ending for one in FILE_TYPES for ending in one.endings]
 
 
-def _what_is_read() -> str:
+def _describe_endings() -> str:
     return f"Counterpoint reads .{', .'.join(endings())}"
 
 
-# Of what is not read.
-SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"GIF8", "a GIF image (save it as PNG)"),
-    (b"BM", "a bitmap image (save it as PNG)"),
-    (b"II*\x00", "a TIFF image (save it as PNG or PDF)"),
-    (b"MM\x00*", "a TIFF image (save it as PNG or PDF)"),
-    (b"{\\rtf", "a rich text (RTF) document (save it as .docx or PDF)"),
-    (b"\xd0\xcf\x11\xe0", "an old Office document (save it as .docx or PDF)"),
-    (b"%!PS", "a PostScript file (save it as PDF)"),
-    (b"MZ", "a Windows program"),
-    (b"\x7fELF", "a program"),
-    (b"ID3", "an audio file"),
-    (b"\xff\xfb", "an audio file"),
-    (b"OggS", "an audio file"),
-    (b"fLaC", "an audio file"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"7z\xbc\xaf", "a 7-Zip archive"),
-    (b"Rar!", "a RAR archive"),
-    (b"SQLite format 3\x00", "a database"),
-    (b"PAR1", "a Parquet file"),
-)
-# Words that people do begin plain text with; as a signature they count only with binary content.
-AMBIGUOUS = (b"BM", b"MZ", b"ID3", b"PAR1", b"OggS", b"fLaC", b"Rar!")
-PREAMBLE = re.compile(rb"\s*(?:<!--.*?-->|<\?.*?>|<!doctype\s(?!\s*html)[^>]*>)", re.S | re.I)
-HTML = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.I)
-SVG = re.compile(rb"\s*<svg\b", re.I)
-SAMPLE = 4096
-LARGEST_LIST = 1024 * 1024
-WORD_PART = b"wordprocessingml.document.main+xml"
-WORD_MACRO_PART = b"ms-word.document.macroEnabled.main+xml"
-
-
 def kind_of(name: str, data: bytes) -> SourceKind:
-    """How to read the file.
+    """Detect how to read the file.
 
-    Raises InputError: it is empty, of a type that is not read, or not what its name says.
+    Raises InputError: it is empty, of an unsupported type, or not what its name says.
     """
     if not data:
         raise InputError(f"{shown(name)} is empty (0 bytes); save it again and add it once more.")
-    own, ending = type_of_name(name), name.rpartition(".")[2].lower()
-    expected = own.kind if own else None
-    found = _found(name, data, expected)
-    if found is None:
-        return _text_kind(name, data, ending, own)
-    if found not in (one.kind for one in FILE_TYPES):
-        so = f" called .{ending}" if expected else ""
-        raise InputError(f"{shown(name)} is {found}{so}; {_what_is_read()}.")
-    if expected in (None, found):
-        return found
+    named_type, ending = type_of_name(name), name.rpartition(".")[2].lower()
+    expected = named_type.kind if named_type else None
+    detected = _detect_content(name, data, expected)
+    if detected is None:
+        return _detect_text_kind(name, data, ending, named_type)
+    if detected not in (one.kind for one in FILE_TYPES):
+        as_named = f" called .{ending}" if expected else ""
+        raise InputError(f"{shown(name)} is {detected}{as_named}; {_describe_endings()}.")
+    if expected in (None, detected):
+        return detected
     raise InputError(
-        f"{shown(name)} is called .{ending} but holds {file_type(found).words}; "
+        f"{shown(name)} is called .{ending} but holds {file_type(detected).words}; "
         "give it its right ending, or add the file that was meant."
     )
 
 
-def _found(name: str, data: bytes, expected: SourceKind | None) -> str | None:
-    """A kind, the words for a type that is not read, or None for what may be plain text."""
+def _detect_content(name: str, data: bytes, expected: SourceKind | None) -> str | None:
+    """Return a kind, words for an unsupported type, or None if it may be plain text."""
     if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
-        return _in_zip(name, data, expected)
+        return _detect_in_zip(name, data, expected)
     if data.startswith(b"RIFF"):
         return "image" if data[8:12] == b"WEBP" else "an audio or video file"
     if data[4:8] == b"ftyp":
         heic = data[8:12] in (b"heic", b"heix", b"mif1", b"avif")
         return "an image of a type that is not read (save it as JPEG)" if heic else "a video file"
     read_here = ((signature, one.kind) for one in FILE_TYPES for signature in one.signatures)
-    for signature, what in (*read_here, *SIGNATURES):
+    for signature, outcome in (*read_here, *SIGNATURES):
         if data.startswith(signature):
-            return None if signature in AMBIGUOUS and not _is_binary(data) else what
+            return None if signature in AMBIGUOUS and not _is_binary(data) else outcome
     if expected == "pdf" and b"%PDF-" in data[:1024]:
-        return "pdf"  # Some writers put a few bytes before the header, and all readers allow it.
+        return "pdf"  # some writers put a few bytes before the header, and all readers allow it
     if expected in ("text", "markdown"):
-        return None  # Somebody's .txt may well hold a page's source; elsewhere it is a mistake.
-    markup = _markup(data)
+        return None  # a .txt may hold a page's source; under other names that is a mistake
+    markup = _skip_preamble(data)
     if SVG.match(markup):
         return "an SVG drawing (save it as PNG)"
     return "html" if HTML.match(markup) else None
 
 
-def _markup(data: bytes) -> bytes:
-    """The first characters after a BOM, comments and declarations, if any.
+def _skip_preamble(data: bytes) -> bytes:
+    """Return the first bytes after any BOM, comments and declarations.
 
-    One at a time: a single pattern for them all would try every way to split a row of comments.
+    They are skipped one at a time: a single pattern would backtrack over every split of them.
     """
     sample = data.removeprefix(b"\xef\xbb\xbf")[:SAMPLE]
     while preamble := PREAMBLE.match(sample):
@@ -303,20 +309,22 @@ def _markup(data: bytes) -> bytes:
     return sample
 
 
-def _text_kind(name: str, data: bytes, ending: str, own: FileType | None) -> SourceKind:
-    """The kind of a file without any known signature; `own` is the type that its name says."""
-    if own and not own.is_text:
-        what = "something else" if _is_binary(data) else "plain text"
+def _detect_text_kind(
+    name: str, data: bytes, ending: str, named_type: FileType | None
+) -> SourceKind:
+    """Return the kind of a file without a known signature; `named_type` is its name's type."""
+    if named_type and not named_type.is_text:
+        actual = "something else" if _is_binary(data) else "plain text"
         raise InputError(
-            f"{shown(name)} is called .{ending} but holds {what}, not {own.words}; "
+            f"{shown(name)} is called .{ending} but holds {actual}, not {named_type.words}; "
             "add the file that was meant."
         )
-    if own and own.kind == "html" and not _is_binary(data):
-        return "html"  # Its reader knows other encodings than UTF-8.
-    if own is None and _is_binary(data):
-        raise InputError(f"{shown(name)} is of a type that is not read; {_what_is_read()}.")
+    if named_type and named_type.kind == "html" and not _is_binary(data):
+        return "html"  # its reader handles encodings other than UTF-8
+    if named_type is None and _is_binary(data):
+        raise InputError(f"{shown(name)} is of a type that is not read; {_describe_endings()}.")
     decoded(name, data)
-    return own.kind if own else "text"
+    return named_type.kind if named_type else "text"
 
 
 def _is_binary(data: bytes) -> bool:
@@ -327,7 +335,7 @@ def _is_binary(data: bytes) -> bool:
     return b"\x00" in sample or control > len(sample) // 20
 
 
-def _in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
+def _detect_in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = set(archive.namelist())
@@ -337,9 +345,9 @@ def _in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
                 if WORD_PART in types or WORD_MACRO_PART in types:
                     return "docx"
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        what = "a whole Word document" if expected == "docx" else "a whole zip archive"
+        expectation = "a whole Word document" if expected == "docx" else "a whole zip archive"
         raise InputError(
-            f"{shown(name)} is not {what}: it is cut off or damaged; "
+            f"{shown(name)} is not {expectation}: it is cut off or damaged; "
             "save or download it again and add it once more."
         ) from error
     if any(member.startswith("xl/") for member in members):
@@ -351,17 +359,13 @@ def _in_zip(name: str, data: bytes, expected: SourceKind | None) -> str:
     return "a zip archive (add the files in it one by one)"
 
 
-# Counts up when a reader gives another text or other places: readings are then made anew.
-READER_VERSION = "3"
-
-
 def read(request: ReadRequest) -> Source:
-    """The source in these bytes; its language is still "und".
+    """Return the source in these bytes; its language is still "und".
 
     Raises InputError: the file cannot be read, for whatever reason; one sentence says why.
     """
-    own = file_type(request.kind)
-    module, function = own.reader
+    source_type = file_type(request.kind)
+    module, function = source_type.reader
     reader: Callable[[ReadRequest], Source] = getattr(
         import_module(f"core.documents.{module}"), function
     )
@@ -376,6 +380,6 @@ def read(request: ReadRequest) -> Source:
         ) from error
     except Exception as error:
         raise InputError(
-            f"{request.file} could not be read as {own.words}; "
+            f"{request.file} could not be read as {source_type.words}; "
             "open it in the program it comes from, save it again and add it once more."
         ) from error

@@ -1,6 +1,6 @@
-"""Evidence where it stands: pages and images as pictures with boxes, quotes on a page, OCR boxes.
+"""Shows evidence in place: pages and images as pictures with boxes, quotes on a page, OCR boxes.
 
-`isolation` runs `drawn`, `upright` and `boxes_on_page` in a child process, which opens the file.
+`isolation` runs `drawn`, `upright` and `boxes_on_page` in a child process that opens the file.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ FINE = 1_000_000
 MOST_SHOWN = 16_000_000  # pixels: four times the width of a column, and quick to send
 MOST_LOSSLESS = 2_000_000  # pixels; a larger PNG of a photo takes seconds and tens of megabytes
 JPEG_QUALITY = 92
-# Neither blanks nor hyphens count: line ends change both.
+# Blanks and hyphens are ignored, as line ends change both.
 LEFT_OUT = re.compile(r"[\s\x00-\x1f\u2010-\u2015\-−]")
 
 
 @dataclass(frozen=True)
 class Upright:
-    """An image as people see it: turned as the camera noted it, on white, encoded by us.
+    """An image as people see it: upright by its EXIF data, on white, encoded anew.
 
-    `data` is a PNG or JPEG as `media_type` says; `width` and `height` are its pixels.
+    `data` is a PNG or JPEG as `media_type` says; `width` and `height` are in pixels.
     """
 
     data: bytes
@@ -60,12 +60,12 @@ class Upright:
 def upright_picture(
     data: bytes, *, name: str = THE_FILE, settings: Settings | None = None
 ) -> Upright:
-    """The whole image to be looked at closely; very large ones are made smaller.
+    """Return the whole image for a close look; very large ones are scaled down.
 
     Raises InputError: it is no picture, is damaged or too large, or cannot be drawn in time.
     """
     about = {"megapixels": (settings or Settings()).megapixels}
-    answer = run_alone(Task("upright", name, data, about, SECONDS), Stop(), silent)
+    answer = run_alone(Task(upright.__name__, name, data, about, SECONDS), Stop(), silent)
     return Upright(**(answer | {"data": base64.b64decode(answer["data"])}))
 
 
@@ -79,7 +79,7 @@ def page_picture(
     name: str = THE_FILE,
     settings: Settings | None = None,
 ) -> bytes:
-    """A PNG of a PDF's page (from 1) or of an image, `width` pixels wide, with the boxes marked.
+    """Return a PNG of a PDF page (from 1) or image, `width` pixels wide, with the boxes marked.
 
     Raises InputError: there is no such page, or it cannot be drawn in time.
     """
@@ -90,14 +90,14 @@ def page_picture(
         "width": width,
         "megapixels": (settings or Settings()).megapixels,
     }
-    answer = run_alone(Task("drawn", name, data, about, SECONDS), Stop(), silent)
+    answer = run_alone(Task(drawn.__name__, name, data, about, SECONDS), Stop(), silent)
     return base64.b64decode(answer["picture"])
 
 
 def strip_around(picture: bytes, boxes: Sequence[Box]) -> bytes | None:
-    """The full-width strip of a drawn page that holds the boxes, with some of what surrounds them.
+    """Return the full-width strip of a drawn page that holds the boxes, with some margin.
 
-    None where there is nothing to leave out: no box, or boxes all over the page.
+    Returns None if nothing can be left out: there is no box, or boxes all over the page.
     """
     if not boxes:
         return None
@@ -113,18 +113,18 @@ def strip_around(picture: bytes, boxes: Sequence[Box]) -> bytes | None:
 
 
 def quote_boxes(data: bytes, page: int, quote: str, *, name: str = THE_FILE) -> list[Box]:
-    """Where a quote stands on a PDF's page (from 1): one box per line; empty where it does not.
+    """Return one box per line of the quote on a PDF page (from 1); empty if it is not there.
 
-    Blanks, hyphens, ligatures and typographic quotes do not matter; a near match counts too. Raises
+    Blanks, hyphens, ligatures and typographic quotes are ignored; a near match counts too. Raises
     InputError: there is no such page, or it cannot be searched in time.
     """
-    task = Task("boxes_on_page", name, data, {"page": page, "quote": quote}, SECONDS)
+    task = Task(boxes_on_page.__name__, name, data, {"page": page, "quote": quote}, SECONDS)
     answer = run_alone(task, Stop(), silent)
     return list(from_plain(tuple[Box, ...], answer["boxes"]))
 
 
 def boxes_of(source: Source, start: int, end: int) -> list[tuple[int, Box]]:
-    """(page, box) of all that OCR saw within `[start, end)` of the source's text, in order."""
+    """Return (page, box) of all OCR text within `[start, end)` of the source's text, in order."""
     return [(seen.page, seen.box) for seen in source.boxes if seen.start < end and seen.end > start]
 
 
@@ -138,14 +138,14 @@ def drawn(
     width: int,
     megapixels: int,
 ) -> dict[str, Any]:
-    """A PNG, `width` pixels wide, of the page (from 1) or picture with the boxes marked.
+    """Draw the page (from 1) or picture with the boxes marked, as a PNG `width` pixels wide.
 
     Raises InputError: there is no such page, or the file cannot be drawn.
     """
     if kind == "image":
         image = open_picture(name, data, megapixels)[0]
     elif kind == "pdf":
-        sheet = _sheet(name, data, page)
+        sheet = _load_sheet(name, data, page)
         scale = min(width / max(1.0, sheet.get_width()), 10.0)
         image = sheet.render(scale=scale).to_pil().convert("RGB")
     else:
@@ -160,19 +160,19 @@ def drawn(
         corners = (left - PADDING, top - PADDING, right + PADDING, bottom + PADDING)
         pen.rectangle(corners, fill=FILL, outline=EDGE, width=PADDING)
     image = Image.alpha_composite(image.convert("RGBA"), layer).convert("RGB")
-    return {"picture": _encoded(image, "PNG")}
+    return {"picture": _encode_image(image, "PNG")}
 
 
-def _encoded(image: Image.Image, kind: str, **options: Any) -> str:
+def _encode_image(image: Image.Image, kind: str, **options: Any) -> str:
     stream = io.BytesIO()
     image.save(stream, kind, **options)
     return base64.b64encode(stream.getvalue()).decode()
 
 
 def upright(name: str, data: bytes, *, megapixels: int) -> dict[str, Any]:
-    """The fields of `Upright`: the picture as people see it, encoded anew.
+    """Return the fields of `Upright`: the picture as people see it, encoded anew.
 
-    Small ones without loss; above `MOST_SHOWN` pixels they are made smaller. Raises InputError: it
+    Small ones are lossless; those above `MOST_SHOWN` pixels are scaled down. Raises InputError: it
     is no picture, is cut off or too large.
     """
     image, _ = open_picture(name, data, megapixels)
@@ -180,15 +180,15 @@ def upright(name: str, data: bytes, *, megapixels: int) -> dict[str, Any]:
     if scale < 1.0:
         size = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
         image = image.resize(size, Image.Resampling.LANCZOS)
-    found = {"width": image.width, "height": image.height}
+    size_fields = {"width": image.width, "height": image.height}
     # JPEG cannot be longer than 65,535 pixels on a side.
     if image.width * image.height <= MOST_LOSSLESS or max(image.size) > 65_535:
-        return {"data": _encoded(image, "PNG"), "media_type": "image/png", **found}
-    photo = _encoded(image, "JPEG", quality=JPEG_QUALITY, subsampling=0)
-    return {"data": photo, "media_type": "image/jpeg", **found}
+        return {"data": _encode_image(image, "PNG"), "media_type": "image/png", **size_fields}
+    photo = _encode_image(image, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return {"data": photo, "media_type": "image/jpeg", **size_fields}
 
 
-def _sheet(name: str, data: bytes, page: int) -> Any:
+def _load_sheet(name: str, data: bytes, page: int) -> Any:
     from core.documents.pdf import load_page, open_pdf
 
     document = open_pdf(name, data)
@@ -198,32 +198,32 @@ def _sheet(name: str, data: bytes, page: int) -> Any:
 
 
 def boxes_on_page(name: str, data: bytes, *, page: int, quote: str) -> dict[str, Any]:
-    """One box per line of the quote on a PDF page (from 1), as shares; none where it is not.
+    """Return one box per line of the quote on a PDF page (from 1), as shares; none if not found.
 
-    Blanks, hyphens, ligatures and typographic quotes do not matter; failing that, the likeliest
-    stretch counts if rapidfuzz gives it 80 or more of 100.
+    Blanks, hyphens, ligatures and typographic quotes are ignored; otherwise the most similar
+    stretch counts if rapidfuzz scores it 80 or more of 100.
     """
     from core.documents.pdf_text import in_reading_order, letters_of
 
-    sheet = _sheet(name, data, page)
+    sheet = _load_sheet(name, data, page)
     letters = in_reading_order(letters_of(sheet.get_textpage()))
-    text, origin = _compared("".join(letter.text for letter in letters))
-    found = _find(_compared(quote[:LONGEST_QUOTE])[0], text)
-    if found is None:
+    text, origin = _fold_for_search("".join(letter.text for letter in letters))
+    match = _find_needle(_fold_for_search(quote[:LONGEST_QUOTE])[0], text)
+    if match is None:
         return {"boxes": []}
-    inside = [letters[index] for index in sorted({origin[place] for place in range(*found)})]
-    return {"boxes": [_share(sheet, *line) for line in _by_line(inside)]}
+    matched = [letters[index] for index in sorted({origin[place] for place in range(*match)})]
+    return {"boxes": [_to_page_share(sheet, *line) for line in _group_by_line(matched)]}
 
 
-def _compared(text: str) -> tuple[str, list[int]]:
-    kept = [
+def _fold_for_search(text: str) -> tuple[str, list[int]]:
+    pairs = [
         pair for pair in zip(*folded_with_map(text), strict=True) if not LEFT_OUT.match(pair[0])
     ]
-    return "".join(letter for letter, _ in kept), [place for _, place in kept]
+    return "".join(letter for letter, _ in pairs), [place for _, place in pairs]
 
 
-def _find(needle: str, haystack: str) -> tuple[int, int] | None:
-    """`[start, end)` of the needle, exactly or (if it is long enough) nearly."""
+def _find_needle(needle: str, haystack: str) -> tuple[int, int] | None:
+    """Return `[start, end)` of the needle, exact or (if it is long enough) nearly so."""
     if not needle:
         return None
     place = haystack.find(needle)
@@ -233,12 +233,12 @@ def _find(needle: str, haystack: str) -> tuple[int, int] | None:
         return None
     from rapidfuzz import fuzz
 
-    near = fuzz.partial_ratio_alignment(needle, haystack, score_cutoff=FUZZY_FROM)
-    return (near.dest_start, near.dest_end) if near else None
+    alignment = fuzz.partial_ratio_alignment(needle, haystack, score_cutoff=FUZZY_FROM)
+    return (alignment.dest_start, alignment.dest_end) if alignment else None
 
 
-def _by_line(letters: Sequence[Any]) -> list[tuple[float, float, float, float]]:
-    """(left, bottom, right, top) around each line's letters."""
+def _group_by_line(letters: Sequence[Any]) -> list[tuple[float, float, float, float]]:
+    """Return (left, bottom, right, top) around each line's letters."""
     lines: list[tuple[float, float, float, float]] = []
     for letter in letters:
         if letter.right <= letter.left or letter.top <= letter.bottom:
@@ -258,8 +258,8 @@ def _by_line(letters: Sequence[Any]) -> list[tuple[float, float, float, float]]:
     return lines
 
 
-def _share(sheet: Any, left: float, bottom: float, right: float, top: float) -> Box:
-    """The rectangle as shares of the page as it is shown: cropped and turned."""
+def _to_page_share(sheet: Any, left: float, bottom: float, right: float, top: float) -> Box:
+    """Return the rectangle as shares of the page as it is shown: cropped and turned."""
     import pypdfium2.raw
 
     corners = []

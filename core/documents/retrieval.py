@@ -1,7 +1,7 @@
-"""From a source to its passages, and from a statement to the passages that speak about it.
+"""Splits sources into passages, indexes them, and retrieves the passages relevant to a statement.
 
-Source: CEDA 3.1, agent A (cosine); bm25 is added because an encoder hardly knows numbers. What a
-model said of an image is a source of its own, so that it never passes for words in the image.
+Source: CEDA 3.1, agent A (cosine); bm25 is added because encoders represent numbers poorly. A
+model's description of an image is a source of its own, so that it never passes for words in it.
 """
 
 from __future__ import annotations
@@ -22,43 +22,44 @@ from core.store import Store
 from core.store.cases import IndexedPassage, Vectors
 
 BATCH = 256
-WORDS_COUNT = 0.5  # what the best match of words counts beside the best match of meaning
+WORDS_COUNT = 0.5  # weight of the best bm25 match relative to the best cosine match
 TINY = 1e-9
 CANDIDATES = 50
 SEEN = "#seen"
-CONTEXT = frozenset({"heading", "chart label"})  # blocks that are no passages
+CONTEXT = frozenset({"heading", "chart label"})  # blocks that are not passages
 BETWEEN_HEADINGS = " > "
 LONGEST_HEADING = 120
-DEEPEST_PATH = 3  # headings of a path beside the first
+DEEPEST_PATH = 3  # headings of a path besides the first
 LETTERS = regex.compile(r"\p{L}\P{L}*\p{L}|[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
 LETTER = regex.compile(r"\p{L}")
 ADDRESS = regex.compile(r"\W*(?:https?://|www\.|doi:)\S+\W*", regex.I)
 
 Progress = Callable[[int, int], None]
+Key = tuple[str, int]  # a source and the number of its passage
 
 
 def passages_of(source: Source) -> list[IndexedPassage]:
-    """The source's sentences and table rows in order.
+    """Return the source's sentences and table rows as passages, in order.
 
-    Headings, labels of charts and captions that are no sentences are context of other passages;
-    lone figures and addresses are left out.
+    Headings, chart labels and captions that are not sentences are context of other passages; lone
+    numbers and web addresses are left out.
     """
     pages = [(page.start, page.number) for page in source.pages]
-    found: list[IndexedPassage] = []
+    passages: list[IndexedPassage] = []
     for block in source.blocks or (Block("paragraph", 0, len(source.text)),):
-        for start, end in _pieces(source, block):
+        for start, end in _split_block(source, block):
             text = source.text[start:end]
             if LETTERS.search(text) and not ADDRESS.fullmatch(text):
-                place = bisect_right(pages, (start, 1 << 62)) - 1
-                page = pages[place][1] if place >= 0 else None
-                found.append(IndexedPassage(source.id, len(found), page, start, end, text))
-    return found
+                index = bisect_right(pages, (start, 1 << 62)) - 1
+                page = pages[index][1] if index >= 0 else None
+                passages.append(IndexedPassage(source.id, len(passages), page, start, end, text))
+    return passages
 
 
-def _pieces(source: Source, block: Block) -> Iterator[tuple[int, int]]:
-    """`[start, end)` of the block's sentences; a row is one piece.
+def _split_block(source: Source, block: Block) -> Iterator[tuple[int, int]]:
+    """Yield `[start, end)` of each sentence of the block; a table row is one piece.
 
-    A piece without letters (“12.”) belongs to the one beside it.
+    A piece without letters (“12.”) is joined to its neighbour.
     """
     text = source.text[block.start : block.end]
     if block.kind in CONTEXT or (block.kind == "caption" and not is_ended(text)):
@@ -66,26 +67,26 @@ def _pieces(source: Source, block: Block) -> Iterator[tuple[int, int]]:
     if block.kind == "table row":
         yield block.start, block.end
         return
-    held: tuple[int, int] | None = None
+    pending: tuple[int, int] | None = None
     for start, end in sentences(source.text, source.language, block.start, block.end):
-        if held and not (
-            LETTER.search(source.text, *held) and LETTER.search(source.text, start, end)
+        if pending and not (
+            LETTER.search(source.text, *pending) and LETTER.search(source.text, start, end)
         ):
-            held = held[0], end
+            pending = pending[0], end
             continue
-        if held:
-            yield held
-        held = start, end
-    if held:
-        yield held
+        if pending:
+            yield pending
+        pending = start, end
+    if pending:
+        yield pending
 
 
 def heading_paths(source: Source) -> list[tuple[int, str]]:
-    """(offset, path of the headings that hold from there on), in order.
+    """Return (offset, path of the headings that apply from there on), in order.
 
-    A caption belongs to the rows and labels right below it, a title to the whole source.
+    A caption applies to the rows and labels right below it, a title to the whole source.
     """
-    found = [(0, "")]
+    paths = [(0, "")]
     open_headings: list[tuple[int, str]] = []
     caption = ""
     for block in source.blocks:
@@ -100,31 +101,31 @@ def heading_paths(source: Source) -> list[tuple[int, str]]:
         names = [name for _, name in (*open_headings[:1], *open_headings[1:][-DEEPEST_PATH:])]
         names += [caption] if caption else []
         path = BETWEEN_HEADINGS.join(names)
-        if path != found[-1][1]:
-            found.append((block.start, path))
-    return found
+        if path != paths[-1][1]:
+            paths.append((block.start, path))
+    return paths
 
 
 def heading_at(paths: Sequence[tuple[int, str]], start: int) -> str:
-    """The path that holds at that offset."""
+    """Return the heading path that applies at that offset."""
     return paths[bisect_right(paths, (start, "\U0010ffff")) - 1][1]
 
 
 def ensure_index(
     store: Store, source: Source, encoder: Embedder, stop: Stop, progress: Progress
 ) -> bool:
-    """Index the source unless that was done before; True when it was.
+    """Index the source unless it is indexed; return True if it was.
 
-    `progress` gets (different passages done, different passages in all): what repeats is encoded
-    once. One transaction: an index is there whole or not at all. None is kept where the reading
-    was dropped or replaced meanwhile; who needs the index reads and asks again.
+    `progress` gets (distinct passages done, distinct passages in total); repeated ones are encoded
+    once. The index is written in one transaction. It is not kept if the reading was discarded or
+    replaced meanwhile; the caller that needs it reads and indexes again.
     """
     if store.readings.has_index(source.id, encoder.id):
         return True
     passages = passages_of(source)
     paths = heading_paths(source)
-    # A sentence says most of it under its headings: with the page's title and section before them,
-    # 91 of 100 decisive sentences were among the five best where 79 were without (FM2, n = 390).
+    # With the page's title and section before each sentence, 91 of 100 decisive sentences were
+    # among the five best; without them 79 were (FM2, n = 390).
     headings = [heading_at(paths, passage.start) for passage in passages]
     texts = [f"{h}: {p.text}" if h else p.text for h, p in zip(headings, passages, strict=True)]
     distinct = list(dict.fromkeys(texts))
@@ -132,14 +133,14 @@ def ensure_index(
     for begin in range(0, len(distinct), BATCH):
         parts.append(encoder.encode(distinct[begin : begin + BATCH], stop))
         progress(min(begin + BATCH, len(distinct)), len(distinct))
-    place = {text: number for number, text in enumerate(distinct)}
-    rows = [place[text] for text in texts]
+    row_of_text = {text: number for number, text in enumerate(distinct)}
+    rows = [row_of_text[text] for text in texts]
     vectors = np.concatenate(parts)[rows] if parts else np.zeros((0, encoder.width), np.float32)
     entries = [(passage, " ".join(terms(passage.text, source.language))) for passage in passages]
     muted = encoder.muted(texts).astype(np.uint8) if texts else np.zeros(0, np.uint8)
     with store.writing():
-        kept = store.readings.get(source.id, source.name)
-        is_current = kept is not None and kept.text == source.text
+        reading = store.readings.get(source.id, source.name)
+        is_current = reading is not None and reading.text == source.text
         if is_current and not store.readings.has_index(source.id, encoder.id):
             store.readings.save_index(
                 source.id,
@@ -152,16 +153,16 @@ def ensure_index(
 
 @dataclass(frozen=True)
 class _Index:
-    """A source's embeddings in memory; `muted` rows take no part. `rows` are where rows begin."""
+    """A source's embeddings in memory; rows that are `muted` never match.
+
+    `rows` holds the offsets where table rows begin.
+    """
 
     source: Source
     vectors: Matrix
     muted: np.ndarray[tuple[int], np.dtype[np.bool_]]
     paths: Sequence[tuple[int, str]]
     rows: frozenset[int]
-
-
-Key = tuple[str, int]  # a source and the number of its passage
 
 
 class Retriever:
@@ -183,53 +184,55 @@ class Retriever:
         return _Index(source, vectors, muted, heading_paths(source), rows)
 
     def prepare(self, queries: Sequence[str], stop: Stop) -> None:
-        """Embed all queries in one go: a provider's model wants one call, not one a query."""
+        """Embed all queries in one call, as providers' models bill and wait per call."""
         if self._indexes:
             self._known.update(zip(queries, self._encoder.encode(queries, stop), strict=True))
 
     def retrieve(self, query: str, language: str, n: int) -> list[Passage]:
-        """The n best passages, best first, each with its neighbours for reading.
+        """Return the n best passages, best first, each with its neighbours for reading.
 
-        Scores are fused: the cosine as its share of the way from the sources' median to their
-        best, and half of bm25's share of the best. Fused by rank instead, 2 to 7 of 100 decisive
-        sentences fewer were among five.
+        Two scores are added: the cosine as its share of the way from the sources' median to their
+        best, and half of bm25's share of its best. Fusing by rank instead lost 2 to 7 of 100
+        decisive sentences among the best five.
         """
         cosines = self._cosines(query)
         matches = self._store.readings.match(
             query_terms(query, language), list(self._indexes), CANDIDATES
         )
-        words = {(source, number): max(0.0, -rank) for source, number, rank in matches}
-        every = np.concatenate([*cosines.values(), np.zeros(0)])
-        middle, best = (np.nanmedian(every), np.nanmax(every)) if len(every) else (0.0, 0.0)
-        most = max(words.values(), default=0.0)
+        bm25 = {(source, number): max(0.0, -rank) for source, number, rank in matches}
+        all_cosines = np.concatenate([*cosines.values(), np.zeros(0)])
+        median, best = (
+            (np.nanmedian(all_cosines), np.nanmax(all_cosines)) if len(all_cosines) else (0.0, 0.0)
+        )
+        most = max(bm25.values(), default=0.0)
         scores: dict[Key, float] = {}
-        for key in {*self._closest(cosines), *words}:
+        for key in {*self._closest(cosines), *bm25}:
             cosine = float(cosines[key[0]][key[1]]) if key[0] in cosines else np.nan
-            likeness = 0.0 if np.isnan(cosine) else (cosine - middle) / max(best - middle, TINY)
-            scores[key] = float(likeness + WORDS_COUNT * words.get(key, 0.0) / max(most, TINY))
+            similarity = 0.0 if np.isnan(cosine) else (cosine - median) / max(best - median, TINY)
+            scores[key] = float(similarity + WORDS_COUNT * bm25.get(key, 0.0) / max(most, TINY))
         ranked = sorted(scores, key=lambda key: (-scores[key], key))
         return self._distinct(ranked, scores, cosines, n)
 
     def _cosines(self, query: str) -> dict[str, Matrix]:
         if not self._indexes or bool(self._encoder.muted([query])[0]):
             return {}
-        known = self._known.get(query)
-        vector = self._encoder.encode([query])[0] if known is None else known
-        found = {
+        prepared = self._known.get(query)
+        vector = self._encoder.encode([query])[0] if prepared is None else prepared
+        cosines = {
             name: np.where(index.muted, np.float32(np.nan), index.vectors @ vector)
             for name, index in self._indexes.items()
         }
-        return found if any(not np.isnan(own).all() for own in found.values()) else {}
+        return cosines if any(not np.isnan(values).all() for values in cosines.values()) else {}
 
     def _closest(self, cosines: Mapping[str, Matrix]) -> list[Key]:
-        found = [
-            (float(own[number]), name, int(number))
-            for name, own in cosines.items()
-            for number in np.argsort(-own, kind="stable")[:CANDIDATES]
-            if not np.isnan(own[number])
+        closest = [
+            (float(values[number]), name, int(number))
+            for name, values in cosines.items()
+            for number in np.argsort(-values, kind="stable")[:CANDIDATES]
+            if not np.isnan(values[number])
         ]
-        found.sort(key=lambda item: (-item[0], item[1], item[2]))
-        return [(name, number) for _, name, number in found[:CANDIDATES]]
+        closest.sort(key=lambda item: (-item[0], item[1], item[2]))
+        return [(name, number) for _, name, number in closest[:CANDIDATES]]
 
     def _distinct(
         self,
@@ -238,32 +241,23 @@ class Retriever:
         cosines: Mapping[str, Matrix],
         n: int,
     ) -> list[Passage]:
-        """The first n that differ: in their words, and rows of tables in what they stand under.
+        """Return the first n passages that differ in words, or as table rows in their heading too.
 
-        Each comes with its neighbours in the same section; a row stands alone.
+        Each comes with its neighbours in the same section; a table row comes alone.
         """
         chosen: list[Passage] = []
-        said: set[tuple[str, ...]] = set()
+        seen: set[tuple[str, ...]] = set()
         for name, number in ranked:
             index = self._indexes[name]
             stored = self._store.readings.passages(name, [number - 1, number, number + 1])
-            around = {near.number: near for near in stored}
-            here = around[number]
-            heading = heading_at(index.paths, here.start)
-            is_row = here.start in index.rows
-            says = (*terms(here.text, index.source.language), *((heading,) if is_row else ()))
-            if says in said:
+            nearby = {neighbour.number: neighbour for neighbour in stored}
+            passage = nearby[number]
+            heading = heading_at(index.paths, passage.start)
+            is_row = passage.start in index.rows
+            content = (*terms(passage.text, index.source.language), *((heading,) if is_row else ()))
+            if content in seen:
                 continue
-            said.add(says)
-            before, after = (
-                other.text
-                if (other := around.get(number + step))
-                and not is_row
-                and other.start not in index.rows
-                and heading_at(index.paths, other.start) == heading
-                else ""
-                for step in (-1, 1)
-            )
+            seen.add(content)
             cosine = float(cosines[name][number]) if name in cosines else np.nan
             chosen.append(
                 Passage(
@@ -271,13 +265,15 @@ class Retriever:
                     source_id=name,
                     source=index.source.name,
                     is_image=index.source.is_image,
-                    page=here.page,
-                    start=here.start,
-                    end=here.end,
-                    text=here.text,
+                    page=passage.page,
+                    start=passage.start,
+                    end=passage.end,
+                    text=passage.text,
                     score=scores[name, number],
-                    before=before,
-                    after=after,
+                    before=""
+                    if is_row
+                    else _read_neighbour(index, nearby.get(number - 1), heading),
+                    after="" if is_row else _read_neighbour(index, nearby.get(number + 1), heading),
                     similarity=None if np.isnan(cosine) else cosine,
                     heading=heading,
                 )
@@ -287,16 +283,23 @@ class Retriever:
         return chosen
 
 
+def _read_neighbour(index: _Index, neighbour: IndexedPassage | None, heading: str) -> str:
+    """Return the neighbour's text if it is in the same section and no table row, else ""."""
+    if neighbour is None or neighbour.start in index.rows:
+        return ""
+    return neighbour.text if heading_at(index.paths, neighbour.start) == heading else ""
+
+
 def described_passages(
     images: Iterable[ImageDescribed], language: str, by_ocr: str
 ) -> list[Passage]:
-    """A passage for each sentence of each description that is not OCR's (`by_ocr` is its agent)."""
-    found: list[Passage] = []
+    """Return a passage for each sentence of each description that is not OCR's (agent `by_ocr`)."""
+    passages: list[Passage] = []
     for image in images:
         if image.agent == by_ocr or not image.readable:
             continue
         for number, item in enumerate(sentences(image.text, language)):
-            found.append(
+            passages.append(
                 Passage(
                     id=f"{image.source_id}{SEEN}:{number}",
                     source_id=f"{image.source_id}{SEEN}",
@@ -309,9 +312,9 @@ def described_passages(
                     score=0.0,
                 )
             )
-    return found
+    return passages
 
 
 def described_texts(images: Mapping[str, ImageDescribed]) -> dict[str, str]:
-    """The text of every description under its source's id."""
+    """Return the text of every description under its source's id."""
     return {f"{i}{SEEN}": event.text for i, event in images.items()}

@@ -1,7 +1,8 @@
-"""The language (by script, else py3langid), sentences with offsets, and search terms of a text.
+"""Detects a text's language (by script, else py3langid), its sentences and its search terms.
 
-List items and rows are sentences, line ends in prose none (CEDA 3.1). Terms are folded stems, and
-bigrams where no blanks part words: SQLite's tokenizers miss Chinese words of two characters.
+List items and rows are sentences; line ends within prose end none (CEDA 3.1). Terms are folded
+stems, or bigrams in scripts without blanks: SQLite's tokenizers miss Chinese words of two
+characters.
 """
 
 from __future__ import annotations
@@ -42,75 +43,11 @@ FUNCTION_WORDS = frozenset(
     under about between through during before after above below up down out off again both each
     own same one ones s t""".split()
 )
-
-
-def fold(word: str) -> str:
-    """A word without case, compatibility forms and combining marks, for comparing only."""
-    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
-    return IGNORED_MARKS.sub("", decomposed).replace("’", "'")
-
-
-_one_at_a_time = threading.Lock()
-
-
-@lru_cache(maxsize=64)
-def _stemmer(language: str) -> Any:
-    import snowballstemmer
-
-    algorithm = STEMMERS.get(language, "english" if language == "und" else "")
-    return snowballstemmer.stemmer(algorithm) if algorithm else None
-
-
-@lru_cache(maxsize=100_000)
-def stem(word: str, language: str) -> str:
-    """The folded word's stem in that language; unknown languages keep the word."""
-    stemmer = _stemmer(language)
-    if stemmer is None:
-        return word
-    with _one_at_a_time:  # a stemmer keeps the word it works on in itself
-        return str(stemmer.stemWord(word))
-
-
-def number_term(text: str) -> str:
-    """A number's digits as ASCII without grouping, so that 1,234 and ١٢٣٤ meet 1234."""
-    digits = "".join(
-        str(unicodedata.decimal(c)) if unicodedata.decimal(c, None) is not None else c for c in text
-    )
-    groups = regex.split(r"[.,]", digits)
-    if len(groups) > 1 and all(len(group) == 3 for group in groups[1:]) and len(groups[0]) <= 3:
-        return "".join(groups)
-    return digits.replace(",", ".")
-
-
-def terms(text: str, language: str = "und") -> Iterator[str]:
-    """The text's terms in order, repeated as often as they occur."""
-    for match in WORD.finditer(text):
-        word = match.group()
-        if word[0].isnumeric() and not IS_UNSPACED.match(word[0]):
-            yield number_term(word).replace(".", "d")
-        elif IS_UNSPACED.search(word):
-            folded = fold(word)
-            yield from (folded[i : i + 2] for i in range(max(1, len(folded) - 1)))
-        else:
-            yield stem(fold(word), language).replace("'", "")
-
-
-@lru_cache(maxsize=1)
-def _function_terms() -> frozenset[str]:
-    return FUNCTION_WORDS | {stem(word, "en") for word in FUNCTION_WORDS}
-
-
-def query_terms(text: str, language: str = "und") -> list[str]:
-    """The different terms worth searching for, function words left out unless all are."""
-    every = list(dict.fromkeys(terms(text, language)))
-    return [term for term in every if term and term not in _function_terms()] or every
-
-
 UNKNOWN = "und"
 SAMPLE = 4000
 FEWEST_WORDS = 6
-# How much likelier some languages are before a word is read. Without it a sentence full of names
-# is taken for a rare language ("Barack Obama was born in Hawaii" for Swahili).
+# Prior weights of languages. Without them a sentence full of names is taken for a rare language
+# ("Barack Obama was born in Hawaii" for Swahili).
 COMMON = (
     {"en": 4.0}
     | dict.fromkeys("de fr es it pt nl sv da no fi pl cs tr id ro hu ru".split(), 2.0)
@@ -123,7 +60,7 @@ LIKELY = 0.25
 TIMES = 2.0
 VERY_SURE = 0.6
 LEAST_SHARE = 0.3
-# Scripts that one language is nearly always meant by.
+# Scripts that nearly always mean one language.
 SCRIPTS = dict(
     zip(
         "Hangul Hebrew Thai Greek Armenian Georgian Bengali Tamil Telugu Gujarati Kannada "
@@ -132,7 +69,7 @@ SCRIPTS = dict(
         strict=True,
     )
 )
-# Scripts that several languages share: the candidates, the likeliest first.
+# Scripts that several languages share, the likeliest language first.
 SHARED: dict[str, tuple[str, ...]] = {
     "Latin": tuple(
         "en de fr es it pt nl sv da no fi pl cs sk hu ro hr sl et lv lt tr vi id ms ca eu gl sq "
@@ -155,15 +92,104 @@ LANGUAGE_WORD = regex.compile(r"\p{L}[\p{L}\p{M}'’]*")
 # A character of these scripts says about as much as this many letters.
 WEIGHT = dict.fromkeys(CJK, 3) | {"Hangul": 2}
 KANA_SHARE = 0.05
+LONGEST = 600
+# sentencex takes quadratic time in a paragraph's length if blanks do not separate sentences.
+WINDOW = 6000
+PROSE_SHARE = 0.35
+FEW_LINES = 4
+FULL_LINE = 0.6
+NARROW = 40
+FINAL = regex.compile(r"""[.!?。！？।؟…:][)"'”’\]]*\s*$""")
+ROW = regex.compile(r"\s*[^:\n]{1,60}: \S")
+ITEM = regex.compile(r"\s*(?:[-–—•*◦▪·]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+")
+BREAK = regex.compile(r"[;:,،、，；]\s*|\s+")
+MEANINGFUL = regex.compile(r"[\p{L}\p{N}]")
+BLANK_LINE = regex.compile(r"\r?\n[ \t]*(?:\r?\n)+|\f")
+LINE_END = regex.compile(r"\r?\n")
+ENDS = frozenset(".!?:;。！？：；।؟")
+CLOSING = "\"')]”’»」』）"
+# Words cut at line ends, where a hyphen belongs to the typesetting, not to the text.
+SOFT_HYPHEN = "\u00ad"
+CUT = regex.compile(r"([\p{L}\p{M}]+)[-\u2010]$")
+GOES_ON = regex.compile(r"([\p{Ll}\p{Lo}][\p{L}\p{M}]*)\S*")
+HYPHENATED_WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
+# Compounds that are written with a hyphen wherever the line ends.
+COMPOUNDED = frozenset("self well half all ex cross high low long short so state".split())
+UNSPACED_CHARACTER = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+    r"，。、；：？！（）「」『』《》〈〉【】“”…—]"
+)
+LONGEST_WORD = 80
 
-_lock = threading.Lock()
+
+def fold(word: str) -> str:
+    """Return a word without case, compatibility forms and combining marks, for comparison only."""
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
+    return IGNORED_MARKS.sub("", decomposed).replace("’", "'")
+
+
+@lru_cache(maxsize=64)
+def _load_stemmer(language: str) -> Any:
+    import snowballstemmer
+
+    algorithm = STEMMERS.get(language, "english" if language == "und" else "")
+    return snowballstemmer.stemmer(algorithm) if algorithm else None
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str, language: str) -> str:
+    """Return the folded word's stem in that language; in unknown languages the word itself."""
+    stemmer = _load_stemmer(language)
+    if stemmer is None:
+        return word
+    with _stemmer_lock:  # a stemmer keeps the current word as state
+        return str(stemmer.stemWord(word))
+
+
+def number_term(text: str) -> str:
+    """Return a number's digits as ASCII without grouping, so that 1,234 and ١٢٣٤ match 1234."""
+    digits = "".join(
+        str(unicodedata.decimal(c)) if unicodedata.decimal(c, None) is not None else c for c in text
+    )
+    groups = regex.split(r"[.,]", digits)
+    if len(groups) > 1 and all(len(group) == 3 for group in groups[1:]) and len(groups[0]) <= 3:
+        return "".join(groups)
+    return digits.replace(",", ".")
+
+
+def terms(text: str, language: str = "und") -> Iterator[str]:
+    """Yield the text's search terms in order, with repeats."""
+    for match in WORD.finditer(text):
+        word = match.group()
+        if word[0].isnumeric() and not IS_UNSPACED.match(word[0]):
+            yield number_term(word).replace(".", "d")
+        elif IS_UNSPACED.search(word):
+            folded = fold(word)
+            yield from (folded[i : i + 2] for i in range(max(1, len(folded) - 1)))
+        else:
+            yield stem(fold(word), language).replace("'", "")
+
+
+@lru_cache(maxsize=1)
+def _load_function_terms() -> frozenset[str]:
+    return FUNCTION_WORDS | {stem(word, "en") for word in FUNCTION_WORDS}
+
+
+def query_terms(text: str, language: str = "und") -> list[str]:
+    """Return the distinct terms worth searching for; function words only if there are no others."""
+    distinct = list(dict.fromkeys(terms(text, language)))
+    return [term for term in distinct if term and term not in _load_function_terms()] or distinct
+
+
+_stemmer_lock = threading.Lock()
+_identifier_lock = threading.Lock()
 
 
 def language_of(text: str) -> str:
-    """The ISO 639-1 code of the text's main language, or "und" where that is a guess.
+    """Return the ISO 639-1 code of the text's main language, or "und" if that would be a guess.
 
-    Looks at the beginning and the middle only, so that a foreign title does not decide. Fewer than
-    six words of a shared script are named only when py3langid is very sure.
+    Reads only the beginning and the middle, so that a foreign title does not decide. Fewer than six
+    words of a shared script are named only if py3langid is very sure.
     """
     if len(text) > 2 * SAMPLE:
         middle = len(text) // 2
@@ -179,11 +205,11 @@ def language_of(text: str) -> str:
         return UNKNOWN
     if script == "CJK":
         return "ja" if sum(kana) > KANA_SHARE * counts["CJK"] else "zh"
-    return SCRIPTS[script] if script in SCRIPTS else _among(SHARED[script], text)
+    return SCRIPTS[script] if script in SCRIPTS else _pick_language(SHARED[script], text)
 
 
 def language_note(language: str) -> str:
-    """What to tell of a source in a language that the reader does not know; empty for others."""
+    """Return a note on a language that the built-in reader does not know; empty for others."""
     if language == UNKNOWN or language in KNOWN_LANGUAGES:
         return ""
     from babel import Locale
@@ -195,12 +221,12 @@ def language_note(language: str) -> str:
     )
 
 
-def _among(candidates: tuple[str, ...], sample: str) -> str:
+def _pick_language(candidates: tuple[str, ...], sample: str) -> str:
     words = LANGUAGE_WORD.findall(sample)
     if len(words) < 2:
         return UNKNOWN
-    with _lock:
-        scores = dict(_identifier().rank(" ".join(words)))
+    with _identifier_lock:
+        scores = dict(_load_identifier().rank(" ".join(words)))
     likely = sorted(
         ((scores.get(c, 0.0) * COMMON.get(c, 1.0), c) for c in candidates), reverse=True
     )
@@ -212,62 +238,32 @@ def _among(candidates: tuple[str, ...], sample: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _identifier() -> Any:
+def _load_identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-LONGEST = 600
-# sentencex takes time with the square of a paragraph's length where blanks do not part sentences.
-WINDOW = 6000
-PROSE_SHARE = 0.35
-FEW_LINES = 4
-FULL_LINE = 0.6
-NARROW = 40
-FINAL = regex.compile(r"""[.!?。！？।؟…:][)"'”’\]]*\s*$""")
-ROW = regex.compile(r"\s*[^:\n]{1,60}: \S")
-ITEM = regex.compile(r"\s*(?:[-–—•*◦▪·]|\(?\d{1,3}[.)]|\(?[a-z][.)]|#{1,6})\s+")
-BREAK = regex.compile(r"[;:,،、，；]\s*|\s+")
-MEANINGFUL = regex.compile(r"[\p{L}\p{N}]")
-BLANK_LINE = regex.compile(r"\r?\n[ \t]*(?:\r?\n)+|\f")
-LINE_END = regex.compile(r"\r?\n")
-ENDS = frozenset(".!?:;。！？：；।؟")
-CLOSING = "\"')]”’»」』）"
-# Words cut at line ends: a hyphen there belongs to the typesetting, not to the text.
-SOFT_HYPHEN = "\u00ad"
-CUT = regex.compile(r"([\p{L}\p{M}]+)[-\u2010]$")
-GOES_ON = regex.compile(r"([\p{Ll}\p{Lo}][\p{L}\p{M}]*)\S*")
-HYPHENATED_WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
-# Compounds that are written with a hyphen wherever the line ends.
-COMPOUNDED = frozenset("self well half all ex cross high low long short so state".split())
-UNSPACED_CHARACTER = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-    r"，。、；：？！（）「」『』《》〈〉【】“”…—]"
-)
-LONGEST_WORD = 80
-
-
 class Sentence(NamedTuple):
-    """`[start, end)` in the text given, without blanks at either end."""
+    """`[start, end)` in the given text, without blanks at either end."""
 
     start: int
     end: int
 
 
 def sentences(text: str, language: str, start: int = 0, end: int | None = None) -> list[Sentence]:
-    """All sentences of `[start, end)` in order, offsets in the whole text."""
+    """Return all sentences of `[start, end)` in order, with offsets in the whole text."""
     return [
         Sentence(a, b)
         for unit in text_units(text, start, len(text) if end is None else end)
-        for a, b in _sentences_of_unit(text, *unit, language)
+        for a, b in _split_unit(text, *unit, language)
     ]
 
 
 def text_units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Stretches of lines that belong together: a wrapped paragraph, an item, a row."""
+    """Yield stretches of lines that belong together: a wrapped paragraph, an item, a row."""
     for block_start, block_end in _split(text, start, end, BLANK_LINE):
-        yield from _units(text, block_start, block_end)
+        yield from _split_block(text, block_start, block_end)
 
 
 def _split(
@@ -280,7 +276,7 @@ def _split(
     yield position, end
 
 
-def _units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_block(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     lines = list(_split(text, start, end, LINE_END))
     if len(lines) == 1:
         yield lines[0]
@@ -289,13 +285,13 @@ def _units(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     flows = longest > NARROW and _may_be_prose(text, lines)
     opened = lines[0][0]
     for (a, b), (c, d) in itertools.pairwise(lines):
-        if not _goes_on(text[a:b], text[c:d], flows and b - a >= FULL_LINE * longest):
+        if not _continues(text[a:b], text[c:d], flows and b - a >= FULL_LINE * longest):
             yield opened, b
             opened = c
     yield opened, end
 
 
-def _goes_on(line: str, following: str, is_full: bool) -> bool:
+def _continues(line: str, following: str, is_full: bool) -> bool:
     if ITEM.match(following) or not following.strip():
         return False
     if following.lstrip()[:1].islower():
@@ -310,30 +306,30 @@ def _may_be_prose(text: str, lines: Sequence[tuple[int, int]]) -> bool:
     return len(cased) < FEW_LINES or small >= PROSE_SHARE * len(cased)
 
 
-def _sentences_of_unit(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
-    """The unit's sentences, window by window: what ends near a window's end is looked at again."""
+def _split_unit(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
+    """Yield the unit's sentences by windows; what ends near a window's end is segmented again."""
     while end - start > WINDOW:
         edge = start + WINDOW - LONGEST
-        for sentence in _sentences_in(text, start, start + WINDOW, language):
+        for sentence in _segment_window(text, start, start + WINDOW, language):
             if sentence[1] > edge:
                 start = sentence[0]
                 break
             yield sentence
         else:
             start = edge
-    yield from _sentences_in(text, start, end, language)
+    yield from _segment_window(text, start, end, language)
 
 
-def _sentences_in(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
-    import sentencex  # here, because readers in the child process do without it
+def _segment_window(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
+    import sentencex  # here, because readers in the child process do not need it
 
     position = start
     for piece in sentencex.segment("en" if language == "und" else language, text[start:end]):
-        yield from _trimmed(text, position, position + len(piece))
+        yield from _trim_and_cut(text, position, position + len(piece))
         position += len(piece)
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trim_and_cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -341,36 +337,36 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > LONGEST:
         cuts = [m.end() for m in BREAK.finditer(text, start + LONGEST // 2, start + LONGEST)]
         cut = cuts[-1] if cuts else start + LONGEST
-        yield from _trimmed(text, start, cut)
+        yield from _trim_and_cut(text, start, cut)
         start = cut
     if MEANINGFUL.search(text, start, end):
         yield start, end
 
 
 def is_ended(text: str) -> bool:
-    """Return True for a text that ends as sentences do."""
+    """Return True for a text that ends like a sentence."""
     return text.rstrip().rstrip(CLOSING)[-1:] in ENDS
 
 
 def words_in(texts: Iterable[str]) -> frozenset[str]:
-    """All words of the texts, also hyphenated ones, to decide which cut words are one."""
+    """Return all words of the texts, hyphenated ones too, to decide whether cut words are one."""
     return frozenset(word for text in texts for word in HYPHENATED_WORD.findall(text.casefold()))
 
 
 def is_cut(above: str, below: str) -> bool:
-    """Return True when a word is cut between the lines by a hyphen."""
+    """Return True if a hyphen cuts a word between the lines."""
     if above[-1:] not in ("-", "\u2010"):
         return False
     return bool(CUT.search(above[-LONGEST_WORD:]) and GOES_ON.match(below))
 
 
 def joined_lines(above: str, below: str, known: frozenset[str]) -> tuple[str, str]:
-    """(the upper line without a hyphen that is only typesetting, what then stands between)."""
+    """Return (the upper line without a hyphen that is only typesetting, the separator after it)."""
     if above.endswith(SOFT_HYPHEN):
         return above[:-1], ""
     if is_cut(above, below):
         cut, goes_on = CUT.search(above[-LONGEST_WORD:]), GOES_ON.match(below)
-        assert cut and goes_on  # noqa: PT018, S101 - that is what is_cut asks
+        assert cut and goes_on  # noqa: PT018, S101 - is_cut checks both
         head, tail = cut[1].casefold(), goes_on[1].casefold()
         keeps = head + tail not in known and (f"{head}-{tail}" in known or head in COMPOUNDED)
         return (above, "") if keeps else (above[:-1], "")

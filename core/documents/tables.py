@@ -1,7 +1,7 @@
-"""Tables as rows that stand alone: “Revenue (million EUR), 2024: 131.5; 2023: 120.2”.
+"""Turns tables into rows that stand alone: “Revenue (million EUR), 2024: 131.5; 2023: 120.2”.
 
-Every reader gives a grid; header, units and labels are found here. Also reads CSV and TSV, and
-keeps cells from becoming formulas of a spreadsheet.
+Every reader supplies a grid; header, units and labels are detected here. Also reads CSV and TSV,
+and keeps cells from becoming spreadsheet formulas.
 """
 
 from __future__ import annotations
@@ -30,49 +30,8 @@ from core.schema.records import BlockKind, Source
 
 CLAIM_NAMES = ("claim", "response", "statement", "answer", "text", "sentence")
 QUESTION_NAMES = ("question", "prompt", "query")
-# A spreadsheet looks past spaces, and may drop what nobody sees before it looks.
+# A spreadsheet ignores leading spaces, and may drop invisible characters before it looks.
 FORMULA = re.compile(r"[\t\r\n]|[\s\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")
-
-
-def folded(name: str) -> str:
-    """A column's name as it is compared."""
-    return name.strip().casefold()
-
-
-def require_columns(name: str, found: Iterable[str], wanted: Iterable[str]) -> None:
-    """Refuse a table of another kind. Raises InputError: a column is not there."""
-    names = list(found)
-    missing = sorted(set(wanted) - set(names))
-    if missing:
-        there = shown(", ".join(names), 200) or "none"
-        raise InputError(
-            f"{shown(name)}: expected columns called {', '.join(missing)}, found {there}; choose "
-            "the file as it was published, or another format."
-        )
-
-
-def safe_cell(value: object) -> str:
-    """The value as a cell that no spreadsheet takes for a formula."""
-    if value is None:
-        return ""
-    text = str(value)
-    return "'" + text if isinstance(value, str) and FORMULA.match(text) else text
-
-
-def masked(cell: str) -> str:
-    """The cell as no formula, so that `bare` gives exactly it again."""
-    return "'" + cell if _would_be_one(cell) else cell
-
-
-def bare(cell: str) -> str:
-    """What `masked` made, as it was before."""
-    return cell[1:] if cell.startswith("'") and _would_be_one(cell) else cell
-
-
-def _would_be_one(cell: str) -> bool:
-    return FORMULA.match(cell.lstrip("'")) is not None
-
-
 LONGEST_ROW = 400  # characters; a longer row becomes several, each with its label
 LONGEST_NAME = 80
 LONGEST_LABEL_NAME = 24
@@ -111,9 +70,47 @@ DELIMITERS = (",", ";", "\t", "|")
 DECLARED = re.compile(r"sep=([,;\t|])\r?\n")  # Excel's own first line.
 SNIFFED = 60
 NAMED = 5
-
 Grid = Sequence[Sequence[str]]
 Boxes = Mapping[tuple[int, int], Sequence[TextBox]]  # what was seen in (row, column) of a grid
+
+
+def folded(name: str) -> str:
+    """Return a column's name normalized for comparison."""
+    return name.strip().casefold()
+
+
+def require_columns(name: str, found: Iterable[str], wanted: Iterable[str]) -> None:
+    """Raise InputError if a wanted column is missing."""
+    available = list(found)
+    missing = sorted(set(wanted) - set(available))
+    if missing:
+        listed = shown(", ".join(available), 200) or "none"
+        raise InputError(
+            f"{shown(name)}: expected columns called {', '.join(missing)}, found {listed}; choose "
+            "the file as it was published, or another format."
+        )
+
+
+def safe_cell(value: object) -> str:
+    """Return the value as a cell that no spreadsheet takes for a formula."""
+    if value is None:
+        return ""
+    text = str(value)
+    return "'" + text if isinstance(value, str) and FORMULA.match(text) else text
+
+
+def masked(cell: str) -> str:
+    """Quote a cell that would be a formula; `bare` undoes it exactly."""
+    return "'" + cell if _is_formula(cell) else cell
+
+
+def bare(cell: str) -> str:
+    """Undo `masked`."""
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(cell: str) -> bool:
+    return FORMULA.match(cell.lstrip("'")) is not None
 
 
 def is_number(text: str) -> bool:
@@ -122,7 +119,7 @@ def is_number(text: str) -> bool:
 
 
 def is_unit(text: str) -> bool:
-    """Return True for words that only say what is counted: “(million EUR)”, “in %”."""
+    """Return True for words that only name a unit: “(million EUR)”, “in %”."""
     words = [
         w for w in UNIT_TOKEN.findall(text.strip("()[]（） ").casefold()) if w not in UNIT_LINKS
     ]
@@ -130,7 +127,7 @@ def is_unit(text: str) -> bool:
 
 
 def unit_in(caption: str) -> str:
-    """The unit that a caption gives for a whole table; empty where it names none."""
+    """Return the unit that a caption gives for a whole table; empty if it gives none."""
     for part in (*PARENTHESES.findall(caption), re.split(r", |[–—] |: |：", caption)[-1]):
         if part != caption and is_unit(part):
             return str(part).strip().removeprefix("in ")
@@ -138,25 +135,25 @@ def unit_in(caption: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The cell's text on one line, without the dots that lead the eye to the next column."""
+    """Return the cell's text on one line, without dot leaders."""
     return LEADERS.sub("", " ".join(text.split())).strip()
 
 
 def header_rows(grid: Grid) -> int:
-    """How many leading rows name the columns.
+    """Return how many leading rows name the columns.
 
-    Names stand above the first row of values; years and units are names. Where the body holds
-    words too, only a whole first row of different, short names is a header.
+    Names stand above the first row of values; years and units are names. If the body holds words
+    too, only a complete first row of distinct, short names is a header.
     """
     if len(grid) < 2 or len(grid[0]) < 2:
         return 0
     count = 0
     label = ""  # only one row of the header names the column of labels
     while count < min(len(grid) - 1, MOST_HEADERS) and _names_columns(grid, count):
-        own = clean(grid[count][0])
-        if label and own and own != label:
+        stub = clean(grid[count][0])
+        if label and stub and stub != label:
             break
-        label, count = label or own, count + 1
+        label, count = label or stub, count + 1
     has_values = any(is_number(cell) for row in grid[count:] for cell in row[1:])
     if has_values or not count:
         return count
@@ -168,10 +165,10 @@ def header_rows(grid: Grid) -> int:
 
 
 def _names_columns(grid: Grid, number: int) -> bool:
-    """True for a row without values.
+    """Return True for a row without values.
 
-    Years count as names where the rows below hold none, “25–34” beside other names, and 1, 2, 3
-    in order.
+    Years count as names if the rows below hold none, ranges (“25–34”) beside other names, and
+    1, 2, 3 in order.
     """
     row = [clean(cell) for cell in grid[number]]
     values = [cell for cell in row[1:] if is_number(cell) and not is_unit(cell)]
@@ -192,7 +189,7 @@ def _names_columns(grid: Grid, number: int) -> bool:
 
 
 def _counts_up(values: Sequence[str]) -> bool:
-    """True for 1, 2, 3 or 1.0, 1.1, 1.2, 1.3: values do not grow so evenly."""
+    """Return True for 1, 2, 3 or 1.0, 1.1, 1.2, 1.3: values do not grow so evenly."""
     try:
         numbers = [float(value) for value in values]
     except ValueError:
@@ -204,10 +201,10 @@ def _counts_up(values: Sequence[str]) -> bool:
 def table_contents(
     grid: Grid, headers: int | None = None, caption: str = "", boxes: Boxes | None = None
 ) -> list[BlockContent]:
-    """Every row below the header as a block, or as several where it is long.
+    """Return every row below the header as a block, or as several if it is long.
 
-    `headers` says how many rows are the header where the format knows it; `caption` may name the
-    unit of all values. Rows above the header that say one thing only come first, as captions.
+    `headers` is the number of header rows if the format knows it; `caption` may name the unit of
+    all values. Rows above the header with a single text come first, as captions.
     """
     rows = padded(grid)
     first, body = header_of(rows, headers)
@@ -217,26 +214,28 @@ def table_contents(
         titles.append(table.cell(row, next((n for n, cell in enumerate(rows[row]) if cell), 0)))
     units = (unit_in(text) for text in (caption, *(title.text for title in titles)))
     table.set_unit(next(filter(None, units), ""))
-    found = list(table.rows_of(range(body, len(rows))))
-    # Names of columns without values come before: what was seen is never lost.
-    used = {piece.text for block in found for piece in block.pieces}
+    row_blocks = list(table.rows_of(range(body, len(rows))))
+    # Names of columns without values come first, so that no text is lost.
+    used_texts = {piece.text for block in row_blocks for piece in block.pieces}
     header = (table.cell(row, n) for row in table.header for n in range(len(rows[row])))
-    unused = [cell for cell in header if cell.text and cell.text.removesuffix(":") not in used]
+    unused = [
+        cell for cell in header if cell.text and cell.text.removesuffix(":") not in used_texts
+    ]
     return [
         *(BlockContent("caption", (title,)) for title in titles if title.text),
         *(BlockContent(None, (cell,)) for cell in unused),
-        *found,
+        *row_blocks,
     ]
 
 
 def padded(grid: Grid) -> list[list[str]]:
-    """The grid's cells on one line each, all rows equally long."""
+    """Return the grid with each cell on one line and all rows equally long."""
     width = max((len(row) for row in grid), default=0)
     return [[clean(cell) for cell in row] + [""] * (width - len(row)) for row in grid]
 
 
 def header_of(rows: Sequence[Sequence[str]], headers: int | None = None) -> tuple[int, int]:
-    """(the first row of the header, the first below it) of a padded grid; titles come before."""
+    """Return (first row of the header, first row below it) of a padded grid; titles come before."""
     first = 0
     while rows and len(rows[0]) > 1 and first < len(rows) - 1 and _is_title(rows[first]):
         first += 1
@@ -251,28 +250,35 @@ def _is_title(row: Sequence[str]) -> bool:
 
 
 class _Table:
+    """A padded grid with its column names, units and labels, which yields its rows as blocks."""
+
     def __init__(self, rows: Grid, header: range, boxes: Boxes) -> None:
         self.rows, self.header, self.boxes = rows, header, boxes
         self.names = [self._name(n) for n in range(len(rows[0]) if rows else 0)]
-        self.own_units = [_has_unit(_text(name)) for name in self.names]
+        self.own_units = [_has_unit(_join_text(name)) for name in self.names]
         self.unit_column = next(
-            (n for n, name in enumerate(self.names) if n and UNIT_COLUMN.fullmatch(_text(name))), 0
+            (
+                n
+                for n, name in enumerate(self.names)
+                if n and UNIT_COLUMN.fullmatch(_join_text(name))
+            ),
+            0,
         )
         self.group: list[TextPiece] = []
         self.label: list[TextPiece] = []
 
     def set_unit(self, unit: str) -> None:
-        """Take the unit of all values: the one over the labels, or else the one given."""
-        stub = _text(self.names[0]) if self.names else ""
+        """Set the unit of all values: the one named over the labels, or else the one given."""
+        stub = _join_text(self.names[0]) if self.names else ""
         self.unit = stub.strip("()") if is_unit(stub) else unit
         is_label = stub and not is_unit(stub) and len(stub) <= LONGEST_LABEL_NAME
         self.label_name = [*self.names[0], TextPiece(" ")] if is_label else []
 
     def cell(self, row: int, column: int, text: str | None = None) -> TextPiece:
-        """The cell with its place; `text` is what is left of it."""
-        said = self.rows[row][column] if text is None else text
-        seen = self.boxes.get((row, column))
-        return TextPiece(said, around(seen, said) if seen else None)
+        """Return the cell with its place; `text` replaces the cell's own text."""
+        shown_text = self.rows[row][column] if text is None else text
+        boxes = self.boxes.get((row, column))
+        return TextPiece(shown_text, around(boxes, shown_text) if boxes else None)
 
     def _name(self, column: int) -> list[TextPiece]:
         pieces: list[TextPiece] = []
@@ -290,10 +296,10 @@ class _Table:
     def rows_of(self, body: range) -> Iterator[BlockContent]:
         header = [self.rows[row] for row in self.header]
         rows = [row for row in body if any(self.rows[row]) and self.rows[row] not in header]
-        grouped = bool(rows) and self._is_alone(rows[0])
+        is_grouped = bool(rows) and self._is_alone(rows[0])
         after_values = False
         for row in rows:
-            if row == rows[-1] or not self._is_group(row, grouped):
+            if row == rows[-1] or not self._is_group(row, is_grouped):
                 kind: BlockKind | None = None if self._is_alone(row) else "table row"
                 yield from (BlockContent(kind, tuple(pieces)) for pieces in self._row(row))
                 after_values = True
@@ -320,20 +326,20 @@ class _Table:
         if 0 in filled or not goes_on:
             self.label = [self.cell(row, 0)] if cells[0] else []
         unit = cells[self.unit_column] if self.unit_column else ""
-        unit = unit or ("" if _has_unit(_text(self.label)) else self.unit)
+        unit = unit or ("" if _has_unit(_join_text(self.label)) else self.unit)
         pairs = [self._pair(row, n, unit) for n in values]
-        stub = _text(self.label_name).strip().casefold()
-        is_named = bool(self.label) and not _text(self.label).casefold().startswith(stub)
-        label = [*(self.label_name if is_named else []), *self.label]
-        label = [*self.group, *label] if label else self.group[:-1]
-        if unit and all(self._takes_unit(row, n) for n in values) and label:
-            label += [TextPiece(f" ({unit})")]
+        label_name = _join_text(self.label_name).strip().casefold()
+        is_named = bool(self.label) and not _join_text(self.label).casefold().startswith(label_name)
+        parts = [*(self.label_name if is_named else []), *self.label]
+        parts = [*self.group, *parts] if parts else self.group[:-1]
+        if unit and all(self._takes_unit(row, n) for n in values) and parts:
+            parts += [TextPiece(f" ({unit})")]
             pairs = [self._pair(row, n, "") for n in values]
         if not pairs:
-            yield label
+            yield parts
             return
-        after = [TextPiece(AFTER_LABEL if has_names else AFTER_NAME)] if label else []
-        yield from _chunks([*label, *after], pairs)
+        after = [TextPiece(AFTER_LABEL if has_names else AFTER_NAME)] if parts else []
+        yield from _split_row([*parts, *after], pairs)
 
     def _takes_unit(self, row: int, column: int) -> bool:
         cell = self.rows[row][column]
@@ -349,21 +355,21 @@ class _Table:
 
 
 def _has_unit(name: str) -> bool:
-    """True for a name that says what its values are: “Export (t)”, “change in %”."""
+    """Return True for a name that says its unit: “Export (t)”, “change in %”."""
     return "%" in name or any(map(is_unit, (*PARENTHESES.findall(name), name.split(" in ")[-1])))
 
 
-def _text(cells: Iterable[TextPiece]) -> str:
+def _join_text(cells: Iterable[TextPiece]) -> str:
     return "".join(cell.text for cell in cells)
 
 
-def _chunks(
+def _split_row(
     label: Sequence[TextPiece], pairs: Sequence[Sequence[TextPiece]]
 ) -> Iterator[list[TextPiece]]:
     line: list[TextPiece] = list(label)
-    length = start = len(_text(label))
+    length = start = len(_join_text(label))
     for pair in pairs:
-        size = len(_text(pair))
+        size = len(_join_text(pair))
         if length > start and length + size > LONGEST_ROW:
             yield line
             line, length = list(label), start
@@ -373,7 +379,7 @@ def _chunks(
 
 
 def read_table(request: ReadRequest) -> Source:
-    """CSV and TSV files, whatever separates their cells.
+    """Read a CSV or TSV file with any delimiter.
 
     Raises InputError: the file is not UTF-8, has no rows, or is too long.
     """
@@ -383,57 +389,57 @@ def read_table(request: ReadRequest) -> Source:
     if declared:
         text = text[declared.end() :]
     delimiter = declared[1] if declared else delimiter_of(text, request.name)
-    grid, is_whole = _parsed(text, delimiter)
+    grid, is_whole = _parse_rows(text, delimiter)
     if not is_whole:
         draft.note("A quotation mark in this table is never closed, so every line counts as a row.")
     if not grid:
         raise InputError(f"{request.file} has no rows; add a table with at least one row.")
-    titles = _titles(grid)
-    body = _spread(grid[titles:])
+    title_count = _count_titles(grid)
+    body = _repeat_spanning_names(grid[title_count:])
     headers = header_rows(body)
     if not headers and len(body) > 1 and len(body[0]) > 1:
         draft.note("The first row looks like data, so the rows stand without column names.")
-    if ragged := _ragged(body):
+    if ragged := _describe_ragged_rows(body):
         draft.note(ragged)
-    caption = " ".join(clean(" ".join(row)) for row in grid[:titles])
+    caption = " ".join(clean(" ".join(row)) for row in grid[:title_count])
     draft.add_blocks([content("caption", caption), *table_contents(body, headers, caption)])
     return draft.finish()
 
 
 def delimiter_of(text: str, name: str = "") -> str:
-    """What separates the cells: the candidate that cuts the most rows into equally many cells."""
+    """Return the delimiter that splits the most rows into equally many cells."""
     if name.lower().endswith(".tsv"):
         return "\t"
     sample = "\n".join(text.splitlines()[:SNIFFED])
     scores: dict[str, float] = dict.fromkeys(DELIMITERS, 0.0)
     for delimiter in DELIMITERS:
-        widths = Counter(len(row) for row in _parsed(sample, delimiter)[0])
+        widths = Counter(len(row) for row in _parse_rows(sample, delimiter)[0])
         count, width = max(((n, w) for w, n in widths.items() if w > 1), default=(0, 0))
         share = count / max(1, widths.total())
         scores[delimiter] = share + min(width, 20) / 1000 if share > 0.5 else 0.0
     return max(DELIMITERS, key=lambda delimiter: scores[delimiter])
 
 
-def _parsed(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
-    """The non-empty rows, and False when a quotation mark was never closed."""
+def _parse_rows(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
+    """Return the non-empty rows, and False if a quotation mark was never closed."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 
-    def filled(newline: str | None, **options: Any) -> list[list[str]]:
+    def parse_rows(newline: str | None, **options: Any) -> list[list[str]]:
         reader = csv.reader(io.StringIO(text, newline=newline), delimiter=delimiter, **options)
         return [row for row in reader if any(cell.strip() for cell in row)]
 
     try:
-        return filled("", strict=True), True
+        return parse_rows("", strict=True), True
     except csv.Error as error:
         if "unexpected end" not in str(error):
-            return filled(""), True
-    return filled(None, quoting=csv.QUOTE_NONE), False
+            return parse_rows(""), True
+    return parse_rows(None, quoting=csv.QUOTE_NONE), False
 
 
-def _titles(grid: Grid) -> int:
-    """How many rows above the table hold one cell only: its title, its source."""
-    usual = Counter(len(row) for row in grid).most_common(1)[0][0]
-    if usual < 2:
+def _count_titles(grid: Grid) -> int:
+    """Return how many rows above the table have a single cell: its title, its source."""
+    width = Counter(len(row) for row in grid).most_common(1)[0][0]
+    if width < 2:
         return 0
     count = 0
     while count < len(grid) - 1 and sum(bool(cell.strip()) for cell in grid[count]) == 1:
@@ -441,10 +447,10 @@ def _titles(grid: Grid) -> int:
     return count
 
 
-def _spread(grid: list[list[str]]) -> list[list[str]]:
-    """The grid with a name that spans several columns (“2024,,2023,”) written into each.
+def _repeat_spanning_names(grid: list[list[str]]) -> list[list[str]]:
+    """Return the grid with names that span several columns (“2024,,2023,”) repeated in each.
 
-    Only a first row that leaves gaps at equal distances above a whole second row is taken so.
+    Only a first row with gaps at equal distances above a complete second row is treated so.
     """
     if len(grid) < 3 or len(grid[0]) != len(grid[1]):
         return grid
@@ -460,11 +466,11 @@ def _spread(grid: list[list[str]]) -> list[list[str]]:
     return [upper, *grid[1:]]
 
 
-def _ragged(body: Grid) -> str:
+def _describe_ragged_rows(body: Grid) -> str:
     width = len(body[0]) if body else 0
     rows = [number for number, row in enumerate(body, start=1) if len(row) != width]
     if not rows:
         return ""
-    named = ", ".join(str(row) for row in rows[:NAMED]) + (" …" if len(rows) > NAMED else "")
-    which = f"Row {named} has" if len(rows) == 1 else f"{len(rows)} rows ({named}) have"
-    return f"{which} more or fewer cells than the first, which has {width}."
+    numbers = ", ".join(str(row) for row in rows[:NAMED]) + (" …" if len(rows) > NAMED else "")
+    subject = f"Row {numbers} has" if len(rows) == 1 else f"{len(rows)} rows ({numbers}) have"
+    return f"{subject} more or fewer cells than the first, which has {width}."

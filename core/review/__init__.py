@@ -1,1 +1,1 @@
-"""What people review and in which order; who they are, and where they agree."""
+"""Review by people: the order of the queue, adjudication, agreement, names and login."""

@@ -1,7 +1,7 @@
-"""What several people and the machine said of one case, side by side, so that it can be settled.
+"""Compares what several people and the machine answered on one case, so that it can be settled.
 
-Answers are recorded here too, so that the queue knows at once whether people differ. Also finds
-cases much like one at hand, with what people decided on them.
+Also records answers, so that the queue knows at once whether people differ, and finds similar
+cases with what people decided on them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from core.schema.reviews import Correction, Gold, Handling
 from core.store import Store
 from core.store.queue import Rules
 
-LOOKED_AT = 20  # closest by words; most of them nobody has reviewed
+LOOKED_AT = 20  # cases closest by words; most of them are not reviewed
+LABELS_DIFFER, MARKS_DIFFER = 2, 1
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A case that people reviewed: its right answer if it was settled, and what each said."""
+    """A case that people reviewed: its gold label if settled, and each person's correction."""
 
     case: Case
     is_same: bool
@@ -30,7 +31,7 @@ class Decided:
 
     @property
     def label(self) -> Label | None:
-        """What was decided; None where people differ."""
+        """Return the label that people decided on, or None if they differ."""
         if self.gold is not None:
             return self.gold.label
         labels = {correction.label for correction in self.said}
@@ -40,25 +41,25 @@ class Decided:
 def same_or_alike(
     store: Store, project_id: str, response: str, question: str, language: str
 ) -> tuple[list[Case], list[Case]]:
-    """Earlier cases of the same text, newest first, and those that share most words, closest first.
+    """Return earlier cases of the same text, newest first, and similar ones, closest first.
 
-    Alike is what holds more than half of the words that the text is found by.
+    A case is similar if it shares more than half of this text's search terms.
     """
     same = store.cases.same(project_id, response, question)
-    known = {case.id for case in same}
+    same_ids = {case.id for case in same}
     words = query_terms(response, language)
-    alike = [
+    similar = [
         case
         for case in store.cases.similar(project_id, words, LOOKED_AT)
-        if case.id not in known
+        if case.id not in same_ids
         and len(set(words) & set(terms(case.response, case.language))) > len(words) / 2
     ]
-    return same, alike
+    return same, similar
 
 
 def decided(store: Store, cases: Sequence[Case], is_same: bool) -> list[Decided]:
-    """The cases that people have decided something on."""
-    found = [
+    """Return the cases that people have decided, with their decisions."""
+    reviewed = [
         Decided(
             case,
             is_same,
@@ -67,15 +68,12 @@ def decided(store: Store, cases: Sequence[Case], is_same: bool) -> list[Decided]
         )
         for case in cases
     ]
-    return [one for one in found if one.gold is not None or one.said]
-
-
-LABELS_DIFFER, MARKS_DIFFER = 2, 1
+    return [item for item in reviewed if item.gold is not None or item.said]
 
 
 @dataclass(frozen=True)
 class AnswerVersion:
-    """An answer to a case, a person's if it has a `correction_id`; `is_right`: it is the gold."""
+    """One answer to a case; a person's has a `correction_id`, and `is_right` marks the gold one."""
 
     who: str
     label: Label | None
@@ -87,13 +85,13 @@ class AnswerVersion:
 
     @property
     def is_persons(self) -> bool:
-        """True for a person's answer, which counts when it is asked what people agree on."""
+        """Return True for a person's answer; only these count towards agreement."""
         return bool(self.correction_id)
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What all people agree on, and who else marked what: a settlement begins with it."""
+    """What all people agree on, and the other marked spans: the starting point of a settlement."""
 
     label: Label | None
     agreed: tuple[Span, ...]
@@ -101,48 +99,57 @@ class Merged:
 
 
 def version_of(correction: Correction) -> AnswerVersion:
-    """A person's answer as a version."""
-    told = (correction.label, correction.spans, correction.reason, correction.corrected_answer)
-    return AnswerVersion(correction.author, *told, correction.id)
+    """Return a person's correction as an answer version."""
+    return AnswerVersion(
+        who=correction.author,
+        label=correction.label,
+        spans=correction.spans,
+        reason=correction.reason,
+        corrected_answer=correction.corrected_answer,
+        correction_id=correction.id,
+    )
 
 
 def differ(said: Sequence[Correction]) -> int:
-    """How people's newest answers differ: not (0), in marked words (1), in labels (2)."""
+    """Return how people's newest answers differ: 0 not at all, 1 in marked words, 2 in labels."""
     if len({correction.label for correction in said}) > 1:
         return LABELS_DIFFER
-    marks = {frozenset((s.start, s.end, s.category) for s in c.spans) for c in said}
-    return MARKS_DIFFER if len(marks) > 1 else 0
+    marked_spans = {frozenset((s.start, s.end, s.category) for s in c.spans) for c in said}
+    return MARKS_DIFFER if len(marked_spans) > 1 else 0
 
 
 def merged(versions: Sequence[AnswerVersion]) -> Merged:
-    """Versions as one: the label of all people, the words that all marked alike, and the others.
+    """Merge versions into the label of all people, the spans that all marked alike, and the rest.
 
-    An open span's `source` names who marked it and its `p` is their share among the versions.
+    An open span's `source` names who marked it; its `p` is their share among the versions.
     """
     people = [version for version in versions if version.is_persons]
     labels = {version.label for version in people}
-    by: dict[tuple[int, int, str], dict[str, Span]] = {}
+    markers_by_span: dict[tuple[int, int, str], dict[str, Span]] = {}
     for version in versions:
         for span in version.spans:
             place = (span.start, span.end, span.category)
-            by.setdefault(place, {}).setdefault(version.who, span)
+            markers_by_span.setdefault(place, {}).setdefault(version.who, span)
     agreed: list[Span] = []
-    rest: list[Span] = []
-    for _, names in sorted(by.items(), key=lambda one: one[0]):
+    open_spans: list[Span] = []
+    for _, names in sorted(markers_by_span.items(), key=lambda entry: entry[0]):
         first = next(iter(names.values()))
-        told = replace(first, p=len(names) / len(versions), source=", ".join(names))
+        span_with_share = replace(first, p=len(names) / len(versions), source=", ".join(names))
         is_agreed = bool(people) and all(person.who in names for person in people)
-        (agreed if is_agreed else rest).append(told)
+        if is_agreed:
+            agreed.append(span_with_share)
+        else:
+            open_spans.append(span_with_share)
     label = labels.pop() if len(labels) == 1 else None
-    return Merged(label, tuple(agreed), tuple(rest))
+    return Merged(label, tuple(agreed), tuple(open_spans))
 
 
 def most_said(versions: Sequence[AnswerVersion]) -> Label | None:
-    """The label that more people gave than any other; None on a tie."""
-    counted = Counter(v.label for v in versions if v.is_persons and v.label).most_common(2)
-    if not counted or (len(counted) > 1 and counted[0][1] == counted[1][1]):
+    """Return the label most people gave, or None on a tie."""
+    counts = Counter(v.label for v in versions if v.is_persons and v.label).most_common(2)
+    if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
         return None
-    return counted[0][0]
+    return counts[0][0]
 
 
 def record(store: Store, correction: Correction, case: Case) -> None:
@@ -152,26 +159,30 @@ def record(store: Store, correction: Correction, case: Case) -> None:
 
 
 def settle(store: Store, gold: Gold, case: Case) -> None:
-    """Append a right answer and close the case's item; call inside `Store.writing()`."""
+    """Append a gold answer and close the case's item; call inside `Store.writing()`."""
     store.golds.add(gold, case.response)
     store.queue.set_state(case.id, "adjudicated")
     store.handlings.add(Handling(case.id, gold.author, gold.at, "adjudicated"))
 
 
 def ask_again(store: Store, case_id: str, by: str, rules: Rules, now: float, *, why: str) -> int:
-    """Give a case back to all who answered it, and to the queue; how many they are.
+    """Give a case back to all who answered it and to the queue; return how many they are.
 
-    What they said stands until they answer anew. Call inside `Store.writing()`.
+    Their answers stand until they answer anew. Call inside `Store.writing()`.
     """
-    asked = [one for one in store.queue.people_of(case_id) if one.state == "submitted"]
-    for one in asked:
-        store.queue.again(case_id, one.person, rules, now, why)
+    answered = [
+        assignment
+        for assignment in store.queue.people_of(case_id)
+        if assignment.state == "submitted"
+    ]
+    for assignment in answered:
+        store.queue.again(case_id, assignment.person, rules, now, why)
     open_again(store, case_id, by, now, why)
-    return len(asked)
+    return len(answered)
 
 
 def open_again(store: Store, case_id: str, person: str, now: float, why: str = "") -> None:
-    """Give an item back to the queue, and to who flagged it; call inside `Store.writing()`."""
+    """Give an item back to the queue and to whoever flagged it; call inside `Store.writing()`."""
     store.queue.set_state(case_id, "open")
     store.queue.unflag(case_id, now)
     store.handlings.add(Handling(case_id, person, now, "opened", why))

@@ -1,8 +1,8 @@
-"""How far people agree, with each other and with the machine, and how sure that figure is.
+"""Measures how far people agree, with each other and with the machine.
 
-Every figure is counted over resampled items too (percentile bootstrap), and says when there are
-too few to say. Sources: Cohen 1960; Fleiss 1971; Krippendorff 2011 (nominal, any number of people,
-missing answers); the tests compare with NLTK's and scikit-learn's on published examples.
+Every figure has a percentile bootstrap interval over items and says if there are too few.
+Sources: Cohen 1960; Fleiss 1971; Krippendorff 2011 (nominal, any number of people, missing
+answers). The tests compare with NLTK and scikit-learn on published examples.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Counts = npt.NDArray[np.float64]
-FEWEST = 30  # items below which a figure says little
+FEWEST = 30  # with fewer items a figure says little
 SAMPLES = 1000
 SEED = 11
 Answers = Mapping[str, Mapping[str, str]]
@@ -23,7 +23,7 @@ Marks = Mapping[str, Mapping[str, Sequence[tuple[int, int]]]]
 
 @dataclass(frozen=True)
 class AgreementFigure:
-    """A figure with its 95% interval over `n` items; None where it is not defined."""
+    """A figure with its 95% interval over `n` items; None if it is not defined."""
 
     value: float | None
     low: float | None
@@ -32,26 +32,26 @@ class AgreementFigure:
 
     @property
     def is_thin(self) -> bool:
-        """True where there are too few items to say anything."""
+        """Return True if there are too few items to say anything."""
         return self.n < FEWEST
 
 
 def counted(answers: Answers) -> Counts:
-    """(items, labels) how many people gave each label, of items that two or more answered.
+    """Return (items, labels) counts of people per label, for items with two or more answers.
 
-    `answers` are labels by item and person.
+    `answers` maps items to people to labels.
     """
-    labels = sorted({label for own in answers.values() for label in own.values()})
-    found = np.zeros((len(answers), max(1, len(labels))))
-    for row, own in enumerate(answers.values()):
-        for label in own.values():
-            found[row, labels.index(label)] += 1
-    kept: Counts = found[found.sum(axis=1) >= 2]
-    return kept
+    labels = sorted({label for answer in answers.values() for label in answer.values()})
+    counts = np.zeros((len(answers), max(1, len(labels))))
+    for row, answer in enumerate(answers.values()):
+        for label in answer.values():
+            counts[row, labels.index(label)] += 1
+    answered_twice: Counts = counts[counts.sum(axis=1) >= 2]
+    return answered_twice
 
 
 def raw_agreement(counts: Counts) -> float | None:
-    """The share of pairs of answers that are the same, the mean over items."""
+    """Return the share of pairs of answers that are the same, averaged over items."""
     if not len(counts):
         return None
     people = counts.sum(axis=1)
@@ -60,7 +60,7 @@ def raw_agreement(counts: Counts) -> float | None:
 
 
 def fleiss_kappa(counts: Counts) -> float | None:
-    """Fleiss' kappa; None where items have unlike numbers of answers or all answers are one."""
+    """Return Fleiss' kappa; None if numbers of answers per item differ or all answers are one."""
     if not len(counts) or len(set(counts.sum(axis=1).tolist())) > 1:
         return None
     chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
@@ -69,12 +69,12 @@ def fleiss_kappa(counts: Counts) -> float | None:
 
 
 def krippendorff_alpha(counts: Counts) -> float | None:
-    """Krippendorff's alpha for nominal answers; None where all answers are one."""
-    return _alpha(*_differing(counts)) if len(counts) else None
+    """Return Krippendorff's alpha for nominal answers; None if all answers are one."""
+    return _alpha(*_count_differing(counts)) if len(counts) else None
 
 
-def _differing(counts: Counts) -> tuple[float, Counts]:
-    """What units come to in alpha: pairs that differ, each by its people, and answers by label."""
+def _count_differing(counts: Counts) -> tuple[float, Counts]:
+    """Return the parts of alpha: differing pairs weighted by people, and answers by label."""
     people = counts.sum(axis=1)
     differ = (people**2 - (counts**2).sum(axis=1)) / (people - 1)
     by_label: Counts = counts.sum(axis=0)
@@ -88,7 +88,7 @@ def _alpha(differ: float, by_label: Counts) -> float | None:
 
 
 def cohen_kappa(table: Counts) -> float | None:
-    """Cohen's kappa of a table (labels, labels) of pairs; None without room for chance."""
+    """Return Cohen's kappa of a (labels, labels) table of pairs; None if chance is certain."""
     total = float(table.sum())
     if not total:
         return None
@@ -98,13 +98,13 @@ def cohen_kappa(table: Counts) -> float | None:
 
 
 def pair_of(answers: Answers, one: str, other: str) -> tuple[list[str], list[str]]:
-    """The two people's labels of the items that both answered."""
-    both = [own for own in answers.values() if one in own and other in own]
-    return [own[one] for own in both], [own[other] for own in both]
+    """Return the two people's labels of the items that both answered."""
+    both = [answer for answer in answers.values() if one in answer and other in answer]
+    return [answer[one] for answer in both], [answer[other] for answer in both]
 
 
 def cohen_of(answers: Answers, one: str, other: str) -> AgreementFigure:
-    """Cohen's kappa of two people, or of one and the machine, with its interval."""
+    """Return Cohen's kappa of two people, or of one and the machine, with its interval."""
     first, second = pair_of(answers, one, other)
     labels = sorted({*first, *second})
     many = len(labels)
@@ -118,28 +118,31 @@ def cohen_of(answers: Answers, one: str, other: str) -> AgreementFigure:
         counts = np.bincount(pairs[drawn], minlength=many * many)
         return cohen_kappa(counts.reshape(many, many).astype(np.float64))
 
-    return _resampled(len(pairs), figure)
+    return _bootstrap(len(pairs), figure)
 
 
 def of_counts(counts: Counts, measure: Callable[[Counts], float | None]) -> AgreementFigure:
-    """A measure over all items, with its interval."""
-    return _resampled(len(counts), lambda rows: measure(counts[rows]))
+    """Return a measure over all items, with its interval."""
+    return _bootstrap(len(counts), lambda rows: measure(counts[rows]))
 
 
 def characters(marks: Marks, lengths: Mapping[str, int]) -> list[Counts]:
-    """For each item that two or more marked, (characters, 2): how many left it and marked it.
+    """Return (characters, 2) counts per item that two or more marked: how many left, marked each.
 
-    `marks` are `[start, end)` by item and person; somebody who marked nothing has an empty list.
+    `marks` maps items to people to `[start, end)` spans; a person who marked nothing has [].
     """
-    found: list[Counts] = []
-    for item, own in marks.items():
-        if len(own) > 1 and lengths[item]:
-            marked = np.sum([_marked(spans, lengths[item]) for spans in own.values()], axis=0)
-            found.append(np.stack([len(own) - marked, marked], axis=1).astype(np.float64))
-    return found
+    counts: list[Counts] = []
+    for item, by_person in marks.items():
+        if len(by_person) > 1 and lengths[item]:
+            marked = np.sum(
+                [_mark_characters(spans, lengths[item]) for spans in by_person.values()],
+                axis=0,
+            )
+            counts.append(np.stack([len(by_person) - marked, marked], axis=1).astype(np.float64))
+    return counts
 
 
-def _marked(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArray[np.bool_]:
+def _mark_characters(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArray[np.bool_]:
     inside = np.zeros(length, dtype=bool)
     for start, end in spans:
         inside[start:end] = True
@@ -147,11 +150,11 @@ def _marked(spans: Sequence[tuple[int, int]], length: int) -> npt.NDArray[np.boo
 
 
 def span_alpha(items: Sequence[Counts]) -> AgreementFigure:
-    """Krippendorff's alpha over characters, resampled by item."""
-    parts = [_differing(item) for item in items]
-    differ = np.array([own for own, _ in parts])
-    by_label = np.array([own for _, own in parts]).reshape(len(items), 2)
-    return _resampled(
+    """Return Krippendorff's alpha over characters, resampled by item."""
+    parts = [_count_differing(item) for item in items]
+    differ = np.array([part for part, _ in parts])
+    by_label = np.array([part for _, part in parts]).reshape(len(items), 2)
+    return _bootstrap(
         len(items), lambda rows: _alpha(float(differ[rows].sum()), by_label[rows].sum(axis=0))
     )
 
@@ -159,37 +162,37 @@ def span_alpha(items: Sequence[Counts]) -> AgreementFigure:
 def character_f1(
     one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]], length: int
 ) -> float:
-    """F1 of the characters that two people marked; 1 where neither marked any."""
-    first, second = _marked(one, length), _marked(other, length)
+    """Return the F1 of the characters that two people marked; 1 if neither marked any."""
+    first, second = _mark_characters(one, length), _mark_characters(other, length)
     total = int(first.sum() + second.sum())
     return 2 * int((first & second).sum()) / total if total else 1.0
 
 
 def f1_of(marks: Marks, lengths: Mapping[str, int], one: str, other: str) -> AgreementFigure:
-    """The mean character F1 of two people over the items that both answered and one marked.
+    """Return the mean character F1 of two people over items that both answered and one marked.
 
-    Where neither marked a word they agree on that there is none; the label tells it.
+    If neither marked a word they agree that there is none; the label says so already.
     """
-    both = [(i, own) for i, own in marks.items() if one in own and other in own]
+    both = [(i, marked) for i, marked in marks.items() if one in marked and other in marked]
     scores = np.array(
         [
-            character_f1(own[one], own[other], lengths[item])
-            for item, own in both
-            if own[one] or own[other]
+            character_f1(marked[one], marked[other], lengths[item])
+            for item, marked in both
+            if marked[one] or marked[other]
         ]
     )
-    return _resampled(len(scores), lambda rows: float(scores[rows].mean()))
+    return _bootstrap(len(scores), lambda rows: float(scores[rows].mean()))
 
 
-def _resampled(n: int, measure: Callable[[npt.NDArray[np.int64]], float | None]) -> AgreementFigure:
-    """The measure over all of n items, and between which it lies in 95 of 100 resamples."""
+def _bootstrap(n: int, measure: Callable[[npt.NDArray[np.int64]], float | None]) -> AgreementFigure:
+    """Return the measure over all n items and its 95% interval over resamples."""
     if not n:
         return AgreementFigure(None, None, None, 0)
     value = measure(np.arange(n))
-    chance = np.random.default_rng(SEED)
-    drawn = (measure(chance.integers(0, n, n)) for _ in range(SAMPLES))
-    known = np.array([v for v in drawn if v is not None])
-    if value is None or not len(known):
+    rng = np.random.default_rng(SEED)
+    resampled = (measure(rng.integers(0, n, n)) for _ in range(SAMPLES))
+    values = np.array([v for v in resampled if v is not None])
+    if value is None or not len(values):
         return AgreementFigure(value, None, None, n)
-    low, high = np.quantile(known, [0.025, 0.975]).tolist()
+    low, high = np.quantile(values, [0.025, 0.975]).tolist()
     return AgreementFigure(value, low, high, n)

@@ -1,11 +1,11 @@
-"""Which checks people should look at, and which verdicts a project answers by itself.
+"""Decides which checks people review first, and which verdicts a project accepts automatically.
 
-An answer teaches most where the machine was unsure or its agents disagreed, so those come first
-(`core.store.queue`); a share drawn at random keeps measurements honest. How unlike an item is to
-what was answered changes with every answer, so a thread of its own works that out for the items
-that teach most. A project says how many of the verdicts that nobody looks at may be wrong; a limit
-on confidence, fitted on people's answers (`core/learning/track_record.py`), holds that. Where
-nothing can be promised, the project answers nothing by itself.
+An answer teaches most where the machine was unsure or its agents disagreed, so those items come
+first (`core.store.queue`); a random share keeps measurements unbiased. How unlike an item is to
+the answered ones changes with every answer, so a background thread computes it for the items that
+teach most. A project sets the error rate it tolerates among verdicts that nobody reviews; a
+confidence limit fitted on people's answers (`core/learning/track_record.py`) keeps to it. If no
+limit can be guaranteed, the project accepts nothing automatically.
 """
 
 from __future__ import annotations
@@ -36,17 +36,27 @@ from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, read_body
 
 KIND = "selective"
-LOWEST, HIGHEST = 0.005, 0.5  # error rates that may be wanted
-ASSURANCE = 0.9  # how sure it is that the errors stay below what is wanted
+LOWEST, HIGHEST = 0.005, 0.5  # error rates that may be set
+ASSURANCE = 0.9  # probability that the error rate stays below the one set
+LOGGER = logging.getLogger(__name__)
+FEWEST = 20  # fewer items are all answered soon, in whatever order
+MOST = 500  # claims take from the top, so the rest can wait
+MOST_ANSWERED = 500
+AT_ONCE = 500  # items changed in one transaction
+VECTORS_KEPT = 4000  # about 6 MB
+EVERY_SECONDS = 30.0
+BREATH = 0.005  # seconds between two texts or transactions, so that pages get their turn
+MOST_AT_ONCE = 100
+Load = Callable[[], Embedder]
 
 
 @dataclass(frozen=True)
 class Limit:
-    """From which confidence on verdicts of a classifier version stand, with one roster.
+    """The confidence from which verdicts of one classifier version with one roster are accepted.
 
-    `threshold` is None where nothing can be promised. Of the `n` answered verdicts that it was
-    fitted on `answered` are at it or above, `wrong` of these; `is_random`: only those that were
-    drawn at random were taken.
+    `threshold` is None if nothing can be guaranteed. Of the `n` answered verdicts used for fitting,
+    `answered` are at or above it and `wrong` of these were wrong; `is_random` says that only
+    randomly drawn ones were used.
     """
 
     version: str
@@ -60,27 +70,27 @@ class Limit:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a project wants, and the limits that hold it; `problem` says why there are none."""
+    """The error rate a project tolerates and its fitted limits; `problem` says why none exist."""
 
     wanted: float
     limits: tuple[Limit, ...] = ()
     problem: str = ""
 
     def limit(self, version: str, roster: str) -> Limit | None:
-        """The limit of that version with that roster; None where none was fitted."""
-        known = {(limit.version, limit.roster): limit for limit in self.limits}
-        return known.get((version or SEED_VERSION, roster))
+        """Return the limit for that version and roster, or None if none was fitted."""
+        limits = {(limit.version, limit.roster): limit for limit in self.limits}
+        return limits.get((version or SEED_VERSION, roster))
 
     def threshold(self, version: str, roster: str) -> float | None:
-        """From which confidence on such verdicts stand; None where none does."""
+        """Return the confidence from which such verdicts are accepted, or None if none is."""
         limit = self.limit(version, roster)
         return None if limit is None else limit.threshold
 
     def is_for_people(self, run: Run, version: str = "") -> bool:
-        """True where a run has a probability that is not enough; what is unclear says so itself.
+        """Return True if the run has a confidence that is too low; unclear runs have none.
 
-        `version` is the classifier of its present verdict: a run that was scored again keeps its
-        plan. Without one it is the plan's.
+        `version` is the classifier of its present verdict, as a rescored run keeps its plan; if it
+        is empty, the plan's classifier is used.
         """
         if run.confidence is None:
             return False
@@ -89,12 +99,12 @@ class Policy:
 
 
 def body_of(wanted: float, limits: Iterable[Limit]) -> dict[str, Any]:
-    """The limits as plain values, as `store.learned` keeps them."""
+    """Return the limits as plain values, as `store.learned` keeps them."""
     return {"wanted": wanted, "assurance": ASSURANCE, "limits": [asdict(limit) for limit in limits]}
 
 
 def require_rate(wanted: float) -> None:
-    """Refuse (InputError) a rate that is not between half a percent and a half."""
+    """Raise InputError unless the rate is between half a percent and a half."""
     if not LOWEST <= wanted <= HIGHEST:
         raise InputError(
             f"Expected a target error rate from {LOWEST:.1%} to {HIGHEST:.0%}, found "
@@ -103,47 +113,40 @@ def require_rate(wanted: float) -> None:
 
 
 def policy_of(store: Store, project: Project | None) -> Policy | None:
-    """What the project answers by itself as of now; None where it wants nothing of the kind."""
+    """Return the project's current policy for automatic verdicts, or None if it has none."""
     if project is None or project.error_rate is None:
         return None
     wanted = project.error_rate
     try:
-        kept = store.learned.in_use(KIND, project.id)
-        if kept is None or kept.body.get("wanted") != wanted:
+        stored = store.learned.in_use(KIND, project.id)
+        if stored is None or stored.body.get("wanted") != wanted:
             return Policy(wanted)
-        return Policy(wanted, read_body(kept, _limits_in))
+        return Policy(wanted, read_body(stored, _parse_limits))
     except ConfigError as error:
         return Policy(wanted, problem=str(error))
 
 
-def _limits_in(body: Mapping[str, Any]) -> tuple[Limit, ...]:
-    found = [Limit(**limit) for limit in body["limits"]]
-    return tuple(replace(own, threshold=own.threshold and float(own.threshold)) for own in found)
+def _parse_limits(body: Mapping[str, Any]) -> tuple[Limit, ...]:
+    limits = [Limit(**limit) for limit in body["limits"]]
+    return tuple(
+        replace(limit, threshold=limit.threshold and float(limit.threshold)) for limit in limits
+    )
 
 
 def reorder(store: Store, project: Project) -> None:
-    """Bring the whole queue in line with what the project answers; call inside `writing()`."""
+    """Reorder the whole queue by the project's policy; call inside `writing()`."""
     policy = policy_of(store, project)
     limits = None
     if policy is not None:
-        known = ((own.version, own.roster, own.threshold) for own in policy.limits)
-        limits = [(version, roster, level) for version, roster, level in known if level is not None]
+        thresholds = ((limit.version, limit.roster, limit.threshold) for limit in policy.limits)
+        limits = [
+            (version, roster, level) for version, roster, level in thresholds if level is not None
+        ]
     store.queue_lists.put_first(project.id, limits)
 
 
-LOGGER = logging.getLogger(__name__)
-FEWEST = 20  # of fewer all are answered soon, in whatever order
-MOST = 500  # a claim gives what stands on top: the others wait for their turn
-MOST_ANSWERED = 500
-AT_ONCE = 500  # items changed in one transaction
-VECTORS_KEPT = 4000  # some 6 MB
-EVERY_SECONDS = 30.0
-BREATH = 0.005  # seconds between two texts, or transactions: pages want their turn, too
-Load = Callable[[], Embedder]
-
-
 class Reordering:
-    """The orders of all queues of one home; at most one is worked out at a time."""
+    """Ranks the queues of one home in a background thread; at most one ranking runs at a time."""
 
     def __init__(
         self,
@@ -154,21 +157,21 @@ class Reordering:
         self.home = home
         self._load = load
         self._clock = clock
-        # By project: as what its queue was known when it was put in order, and last looked at.
+        # By project: the store's mark when its queue was last ranked, and the time of that check.
         self._seen: dict[str, tuple[Mark, float]] = {}
         self._vectors: OrderedDict[str, npt.NDArray[np.float32]] = OrderedDict()
         self._busy = threading.Lock()
 
     def ask(self, store: Store, project_id: str, people: int) -> bool:
-        """Have the order worked out if anything has changed; True where that begins now.
+        """Start ranking if anything has changed; return True if that begins now.
 
-        It costs a glance at most every half minute, and never waits. `people` answer each item.
+        Checks at most every half minute and never waits. `people` is how many answer each item.
         """
         now = self._clock()
         seen, at = self._seen.get(project_id, ((), -math.inf))
         if now - at < EVERY_SECONDS:
             return False
-        mark = (*_mark(store), float(people))
+        mark = (*_read_mark(store), float(people))
         if mark == seen or not store.queue_order.has(project_id, people, FEWEST):
             self._seen[project_id] = (seen, now)
             return False
@@ -181,7 +184,7 @@ class Reordering:
         return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait until no order is being worked out; False when the time is up first."""
+        """Wait until no ranking is running; return False if the time is up first."""
         has_ended = self._busy.acquire(timeout=seconds)
         if has_ended:
             self._busy.release()
@@ -198,40 +201,40 @@ class Reordering:
             self._busy.release()
 
     def refresh(self, store: Store, project_id: str, people: int) -> int:
-        """Work the order out now; how many items may have moved.
+        """Rank the queue now; return how many items may have moved.
 
-        The `MOST` items that teach most are spread; the others follow as their runs tell.
+        The `MOST` items that teach most are spread apart; the others keep the scores of their runs.
         """
         waiting = store.queue_order.waiting(project_id, people, MOST)
         answered = store.queue_order.answered(project_id, people, MOST_ANSWERED)
-        placed = self._spread(store, waiting, answered) if len(waiting) >= FEWEST else []
-        names = [item.case_id for item in placed]
+        ranked = self._spread(store, waiting, answered) if len(waiting) >= FEWEST else []
+        case_ids = [item.case_id for item in ranked]
         with store.writing():
-            store.queue_order.put(placed)
-            changed = store.queue_order.reset(project_id, names, AT_ONCE)
+            store.queue_order.put(ranked)
+            changed = store.queue_order.reset(project_id, case_ids, AT_ONCE)
         while changed == AT_ONCE:
             time.sleep(BREATH)
             with store.writing():
-                changed = store.queue_order.reset(project_id, names, AT_ONCE)
-        return len(placed)
+                changed = store.queue_order.reset(project_id, case_ids, AT_ONCE)
+        return len(ranked)
 
     def _spread(
         self, store: Store, waiting: Sequence[PendingItem], answered: Sequence[PendingItem]
     ) -> list[PendingItem]:
-        """The items with what they teach once near copies are told apart; ruled ones first."""
-        known = self._matrix(store, answered)
-        placed: list[PendingItem] = []
+        """Return the items with near copies scored lower; those that policy sends on come first."""
+        answered_vectors = self._matrix(store, answered)
+        ranked: list[PendingItem] = []
         for first in (FIRST, 0.0):
-            own = [item for item in waiting if (item.teaches >= FIRST) == (first > 0.0)]
-            vectors = self._matrix(store, own)
-            worths = np.array([item.teaches - first for item in own])
-            order, teaches = spread(worths, vectors, known, SHARES.unlike)
-            placed += [
-                replace(own[place], teaches=first + value)
-                for place, value in zip(order, teaches, strict=True)
+            group = [item for item in waiting if (item.teaches >= FIRST) == (first > 0.0)]
+            vectors = self._matrix(store, group)
+            worths = np.array([item.teaches - first for item in group])
+            order, teaches = spread(worths, vectors, answered_vectors, SHARES.unlike)
+            ranked += [
+                replace(group[index], teaches=first + value)
+                for index, value in zip(order, teaches, strict=True)
             ]
-            known = np.concatenate([known, vectors])
-        return placed
+            answered_vectors = np.concatenate([answered_vectors, vectors])
+        return ranked
 
     def _matrix(self, store: Store, items: Sequence[PendingItem]) -> npt.NDArray[np.float32]:
         encoder = self._load()
@@ -239,29 +242,29 @@ class Reordering:
         return np.stack(rows) if rows else np.zeros((0, encoder.width), dtype=np.float32)
 
     def _vector(self, store: Store, item: PendingItem, encoder: Embedder) -> Any:
-        """Of what the classifier reads; zeros where the encoder does not know the language."""
+        """Return the embedding of the classifier's input; zeros if its language is unknown."""
         key = item.run_id or item.case_id
-        found = self._vectors.get(key)
-        if found is None:
-            text = _text(store, item)
+        vector = self._vectors.get(key)
+        if vector is None:
+            text = _load_text(store, item)
             time.sleep(BREATH)
             is_mute = not text or bool(encoder.muted([text])[0])
-            none = np.zeros(encoder.width, dtype=np.float32)
-            found = self._vectors[key] = none if is_mute else encoder.encode([text])[0]
+            zeros = np.zeros(encoder.width, dtype=np.float32)
+            vector = self._vectors[key] = zeros if is_mute else encoder.encode([text])[0]
             if len(self._vectors) > VECTORS_KEPT:
                 self._vectors.popitem(last=False)
         self._vectors.move_to_end(key)
-        return found
+        return vector
 
 
-def _mark(store: Store) -> Mark:
-    """Changes with each answer, each run that ends, and each version taken into use."""
+def _read_mark(store: Store) -> Mark:
+    """Return a value that changes with each answer, finished run and version put into use."""
     changes = store.changes
     return (*changes.of_corrections(), *changes.of_runs(), *changes.of_learned())
 
 
-def _text(store: Store, item: PendingItem) -> str:
-    """What the judge wrote; of a case that nobody judged, what was to be checked."""
+def _load_text(store: Store, item: PendingItem) -> str:
+    """Return what the judge wrote, or what was to be checked if nobody judged the case."""
     judgement = store.runs.judgement(item.run_id) if item.run_id else None
     if judgement is not None and judgement.text:
         return judgement.text
@@ -269,12 +272,9 @@ def _text(store: Store, item: PendingItem) -> str:
     return f"{case.question} {case.response}".strip() if case else ""
 
 
-MOST_AT_ONCE = 100
-
-
 def item_of(run: Run, case: Case, progress: Progress) -> Item:
-    """The case as people get it, with what its run says of it."""
-    apart = disagreement(progress)
+    """Return the case as a queue item, with its run's verdict and scores."""
+    distance = disagreement(progress)
     return Item(
         case_id=case.id,
         project_id=case.project_id,
@@ -282,33 +282,35 @@ def item_of(run: Run, case: Case, progress: Progress) -> Item:
         added_at=run.finished_at or run.started_at,
         label=run.label or "",
         p=run.p_hallucinated,
-        disagreement=round(apart, 4),
+        disagreement=round(distance, 4),
         language=case.language,
-        teaches=round(worth(unsureness(run.p_hallucinated), apart), 4),
+        teaches=round(worth(unsureness(run.p_hallucinated), distance), 4),
         stances=stances(progress),
     )
 
 
 def stances(progress: Progress) -> tuple[tuple[str, Label], ...]:
-    """What each agent said of the whole response at the end, by name; the judge's among them.
+    """Return each agent's final stance on the whole response, by name, the judge's included.
 
-    A reader that was asked of several statements says `hallucinated` where one is, `supported`
-    where none is and one is supported: as the judge decides over them.
+    A reader that was asked about several statements says `hallucinated` if one is, `supported` if
+    none is and one is supported, as the judge decides over them.
     """
-    found: dict[str, Label] = {t.agent: t.stance for t in progress.turns if t.assigned is None}
+    by_agent: dict[str, Label] = {t.agent: t.stance for t in progress.turns if t.assigned is None}
     if progress.judgement is not None:
-        by: dict[str, list[Stance]] = defaultdict(list)
+        by_reader: dict[str, list[Stance]] = defaultdict(list)
         for view in progress.judgement.readers:
-            by[f"{view.reader}, all evidence"].append(view.stance)
-        for reader, said in by.items():
-            decided = [stance for stance in ("hallucinated", "supported") if stance in said]
-            found[reader] = decided[0] if decided else "unclear"
-        found[progress.judgement.agent] = progress.judgement.label
-    return tuple(sorted(found.items()))
+            by_reader[f"{view.reader}, all evidence"].append(view.stance)
+        for reader, reader_stances in by_reader.items():
+            decided = [
+                stance for stance in ("hallucinated", "supported") if stance in reader_stances
+            ]
+            by_agent[reader] = decided[0] if decided else "unclear"
+        by_agent[progress.judgement.agent] = progress.judgement.label
+    return tuple(sorted(by_agent.items()))
 
 
 def imported_item(case: Case, now: float, label: Label | None, p: float | None) -> Item:
-    """A case that no run has checked, with what an outside agent suggested, if any did."""
+    """Return a queue item for a case without a run, with an outside agent's suggestion, if any."""
     return Item(
         case_id=case.id,
         project_id=case.project_id,
@@ -323,20 +325,27 @@ def imported_item(case: Case, now: float, label: Label | None, p: float | None) 
 
 
 def disagreement(progress: Progress) -> float:
-    """How far the agents were apart at the end, in [0, 1]: 0 where all say the same.
+    """Return how far the agents were apart at the end, in [0, 1]; 0 if all say the same.
 
-    The larger of two: of the debaters' last words, and of the judge's readers over all statements.
+    The larger of two entropies: of the debaters' last stances, and of the judge's readers averaged
+    over the statements.
     """
-    last = {turn.debater: turn.stance for turn in progress.turns if turn.assigned is None}
+    last_stances = {turn.debater: turn.stance for turn in progress.turns if turn.assigned is None}
     readers: dict[int, list[Stance]] = defaultdict(list)
     for view in progress.judgement.readers if progress.judgement else ():
         readers[view.statement].append(view.stance)
-    parts = [vote_entropy(own) for own in readers.values()]
-    return max(vote_entropy(list(last.values())), sum(parts) / len(parts) if parts else 0.0)
+    entropies = [vote_entropy(votes) for votes in readers.values()]
+    return max(
+        vote_entropy(list(last_stances.values())),
+        sum(entropies) / len(entropies) if entropies else 0.0,
+    )
 
 
 def enqueue(store: Store, run_id: str, now: float) -> bool:
-    """Put a finished run's case into the queue, what people must decide first; False if not one."""
+    """Put a finished run's case into the queue; return False if the run is not finished.
+
+    Cases that people must decide by the project's policy get the highest rank.
+    """
     lease = store.projects.settings().lease_seconds
     run = store.runs.get(run_id, now, lease)
     case = store.cases.get(run.case_id) if run else None
@@ -353,7 +362,7 @@ def enqueue(store: Store, run_id: str, now: float) -> bool:
 
 
 def offer(store: Store, run_id: str, now: float) -> None:
-    """`enqueue` for one who has more to do; where it fails, `fill` makes up for it later."""
+    """Call `enqueue` and only log a failure; `fill` makes up for it later."""
     try:
         enqueue(store, run_id, now)
     except (ReviewError, sqlite3.Error) as error:
@@ -361,7 +370,7 @@ def offer(store: Store, run_id: str, now: float) -> None:
 
 
 def fill(store: Store, project_id: str, now: float, most: int = MOST_AT_ONCE) -> int:
-    """Put finished runs into the queue that are not there yet, the oldest first; how many."""
+    """Enqueue finished runs that are not in the queue, oldest first; return how many."""
     return sum(
         enqueue(store, run_id, now) for run_id in store.queue_lists.missing(project_id, most)
     )
