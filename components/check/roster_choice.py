@@ -12,6 +12,7 @@ from components.app import state
 from components.setup.settings import draw_keys_of
 from components.widgets.wording import PROTOCOL_FITS, escaped, protocol_words, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
+from core.baseline.wording import capitalised
 from core.debate import protocols
 from core.debate.protocols import DEBATES, offered_to, options_of, then_of
 from core.llm.limits import NANO_PER_CENT, money
@@ -186,7 +187,7 @@ def draw_offer_note(offered: Sequence[str]) -> None:
 def happens(protocol: str) -> str:
     """Describe in a sentence what a check by the protocol does."""
     name, colon, words = protocol_words(protocol).partition(": ")
-    return f"{words[:1].upper()}{words[1:]}" if colon else name
+    return capitalised(words) if colon else name
 
 
 def usual_protocol(store: Store, project: Project) -> str:

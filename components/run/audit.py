@@ -236,19 +236,22 @@ def row_html(row: StatementRow, anchor: str, *, is_over: bool) -> Html:
 
 
 def _row_cells(row: StatementRow, is_over: bool) -> list[Html]:
-    memory, tools = row.memory, clipped(", ".join(row.tools), 80) or "–"
-    evidence = (clipped(memory.evidence, 220) if memory else "–") + (" ↻" if row.changes else "")
+    tools = clipped(", ".join(row.tools), 80) or "–"
+    evidence = clipped(row.memory.evidence, 220) if row.memory else "–"
+    if row.changes:
+        evidence += " ↻"
     return [
         element("span", str(row.number), class_="cp-row-number"),
-        _verdict_cell(memory, row, is_over),
+        _verdict_cell(row, is_over),
         element("span", marked_text(row.words, row.marks), class_="cp-row-words"),
         element("span", tools, class_="cp-quiet cp-row-tools"),
         element("span", evidence, class_="cp-row-evidence", dir="auto"),
     ]
 
 
-def _verdict_cell(memory: Remembered | None, row: StatementRow, is_over: bool) -> Html:
+def _verdict_cell(row: StatementRow, is_over: bool) -> Html:
     """Render label and probability, or what is going on before there is a result."""
+    memory = row.memory
     if memory is None:
         under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
         words = "not checked" if is_over else clipped(under_way, 60)

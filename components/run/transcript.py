@@ -96,7 +96,9 @@ def _manner_words(turn: Asked) -> str:
     about = f"{turn.about}’s answer" if turn.about else ""
     # An assigned side is named beside the stance instead.
     words = MANNER_WORDS.get(turn.manner, "") if turn.assigned is None else ""
-    return f"{words}: {about}" if words and about else words or (f"on {about}" if about else "")
+    if not about:
+        return words
+    return f"{words}: {about}" if words else f"on {about}"
 
 
 def said_words(turn: Turn) -> str:

@@ -21,7 +21,7 @@ import streamlit as st
 from components.widgets.wording import clipped, percent
 from core.agents.llm_judge import ARROW, NOTHING, QUOTES
 from core.agents.reply_parser import CONFIDENCE, DOUBT, WORDS_LINE, without_marks
-from core.baseline.wording import listed
+from core.baseline.wording import capitalised, listed
 from core.schema.events import SoftLabel
 from core.schema.progress import Progress
 from core.schema.records import Reply, Span, Stance, WordScore
@@ -74,7 +74,7 @@ def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
     text = without_marks(text)
     if match := REPLY.match(text):
         reply: Reply = "agree" if match[1].lower() == "agree" else "deny"
-        return reply, _capitalize(text[match.end() :])
+        return reply, capitalised(text[match.end() :])
     start = text.strip()
     is_partial = under_way and start and any(word.startswith(start) for word in ("AGREE", "DENY"))
     return None, "" if is_partial else text
@@ -87,7 +87,7 @@ def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
     """
     words = DOUBT.sub("", CONFIDENCE.sub("", without_marks(text))).strip()
     if match := STANCE.match(words):
-        return STANCES[match[1].upper()], _capitalize(words[match.end() :])
+        return STANCES[match[1].upper()], capitalised(words[match.end() :])
     is_partial = under_way and words and any(word.startswith(words) for word in STANCES)
     return None, "" if is_partial else words
 
@@ -117,16 +117,12 @@ def rationale_words(text: str) -> str:
     if not match:
         return text
     rest = match[1].strip()
-    return text[: match.start()].rstrip() or (f"{_capitalize(rest)}." if rest else "")
+    return text[: match.start()].rstrip() or (f"{capitalised(rest)}." if rest else "")
 
 
 def rationale_lines(text: str) -> list[str]:
     """Split the rationale; an audit's has a line for each statement it mentions (“…”: why)."""
     return TOLD.split(rationale_words(text))
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 class Html(str):
