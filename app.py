@@ -1,4 +1,4 @@
-"""Counterpoint's entry: page configuration, the menu, the page."""
+"""Counterpoint's entry script: page configuration, menu and the chosen page."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Draws Counterpoint's things with Streamlit; knows records and events, never how they came."""
+"""The Streamlit interface: it draws records and events, and does not know how they were made."""

@@ -1,4 +1,4 @@
-"""Runs as reports to read without the app (HTML, Markdown), and the corrected text."""
+"""Reports of runs to read without the app (HTML, Markdown), and the corrected text."""
 
 from __future__ import annotations
 
@@ -90,11 +90,14 @@ from core.store.queue import FOR_PEOPLE
 from core.store.runs import RunFilter
 
 LONGEST_TOLD = 80  # characters of a line that is read at a glance
+LONGEST_SPAN = 600  # characters; thousands of long spans would each repeat half the response
+MOST_RUNS = 500
 BY_MARKS = "the values beside the marked words"
+HEADING = "Corrected text"
 
 
 def proposed(case: Case, progress: Progress) -> tuple[str, str]:
-    """(the text, who wrote it); empty where nothing is to be put right, or nobody could."""
+    """Return (corrected text, its author); empty if nothing is wrong or nobody proposed one."""
     if progress.verdict is None or progress.verdict.label != "hallucinated":
         return "", ""
     if progress.revised is not None:
@@ -106,7 +109,7 @@ def proposed(case: Case, progress: Progress) -> tuple[str, str]:
 
 
 def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
-    """What would change, folded under a line that says it; within, two buttons."""
+    """Draw the corrected text, folded under a summary, with buttons to use or dismiss it."""
     text, by = proposed(case, progress)
     if not text:
         return
@@ -120,82 +123,95 @@ def draw_corrected(run: Run, case: Case, progress: Progress) -> None:
         words = escaped(f"Proposed by {by}.")
         st.caption(f"{words} Nothing changes until you use it and save.")
         show(within_html(case.response, text))
-        if left := contested_still(case.response, text, progress.spans):
-            st.caption(escaped(left))
+        if unchanged := contested_still(case.response, text, progress.spans):
+            st.caption(escaped(unchanged))
         _draw_buttons(key, CorrectionTarget(run, case, progress), text, str(kept.get("before", "")))
 
 
 def in_short(before: str, after: str, spans: Sequence[Span] = ()) -> str:
-    """The changes where they are few and short, else how many; and how many marks it leaves."""
-    told = change_words(before, after)
-    words = ", ".join(told)
-    short = words if len(words) <= LONGEST_TOLD else counted(len(told), "change")
-    left = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
-    return f"{short} · {left} of {counted(len(spans), 'mark')} left unchanged" if left else short
+    """Return the changes if they are short, else their number; and how many marks are unchanged."""
+    changes = change_words(before, after)
+    words = ", ".join(changes)
+    short = words if len(words) <= LONGEST_TOLD else counted(len(changes), "change")
+    unchanged = sum(is_unchanged(before, after, span.start, span.end) for span in spans)
+    return (
+        f"{short} · {unchanged} of {counted(len(spans), 'mark')} left unchanged"
+        if unchanged
+        else short
+    )
 
 
-def _draw_buttons(key: str, asked: CorrectionTarget, text: str, before: str) -> None:
+def _draw_buttons(key: str, target: CorrectionTarget, text: str, before: str) -> None:
     with st.container(horizontal=True):
-        about = "It becomes the right answer in your judgement below"
-        words = "Use the corrected text"
-        button(words, f"{key}.take", _take, asked, text, icon="check", help=about)
-        about = "It is dismissed; your judgement stays as it is"
-        left = {"is_left": True}
-        words = "Dismiss the corrected text"
-        button(words, f"{key}.leave", drafts.keep, key, left, icon="close", help=about)
+        button(
+            "Use the corrected text",
+            f"{key}.take",
+            _use_corrected,
+            target,
+            text,
+            icon="check",
+            help="It becomes the right answer in your judgement below",
+        )
+        button(
+            "Dismiss the corrected text",
+            f"{key}.leave",
+            drafts.keep,
+            key,
+            {"is_left": True},
+            icon="close",
+            help="It is dismissed; your judgement stays as it is",
+        )
         if before:
-            button("Restore what I typed", f"{key}.back", _put_back, asked, before)
+            button("Restore what I typed", f"{key}.back", _restore_answer, target, before)
 
 
-def _take(asked: CorrectionTarget, text: str) -> None:
-    key = key_of(asked.id)
+def _use_corrected(target: CorrectionTarget, text: str) -> None:
+    key = key_of(target.id)
     typed = st.session_state.get(f"{key}.typed") or {}
     before = str(typed.get("answer") or st.session_state.get(f"{key}.answer") or "")
     if before.strip() and before != text:
-        drafts.keep(f"run.{asked.id}.corrected", {"before": before})
+        drafts.keep(f"run.{target.id}.corrected", {"before": before})
     if not st.session_state.get(f"{key}.label"):
-        choose(asked, "hallucinated")
-    _answer(asked, text)
+        choose(target, "hallucinated")
+    _set_answer(target, text)
 
 
-def _put_back(asked: CorrectionTarget, before: str) -> None:
-    drafts.keep(f"run.{asked.id}.corrected", {})
-    _answer(asked, before)
+def _restore_answer(target: CorrectionTarget, before: str) -> None:
+    drafts.keep(f"run.{target.id}.corrected", {})
+    _set_answer(target, before)
 
 
-def _answer(asked: CorrectionTarget, text: str) -> None:
-    st.session_state[f"{key_of(asked.id)}.answer"] = text
-    keep(asked.id, "answer")
-
-
-HEADING = "Corrected text"
+def _set_answer(target: CorrectionTarget, text: str) -> None:
+    st.session_state[f"{key_of(target.id)}.answer"] = text
+    keep(target.id, "answer")
 
 
 def corrected_texts(case: Case, progress: Progress) -> list[str]:
-    """Who proposes it, the text, each change, and what stays contested; none without one."""
+    """Return author, text, changes and what stays contested; none without a correction."""
     text, by = proposed(case, progress)
     if not text:
         return []
-    left = contested_still(case.response, text, progress.spans)
-    told = "\n".join(change_words(case.response, text))
-    return [f"Proposed by {by}.", text, told, *([left] if left else [])]
+    texts = [f"Proposed by {by}.", text, "\n".join(change_words(case.response, text))]
+    if contested := contested_still(case.response, text, progress.spans):
+        texts.append(contested)
+    return texts
 
 
 def _corrected_parts(case: Case, progress: Progress) -> list[Html]:
     texts = corrected_texts(case, progress)
     if not texts:
         return []
-    by, text, _, *left = texts
+    by, text, _, *contested = texts
     return [
         element("h2", HEADING),
         element("p", by, class_="cp-quiet"),
         within_html(case.response, text),
-        *(element("p", words, class_="cp-quiet", dir="auto") for words in left),
+        *(element("p", words, class_="cp-quiet", dir="auto") for words in contested),
     ]
 
 
 def _debate_parts(progress: Progress) -> list[Html]:
-    """Its section of the HTML report; of a long debate all rounds but the last are folded."""
+    """Return the debate of the HTML report; a long one has links and only its last round open."""
     rounds = rounds_of(progress.turns)
     pieces = rounds_html(rounds, signals_of(progress), asides(progress))
     if not progress.turns:
@@ -214,13 +230,13 @@ def _audit_parts(progress: Progress) -> list[Html]:
         element("h2", "Statement by statement"),
         element("p", summary_words(rows), class_="cp-quiet"),
         *([whole_html(whole)] if whole else []),
-        html_table(HEADS, map(_cells, rows)),
+        html_table(HEADS, map(_audit_row, rows)),
         element("h3", "Step by step"),
         *(row_html(row, "", is_over=True) for row in rows),
     ]
 
 
-def _cells(row: StatementRow) -> list[str | Html]:
+def _audit_row(row: StatementRow) -> list[str | Html]:
     memory = row.memory
     evidence = clipped(memory.evidence, LONGEST_TEXT) if memory else "–"
     return [
@@ -233,15 +249,16 @@ def _cells(row: StatementRow) -> list[str | Html]:
 
 
 def audit_texts(progress: Progress) -> list[str]:
-    """The audit as texts for the Markdown report, one for the whole and one for each statement."""
+    """Return the audit for the Markdown report: a text for the whole and each statement."""
     if not has_audit(progress):
         return []
-    whole = [_use_words(use) for use in whole_uses(progress)]
-    told = ["\n".join(["The whole response", *whole])] if whole else []
-    return told + [_row_text(row) for row in rows_of(progress)]
+    texts = [_statement_text(row) for row in rows_of(progress)]
+    if whole := [_tool_call_text(use) for use in whole_uses(progress)]:
+        texts.insert(0, "\n".join(["The whole response", *whole]))
+    return texts
 
 
-def _row_text(row: StatementRow) -> str:
+def _statement_text(row: StatementRow) -> str:
     memory, verdict = row.memory, "Not checked"
     if memory is not None:
         sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
@@ -249,7 +266,7 @@ def _row_text(row: StatementRow) -> str:
         verdict = label if memory.is_checkable else NOTHING_TO_CHECK
     lines = [f"{row.number}. {verdict}: {clipped(row.words, LONGEST_TEXT)}"]
     lines += [f"evidence: {clipped(memory.evidence, LONGEST_TEXT)}"] if memory else []
-    lines += [_use_words(use) for use in row.uses]
+    lines += [_tool_call_text(use) for use in row.uses]
     lines += [
         f"reflection: {change.before} → {change.after}: {clipped(change.reason, LONGEST_TEXT)}"
         for change in row.changes
@@ -257,13 +274,9 @@ def _row_text(row: StatementRow) -> str:
     return "\n".join(lines)
 
 
-def _use_words(use: ToolUse) -> str:
-    came = f"{use.label}: " if use.outcome == "found" else f"{OUTCOME_WORDS[use.outcome]}: "
-    return f"{clipped(use.tool, 60)}: {came}{clipped(use.words, LONGEST_TEXT)}"
-
-
-# A longer span is read in the response; thousands of them would each repeat half of it.
-LONGEST_SPAN = 600
+def _tool_call_text(use: ToolUse) -> str:
+    result = f"{use.label}: " if use.outcome == "found" else f"{OUTCOME_WORDS[use.outcome]}: "
+    return f"{clipped(use.tool, 60)}: {result}{clipped(use.words, LONGEST_TEXT)}"
 
 
 def html_report(
@@ -274,11 +287,11 @@ def html_report(
     card: dict[str, Any] | None,
     past: PastVerdicts = NO_PAST,
 ) -> str:
-    """The whole report as one HTML file without anything to fetch."""
+    """Return the whole report as one HTML file that loads nothing."""
     spans = progress.spans
     parts: list[str | Html] = [
         element("h1", "Counterpoint report"),
-        element("p", _line(run, progress), class_="cp-quiet"),
+        element("p", _origin_line(run, progress), class_="cp-quiet"),
     ]
     if progress.verdict is not None:
         parts.append(verdict_html(progress, card, past))
@@ -291,21 +304,23 @@ def html_report(
     parts += _audit_parts(progress)
     if corrections:
         parts.append(element("h2", "What people said"))
-        parts += [element("p", _said_words(correction), dir="auto") for correction in corrections]
+        parts += [
+            element("p", _correction_line(correction), dir="auto") for correction in corrections
+        ]
     parts.append(element("h2", "Evidence"))
-    parts += [_cited(place_words(p), p.text) for p in progress.evidence.values()]
+    parts += [_quote_html(place_words(p), p.text) for p in progress.evidence.values()]
     parts += [element("h2", "Debate"), *_debate_parts(progress)]
     parts += [element("h2", "How it was checked"), state_html(run, case, progress)]
-    parts += [element("p", words) for words in _problems(progress)]
+    parts += [element("p", words) for words in _problem_messages(progress)]
     return str(_page_html("Counterpoint report", joined(parts)))
 
 
-def _cited(place: str, text: str) -> Html:
+def _quote_html(place: str, text: str) -> Html:
     return element("div", div("cp-quiet", place), div("cp-quote", text, dir="auto"))
 
 
 def _page_html(title: str, body: Html) -> Html:
-    """The document around the body; the styles are our own files, never a person's text."""
+    """Return the document around the body; its styles are our own files, never a person's text."""
     styles = [(ASSETS / f"{name}.css").read_text(encoding="utf-8") for name in ("app", "report")]
     parts = (
         element("meta", charset="utf-8"),
@@ -316,7 +331,7 @@ def _page_html(title: str, body: Html) -> Html:
     return joined([Html("<!doctype html>"), page])
 
 
-def _line(run: Run, progress: Progress) -> str:
+def _origin_line(run: Run, progress: Progress) -> str:
     cost = f" · {cost_words(progress.cost)}" if progress.calls else ""
     return (
         f"{when(run.started_at)} · {roster_words(run.plan.roster, short=True)} · "
@@ -326,28 +341,28 @@ def _line(run: Run, progress: Progress) -> str:
 
 
 def _span_table(spans: Sequence[Span]) -> Html:
-    """The marked words, what is wrong with them, and what they should say."""
+    """Render the marked words, what is wrong with them, and what they should say."""
     rows = []
     for number, span in enumerate(spans, start=1):
         wrong, instead = category_words(span.category), span.instead or "–"
-        rows.append((str(number), _words_of(span), wrong, instead, percent(span.p)))
+        rows.append((str(number), _span_text(span), wrong, instead, percent(span.p)))
     return html_table(("", "Words", "What is wrong", "It should say", "p"), rows)
 
 
-def _words_of(span: Span) -> str:
+def _span_text(span: Span) -> str:
     return span.text if len(span.text) <= LONGEST_SPAN else shortened(span.text, LONGEST_SPAN)
 
 
-def _said_words(correction: Correction) -> str:
-    """What a person said, in one line."""
-    said = plain_words(correction, LONGEST_SPAN)
-    return f"{correction.author}, {when(correction.at)}: {said}"
+def _correction_line(correction: Correction) -> str:
+    """Return what a person said, on one line."""
+    words = plain_words(correction, LONGEST_SPAN)
+    return f"{correction.author}, {when(correction.at)}: {words}"
 
 
-def _problems(progress: Progress) -> list[str]:
-    """What else went wrong; the verdict's own cause stands with it."""
-    told = progress.verdict.cause_words if progress.verdict else ""
-    return [p.message for p in progress.problems if p.message != told]
+def _problem_messages(progress: Progress) -> list[str]:
+    """Return what else went wrong; the verdict shows its own cause."""
+    cause = progress.verdict.cause_words if progress.verdict else ""
+    return [p.message for p in progress.problems if p.message != cause]
 
 
 def markdown_report(
@@ -358,35 +373,37 @@ def markdown_report(
     card: dict[str, Any] | None,
     past: PastVerdicts = NO_PAST,
 ) -> str:
-    """The report as Markdown; people's texts stand in fenced blocks, so they stay texts."""
-    lines = ["# Counterpoint report", "", *_fenced(_line(run, progress)), ""]
+    """Return the report as Markdown; people's texts are in fenced blocks, so they stay text."""
+    lines = ["# Counterpoint report", "", *_fenced(_origin_line(run, progress)), ""]
     lines += _verdict_lines(progress, card, past)
     if case.question:
         lines += ["", "## Question", "", *_fenced(case.question)]
     lines += ["", "## Response", "", *_fenced(case.response)]
-    sources = progress.source_names.values()
-    problems = _problems(progress)
-    given = [*(f"read: {name}" for name in sources), *(f"problem: {words}" for words in problems)]
-    lines += ["", "## Sources", "", *_fenced("\n".join(given) or "none")]
+    sources = [f"read: {name}" for name in progress.source_names.values()]
+    sources += [f"problem: {message}" for message in _problem_messages(progress)]
+    lines += ["", "## Sources", "", *_fenced("\n".join(sources) or "none")]
     for number, span in enumerate(progress.spans, start=1):
         lines += ["", f"{number}. {category_words(span.category)}, {percent(span.p)}", ""]
-        leads = instead_words(in_evidence=span.in_evidence)
-        instead = f"\n{leads}: {span.instead}" if span.instead else ""
-        lines += _fenced(_words_of(span) + instead)
+        lead = instead_words(in_evidence=span.in_evidence)
+        instead = f"\n{lead}: {span.instead}" if span.instead else ""
+        lines += _fenced(_span_text(span) + instead)
     corrected = corrected_texts(case, progress)
     lines += ["", f"## {HEADING}"] if corrected else []
-    lines += [line for told in corrected for line in ("", *_fenced(told))]
+    lines += _blocks(corrected)
     audit = audit_texts(progress)
     lines += ["", "## Statement by statement"] if audit else []
-    lines += [line for told in audit for line in ("", *_fenced(told))]
+    lines += _blocks(audit)
     if corrections:
-        lines += ["", "## What people said", "", *_fenced("\n".join(map(_said_words, corrections)))]
+        lines += [
+            "",
+            "## What people said",
+            "",
+            *_fenced("\n".join(map(_correction_line, corrections))),
+        ]
     lines += ["", "## Evidence"]
-    for passage in progress.evidence.values():
-        lines += ["", *_fenced(f"{place_words(passage)}\n{passage.text}")]
+    lines += _blocks(f"{place_words(p)}\n{p.text}" for p in progress.evidence.values())
     lines += ["", "## Debate", *([] if progress.turns else ["", *_fenced(silence_words(progress))])]
-    for told in spoken_texts(progress):
-        lines += ["", *_fenced(told)]
+    lines += _blocks(spoken_texts(progress))
     return "\n".join(lines) + "\n"
 
 
@@ -406,22 +423,23 @@ def _verdict_lines(
         people = ["", *_fenced(past.for_people)] if past.for_people else []
     differs = difference_words(progress)
     lines = [label, *people, *(["", differs] if differs else [])]
-    return lines + [line for text in texts for line in ("", *_fenced(text))]
+    return lines + _blocks(texts)
+
+
+def _blocks(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in ("", *_fenced(text))]
 
 
 def _fenced(text: str) -> list[str]:
-    """The text in a block that is fenced by more backticks than it holds in a row."""
+    """Return the text in a block fenced by more backticks than it has in a row."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", *text.splitlines(), fence]
 
 
-MOST_RUNS = 500
-
-
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run with what came of it."""
+    """A run with its case, state and corrections."""
 
     run: Run
     case: Case
@@ -431,7 +449,7 @@ class ReportedRun:
 
 
 def draw_report_button(wanted: RunFilter) -> None:
-    """The report of the runs that fit; Streamlit makes it in a thread without the session."""
+    """Draw the download of a report; Streamlit builds it in a thread without a session."""
     with state.open_store() as store:
         project_id, person = state.project(store).id, state.person(store)
     home, members_only = state.home(), login.is_on()
@@ -453,40 +471,42 @@ def draw_report_button(wanted: RunFilter) -> None:
 
 
 def told_runs(store: Store, project_id: str, wanted: RunFilter) -> tuple[list[ReportedRun], int]:
-    """(the newest runs that fit, how many fit in all)."""
+    """Return (the newest matching runs, how many match in all)."""
     lease = store.projects.settings().lease_seconds
     rows, total = store.runs.page(
         project_id, wanted, limit=MOST_RUNS, offset=0, now=time.time(), lease=lease
     )
     policy = policy_of(store, store.projects.get(project_id))
-    found = []
+    runs = []
     for row in rows:
         case = store.cases.get(row.run.case_id)
         if case is not None:
             progress = folded(event for _, event in store.runs.events(row.run.id))
-            given = tuple(store.corrections.of_run(row.run.id))
-            is_theirs = policy is not None and policy.is_for_people(row.run, progress.classifier)
-            found.append(ReportedRun(row.run, case, progress, given, is_theirs))
-    return found, total
+            corrections = tuple(store.corrections.of_run(row.run.id))
+            is_for_people = policy is not None and policy.is_for_people(
+                row.run, progress.classifier
+            )
+            runs.append(ReportedRun(row.run, case, progress, corrections, is_for_people))
+    return runs, total
 
 
 def html_of_many(found: Sequence[ReportedRun], total: int) -> str:
-    """The whole report as one HTML file without anything to fetch."""
+    """Return the report of several runs as one HTML file that loads nothing."""
     runs = f"{total} run{'' if total == 1 else 's'}"
     words = f"{len(found)} of {runs}" if total > len(found) else runs
     head = [element("h1", "Counterpoint report"), element("p", words, class_="cp-quiet")]
-    sections = (_section(number, one) for number, one in enumerate(found, start=1))
-    return str(_page_html("Counterpoint report", joined([*head, _counts(found), *sections])))
+    sections = (_run_section(number, run) for number, run in enumerate(found, start=1))
+    return str(_page_html("Counterpoint report", joined([*head, _label_counts(found), *sections])))
 
 
-def _counts(found: Iterable[ReportedRun]) -> Html:
+def _label_counts(runs: Iterable[ReportedRun]) -> Html:
     verdicts: Counter[str] = Counter()
     people: Counter[tuple[str, str]] = Counter()
-    for one in found:
-        verdict = LABEL_WORDS[one.run.label] if one.run.label else "No verdict"
+    for reported in runs:
+        verdict = LABEL_WORDS[reported.run.label] if reported.run.label else "No verdict"
         verdicts[verdict] += 1
-        if one.corrections:
-            people[verdict, LABEL_WORDS[one.corrections[-1].label]] += 1
+        if reported.corrections:
+            people[verdict, LABEL_WORDS[reported.corrections[-1].label]] += 1
     labels = list(LABEL_WORDS.values())
     rows = (
         (verdict, str(count), *(str(people[verdict, label]) for label in labels))
@@ -496,8 +516,8 @@ def _counts(found: Iterable[ReportedRun]) -> Html:
     return html_table(names, rows)
 
 
-def _section(number: int, one: ReportedRun) -> Html:
-    run, progress = one.run, one.progress
+def _run_section(number: int, reported: ReportedRun) -> Html:
+    run, progress = reported.run, reported.progress
     verdict = progress.verdict
     label = LABEL_WORDS[run.label] if run.label else status_words(run)
     p = "" if run.p_hallucinated is None else f", {percent(run.p_hallucinated)} hallucinated"
@@ -506,21 +526,24 @@ def _section(number: int, one: ReportedRun) -> Html:
         element("h2", f"{number}. {label}{p}"),
         element("p", line, class_="cp-quiet"),
     ]
-    if one.is_for_people:
+    if reported.is_for_people:
         parts.append(element("p", f"⚑ {FOR_PEOPLE.capitalize()}."))
-    if one.case.question:
-        parts.append(element("p", one.case.question, dir="auto"))
-    parts.append(marked_text(one.case.response, numbered(progress.spans)))
+    if reported.case.question:
+        parts.append(element("p", reported.case.question, dir="auto"))
+    parts.append(marked_text(reported.case.response, numbered(progress.spans)))
     if verdict is not None:
         words = verdict.cause_words or rationale_words(verdict.rationale)
         parts.append(element("p", words, dir="auto"))
     if progress.spans:
         parts.append(_span_table(progress.spans))
-    # Every quote of the debate once, in the order in which they were given.
-    given = [quote for turn in progress.turns for quote in turn.quotes]
-    for quote in {(quote.source, quote.text): quote for quote in given}.values():
+    # Every quote of the debate once, in order.
+    quotes = [quote for turn in progress.turns for quote in turn.quotes]
+    for quote in {(quote.source, quote.text): quote for quote in quotes}.values():
         words = " · ".join(part for part in (quote.source, QUOTE_WORDS[quote.status]) if part)
         page = f", p. {quote.page}" if quote.page else ""
-        parts.append(_cited(words + page, quote.text))
-    parts += [element("p", _said_words(given), dir="auto") for given in one.corrections]
+        parts.append(_quote_html(words + page, quote.text))
+    parts += [
+        element("p", _correction_line(correction), dir="auto")
+        for correction in reported.corrections
+    ]
     return joined(parts)

@@ -1,1 +1,1 @@
-"""The frame of every page: menu, login, state of session and process, launch."""
+"""What every page shares: menu, login, state of the session and the server process, launch."""

@@ -1,4 +1,4 @@
-"""Login: who is here, the way in and out, and the name that this browser remembers."""
+"""Login and logout, the identity of the visitor, and the name that this browser remembers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,6 @@ from core.runtime.errors import ConfigError, NotAllowed
 
 COOKIE = "counterpoint_person"
 LONGEST = 80
-
-
-def remembered() -> str:
-    """The name that was given in this browser last; "" where none was."""
-    name = unquote(str(st.context.cookies.get(COOKIE, ""))).strip()
-    return name if len(name) <= LONGEST and name.isprintable() else ""
-
-
-def remember(name: str) -> None:
-    """Keep the name in this browser; draw it where it takes no room."""
-    component("remembered")(
-        key="remembered", data={"cookie": COOKIE, "value": quote(name, safe="")}
-    )
-
-
 PROBLEM = "login.problem"
 WHAT = (
     "Counterpoint checks what a language model said against documents and images, with people who "
@@ -38,12 +23,29 @@ WHAT = (
 )
 
 
+def remembered() -> str:
+    """Return the name last given in this browser, or "" if there is none."""
+    name = unquote(str(st.context.cookies.get(COOKIE, ""))).strip()
+    return name if len(name) <= LONGEST and name.isprintable() else ""
+
+
+def remember(name: str) -> None:
+    """Store the name in a cookie; draw the component where it takes no room."""
+    component("remembered")(
+        key="remembered", data={"cookie": COOKIE, "value": quote(name, safe="")}
+    )
+
+
 @st.cache_resource(show_spinner=False)
 def configured() -> people.Login | None:
-    """The login asked for as the server started (None: none), kept; a bad section: ConfigError."""
+    """Read the login section of the secrets once per server; None if there is none.
+
+    Raises:
+        ConfigError: the section is invalid or the file cannot be read.
+    """
     try:
         section = st.secrets.get(people.SECTION)
-    except FileNotFoundError:  # also what Streamlit says of a file that it cannot read
+    except FileNotFoundError:  # Streamlit also raises it for a file that it cannot read
         if any(Path(path).exists() for path in st.get_option("secrets.files")):
             raise people.unreadable() from None
         return None
@@ -51,27 +53,28 @@ def configured() -> people.Login | None:
 
 
 def is_on() -> bool:
-    """True where people must log in."""
+    """Return True if people must log in."""
     return configured() is not None
 
 
 def is_outside() -> bool:
-    """True for a visitor who must log in and has not."""
+    """Return True for a visitor who must log in and has not."""
     return is_on() and st.user.to_dict().get("is_logged_in") is not True
 
 
 def require_inside() -> None:
-    """Raise NotAllowed for a visitor not logged in; threads of ours were begun by who had been."""
+    """Raise NotAllowed if the visitor is not logged in; background threads pass."""
+    # Threads of ours have no script context; a person who was logged in started them.
     if get_script_run_ctx() is not None and is_outside():
         raise NotAllowed("You are no longer logged in; reload the page and log in.")
 
 
 def identity() -> people.Identity | None:
-    """Who is logged in; None where there is no login.
+    """Return who is logged in, or None if this server has no login.
 
     Raises:
-        NotAllowed: nobody is.
-        ConfigError: the provider does not say whom it let in.
+        NotAllowed: nobody is logged in.
+        ConfigError: the provider does not name the person it let in.
     """
     if not is_on():
         return None
@@ -81,31 +84,31 @@ def identity() -> people.Identity | None:
 
 
 def draw_door() -> None:
-    """What Counterpoint is, and a button for each identity provider."""
-    found = configured()
-    if found is None:
+    """Draw what Counterpoint is and a login button for each identity provider."""
+    login = configured()
+    if login is None:
         return
     st.title("Counterpoint", anchor=False)
     st.markdown(WHAT)
-    here = urlsplit(st.context.url or "")
-    address = f"{here.scheme}://{here.netloc}"
-    if here.netloc and found.origin and found.origin != address:
-        # Its cookie would not come back from there, and the button seem to do nothing.
-        st.warning(f"You can log in only at {found.origin}, not at {escaped(address)}.")
-        st.link_button("Go there", found.origin)
+    url = urlsplit(st.context.url or "")
+    address = f"{url.scheme}://{url.netloc}"
+    if url.netloc and login.origin and login.origin != address:
+        # The provider returns to the configured origin only, so the cookie would be lost.
+        st.warning(f"You can log in only at {login.origin}, not at {escaped(address)}.")
+        st.link_button("Go there", login.origin)
         return
-    for name in found.providers:
+    for name in login.providers:
         label = "Log in" if name == people.DEFAULT else f"Log in with {escaped(name)}"
         button(label, f"login.{name}", _log_in, name, icon="login", type="primary")
     show_problem(PROBLEM)
 
 
 def _log_in(name: str) -> None:
-    found = configured()
+    login = configured()
     with problem_kept(PROBLEM):
-        if found is None:
+        if login is None:
             return
-        people.require_reachable(found.providers[name])
+        people.require_reachable(login.providers[name])
         try:
             st.login(None if name == people.DEFAULT else name)
         except StreamlitAPIException as error:
@@ -115,6 +118,6 @@ def _log_in(name: str) -> None:
 
 
 def draw_log_out() -> None:
-    """The way out; nothing where there is no login."""
+    """Draw the logout button; nothing if this server has no login."""
     if is_on():
         button("Log out", "login.out", st.logout, icon="logout")

@@ -1,4 +1,4 @@
-"""Session and process state: the home, the store, the jobs, who is here, and widget keys."""
+"""State of the session and the server process: home, store, jobs, person, project, results."""
 
 from __future__ import annotations
 
@@ -31,53 +31,57 @@ from core.store.sqlite import Mark
 KEY_FIELD = "keys.typed."
 HEAVY = "litellm numpy pandas pyarrow onnxruntime tokenizers plotly PIL rapidfuzz mapie".split()
 WARM_AFTER_SECONDS = 0.5
+MOST_RESULTS = 20
 
 
 def home() -> Path:
-    """The folder that holds everything."""
+    """Return the folder that holds all data."""
     return home_from(os.environ)
 
 
 def open_store() -> Store:
-    """A store for this script run, for a `with` block. Raises NotAllowed: one must log in first."""
+    """Open a store for this script run, for a `with` block. Raises NotAllowed without a login."""
     login.require_inside()
     return open_store_in(home())
 
 
 @st.cache_resource
 def jobs() -> Jobs:
-    """The runs of this server process."""
+    """Return the runs of this server process."""
     return Jobs(home(), keys=keys_here(os.environ, PROJECT_ROOT))
 
 
 def typed_keys() -> dict[str, str]:
-    """Keys typed in this session, by name; they are kept nowhere else."""
-    typed = {str(name): str(value or "").strip() for name, value in st.session_state.items()}
-    return {n.removeprefix(KEY_FIELD): v for n, v in typed.items() if n.startswith(KEY_FIELD) and v}
+    """Return the keys typed in this session by name; they are stored nowhere else."""
+    return {
+        str(name).removeprefix(KEY_FIELD): key
+        for name, value in st.session_state.items()
+        if str(name).startswith(KEY_FIELD) and (key := str(value or "").strip())
+    }
 
 
 def keys() -> Keys:
-    """The keys at hand in this session: typed ones first, then the server's."""
+    """Return the keys available in this session: typed ones first, then the server's."""
     return replace(jobs().keys, typed=typed_keys())
 
 
 @st.cache_resource
 def prereading() -> Prereading:
-    """The background reader of this server process."""
+    """Return the background reader of this server process."""
     return Prereading(home())
 
 
 @st.cache_resource
 def reordering() -> Reordering:
-    """What keeps the review queues of this server process in order."""
+    """Return the object that keeps this server's review queues in order."""
     return Reordering(home())
 
 
 def person(store: Store) -> str:
-    """Who is here: whoever logged in, whatever the session says.
+    """Return the current person: with login always who is logged in.
 
-    Without login a name is enough: that given in this session, else in this browser, else the last
-    one, else the system's.
+    Without login it is the name given in this session, else the one that this browser remembers,
+    else the last one used here, else the system's user name.
     """
     identity = login.identity()
     if identity is not None:
@@ -88,7 +92,7 @@ def person(store: Store) -> str:
 
 
 def begin_as(name: str) -> None:
-    """Another person in this session: what stands in its fields is not theirs."""
+    """Switch to another person: drop the last person's fields from the session."""
     for key in [str(key) for key in st.session_state]:
         if not key.startswith(("project", "settings.")):
             st.session_state.pop(key, None)
@@ -96,41 +100,43 @@ def begin_as(name: str) -> None:
 
 
 def project(store: Store) -> Project:
-    """The project at hand; a newcomer gets one. With login it is one in which they have a role.
+    """Return the current project and remember it; a newcomer gets a new one.
+
+    With login it is a project in which the person has a role.
 
     Raises:
-        NotAllowed: they are logged in, and have a role in none.
+        NotAllowed: the person is logged in and has a role in no project.
     """
     name, wanted = person(store), str(st.session_state.get("project", ""))
     if login.is_on():
-        found = project_of(store, name, wanted)
+        current = project_of(store, name, wanted)
     else:
-        found = store.projects.get(wanted) or first_project(store, name, time.time())
-    st.session_state["project"] = found.id
-    return found
+        current = store.projects.get(wanted) or first_project(store, name, time.time())
+    st.session_state["project"] = current.id
+    return current
 
 
 def projects(store: Store) -> list[Project]:
-    """The projects that whoever is here may see, oldest first."""
+    """Return the projects that the current person may see, oldest first."""
     return store.projects.of(person(store)) if login.is_on() else store.projects.all()
 
 
 def may_see(store: Store, project_id: str) -> bool:
-    """True where whoever is here may look at a project's cases: with login, its people only."""
+    """Return True if the current person may see the project's cases: with login, members only."""
     return not login.is_on() or store.projects.role_of(project_id, person(store)) is not None
 
 
 def may_see_source(store: Store, source_id: str) -> bool:
-    """True where they may look at a whole source: with login, one in a library of theirs.
+    """Return True if the current person may see the whole source: with login, one in their library.
 
-    A trace file names sources by their content alone, and may name those of others.
+    A trace file names sources by content hash only, and may name those of others.
     """
-    mine = projects(store)
-    return not login.is_on() or any(store.library.get(one.id, source_id) for one in mine)
+    visible = projects(store)
+    return not login.is_on() or any(store.library.get(p.id, source_id) for p in visible)
 
 
 def is_admitted() -> bool:
-    """True where whoever is here may see anything at all."""
+    """Return True if the current person may see anything at all."""
     try:
         if not login.is_on():
             return True
@@ -142,7 +148,11 @@ def is_admitted() -> bool:
 
 
 def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> str:
-    """Who is here, once their role permits it, else NotAllowed; call it where it is written."""
+    """Return the current person if their role permits `what`; call it where that is written.
+
+    Raises:
+        NotAllowed: their role in the project is below `at_least`.
+    """
     name = person(store)
     store.projects.require(project_id, name, at_least, what)
     return name
@@ -150,12 +160,12 @@ def require(store: Store, project_id: str, at_least: PersonRole, what: str) -> s
 
 @st.cache_resource
 def _warm_up() -> None:
-    """Load the engine soon after the first page is drawn, so that the first check need not."""
+    """Load the engine soon after the first page is drawn, so that the first check is fast."""
     folder = home()
 
     def load() -> None:
         time.sleep(WARM_AFTER_SECONDS)
-        with contextlib.suppress(ReviewError):  # the first check says it where it can be seen
+        with contextlib.suppress(ReviewError):  # the first check shows the error
             warm_up(folder)
 
     threading.Thread(target=load, daemon=True, name="warm-up").start()
@@ -163,7 +173,7 @@ def _warm_up() -> None:
 
 @st.cache_resource
 def warm_models(seats: tuple[Seat, ...]) -> None:
-    """Import the clients of the seats' calls, once somebody has chosen a roster with them."""
+    """Import the clients of the seats' calls, once a roster with language models is chosen."""
     from core.llm.providers import load
 
     def load_all() -> None:
@@ -175,23 +185,20 @@ def warm_models(seats: tuple[Seat, ...]) -> None:
 
 @st.cache_resource
 def _freeze(stage: tuple[str, ...]) -> None:
-    """Take what is loaded out of the collector's sight: each collection held the GIL for 0.5 s."""
+    """Exempt loaded modules from garbage collection: each collection held the GIL for 0.5 s."""
     gc.collect()
     gc.freeze()
 
 
 def settle() -> None:
-    """Call at the end of each script run."""
+    """Freeze loaded modules and warm up the engine; call it at the end of each script run."""
     _freeze(tuple(name for name in HEAVY if name in sys.modules))
     _warm_up()
 
 
-MOST_RESULTS = 20
-
-
 @dataclass(frozen=True)
 class KeptResult:
-    """A result; `mark` is that of the answers it rests on, `at` when it was counted."""
+    """A computed result; `mark` is the state of the answers it rests on, `at` when it was made."""
 
     value: Any
     mark: Mark
@@ -199,26 +206,27 @@ class KeptResult:
 
 
 @st.cache_resource
-def _shelf() -> dict[tuple[str, str], KeptResult]:
-    """By home and name, the newest last."""
+def _stored_results() -> dict[tuple[str, str], KeptResult]:
+    """Return the results by home and name, the newest last."""
     return {}
 
 
 def keep_result(name: str, value: Any, mark: Mark, at: float) -> None:
-    """Keep a result under its name; what was there before is gone, and at last the oldest."""
-    shelf, key = _shelf(), (str(home()), name)
-    shelf.pop(key, None)
-    shelf[key] = KeptResult(value, mark, at)
-    while len(shelf) > MOST_RESULTS:
-        shelf.pop(next(iter(shelf)), None)
+    """Store a result under its name, and drop the oldest result beyond the limit."""
+    results = _stored_results()
+    key = (str(home()), name)
+    results.pop(key, None)
+    results[key] = KeptResult(value, mark, at)
+    while len(results) > MOST_RESULTS:
+        results.pop(next(iter(results)), None)
 
 
 def kept_result(name: str) -> KeptResult | None:
-    """What is kept under a name, however old; None where nobody has asked for it yet."""
-    return _shelf().get((str(home()), name))
+    """Return the result stored under a name, however old; None if there is none."""
+    return _stored_results().get((str(home()), name))
 
 
 def answers_mark() -> Mark:
-    """Changes with every answer, settled case and ended run."""
+    """Return a mark that changes with every answer, settled case and ended run."""
     with open_store() as store:
         return (*store.changes.of_corrections(), *store.changes.of_runs())

@@ -1,1 +1,1 @@
-"""The screens that start checks and list them."""
+"""Screens that start checks and list them."""

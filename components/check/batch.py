@@ -1,4 +1,4 @@
-"""Batch check: a new table and its start, the tables so far, one table's results."""
+"""Batch check: a new table of claims and its start, earlier tables, one table's results."""
 
 from __future__ import annotations
 
@@ -62,6 +62,8 @@ from core.store.cases import Batch, BatchRow
 
 MOST_PROBLEMS = 3
 MOST_OTHERS = 6  # further columns of the table that are shown; the CSV has all
+PAGE = "many"
+PREVIEWED = 10
 Rows = Sequence[tuple[BatchRow, Run | None]]
 
 
@@ -77,59 +79,61 @@ def draw_batches() -> None:
 
 
 def draw_batch(batch_id: str) -> None:
-    """One table's results; redrawn while rows are under way."""
+    """Draw one table's results, refreshed while rows are being checked."""
     with state.open_store() as store:
-        batch = _seen(store, batch_id)
+        batch = _load_visible_batch(store, batch_id)
         rows = results(store, batch_id) if batch else []
     link("pages/check/many.py", "All tables", "arrow_back")
     if batch is None:
         st.info("There is no table at this link here.")
         return
     roster = escaped(roster_words(batch.plan.roster, short=True))
-    begun = f"{when(batch.created_at)} · {escaped(batch.author)}"
-    st.markdown(f"**{escaped(batch.name)}** · {begun} · {roster}")
+    origin = f"{when(batch.created_at)} · {escaped(batch.author)}"
+    st.markdown(f"**{escaped(batch.name)}** · {origin} · {roster}")
     if any(run is not None and run.status in ALIVE for _, run in rows):
         _follow(batch)
     else:
         _draw_results(batch_id, rows, finished=True)
-        left = sum(bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows)
-        if left:
+        unfinished = sum(
+            bool(row.case_id) and (run is None or can_resume(run)) for row, run in rows
+        )
+        if unfinished:
             draw_plan_keys(batch.plan, "many")
-            words = f"Check the {left} that are open"
+            words = f"Check the {unfinished} that are open"
             button(words, "many.resume", _resume, batch.id, icon="resume")
             show_problem("many.resume.problem")
 
 
-def _seen(store: Store, batch_id: str) -> Batch | None:
+def _load_visible_batch(store: Store, batch_id: str) -> Batch | None:
     batch = store.batches.get(batch_id)
     return batch if batch is not None and state.may_see(store, batch.project_id) else None
 
 
 def draw_neighbours(batch_id: str, run_id: str) -> None:
-    """On a run's page: back to the table it was opened from, and to the rows around it."""
+    """Draw on a run's page links to the table it was opened from and to the rows around it."""
     with state.open_store() as store:
-        rows = store.batches.rows(batch_id) if _seen(store, batch_id) else []
+        rows = store.batches.rows(batch_id) if _load_visible_batch(store, batch_id) else []
     checked = [row for row in rows if row.run_id]
-    place = next((i for i, row in enumerate(checked) if row.run_id == run_id), None)
-    if place is None:
+    index = next((i for i, row in enumerate(checked) if row.run_id == run_id), None)
+    if index is None:
         return
     with st.container(horizontal=True):
         link("pages/check/table.py", "The table", "table_rows", batch=batch_id)
-        # Buttons, for a link to the page that is open would leave its address as it is.
-        before = checked[place - 1] if place else None
-        after = checked[place + 1] if place + 1 < len(checked) else None
+        # Buttons, because a link to the open page would leave its address unchanged.
+        before = checked[index - 1] if index else None
+        after = checked[index + 1] if index + 1 < len(checked) else None
         for row, icon, keys in ((before, "arrow_back", "Alt+P"), (after, "arrow_forward", "Alt+N")):
-            sign = f":material/{icon}:"
+            symbol = f":material/{icon}:"
             if row is not None and st.button(
-                f"Row {row.row}", key=f"run.{icon}", icon=sign, shortcut=keys
+                f"Row {row.row}", key=f"run.{icon}", icon=symbol, shortcut=keys
             ):
-                _open(row, row.run_id)
+                _open_row(row, row.run_id)
 
 
 @st.fragment(run_every=POLL_ALL)
 def _follow(batch: Batch) -> None:
     with state.open_store() as store:
-        rows = results(store, batch.id) if _seen(store, batch.id) else []
+        rows = results(store, batch.id) if _load_visible_batch(store, batch.id) else []
     alive = [run.id for _, run in rows if run is not None and run.status in ALIVE]
     if not alive:
         st.rerun()
@@ -144,7 +148,7 @@ def _follow(batch: Batch) -> None:
 def _draw_results(batch_id: str, rows: Rows, *, finished: bool) -> None:
     _draw_counts(rows)
     chosen = choice_table(
-        [_cells(row, run) for row, run in rows],
+        [_result_row(row, run) for row, run in rows],
         f"many.results.{finished}",
         height=420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
@@ -154,10 +158,10 @@ def _draw_results(batch_id: str, rows: Rows, *, finished: bool) -> None:
         download("Results (CSV)", lambda: results_csv(rows), name, f"many.csv.{finished}")
     if chosen is not None:
         row, run = rows[chosen]
-        _open(row, run.id if run else None)
+        _open_row(row, run.id if run else None)
 
 
-def _open(row: BatchRow, run_id: str | None) -> None:
+def _open_row(row: BatchRow, run_id: str | None) -> None:
     if run_id is not None:
         open_run(run_id)
     else:
@@ -165,15 +169,17 @@ def _open(row: BatchRow, run_id: str | None) -> None:
 
 
 def _draw_counts(rows: Rows) -> None:
-    """How many rows came to which label, and in whole sentences why others were not checked."""
+    """Draw the number of rows by label, and why others were not checked."""
     labels = Counter(run.label for _, run in rows if run is not None and run.label)
-    without = len(rows) - labels.total()
+    unlabelled = len(rows) - labels.total()
     words = [f"{LABEL_SIGNS[label]} {labels[label]} {label}" for label in LABEL_WORDS]
-    st.caption(" · ".join([*words, *([f"{without} without a verdict"] if without else [])]))
+    if unlabelled:
+        words.append(f"{unlabelled} without a verdict")
+    st.caption(" · ".join(words))
     problems = Counter(row.problem for row, _ in rows if row.problem)
     for problem, count in problems.most_common(MOST_PROBLEMS):
-        which = "1 row was" if count == 1 else f"{count} rows were"
-        st.warning(f"{which} not checked: {escaped(problem)}", icon=":material/warning:")
+        rows_were = "1 row was" if count == 1 else f"{count} rows were"
+        st.warning(f"{rows_were} not checked: {escaped(problem)}", icon=":material/warning:")
     if len(problems) > MOST_PROBLEMS:
         st.caption("More problems are listed in the Status column.")
 
@@ -183,7 +189,7 @@ def _resume(batch_id: str) -> None:
         resume_batch(store, state.jobs(), batch_id, state.person(store), state.typed_keys())
 
 
-def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
+def _result_row(row: BatchRow, run: Run | None) -> dict[str, Any]:
     return {
         "Row": row.row,
         "Verdict": signed(run.label if run else None),
@@ -195,23 +201,19 @@ def _cells(row: BatchRow, run: Run | None) -> dict[str, Any]:
     }
 
 
-PAGE = "many"
-PREVIEWED = 10
-
-
 def draw_new_table() -> None:
-    """Upload or paste a table, say what it rests on, see what was understood, start."""
+    """Draw the upload, the sources, what was understood of the table, and the start."""
     with state.open_store() as store:
         settings = store.projects.settings()
     draft = drafts.restored(PAGE)
-    if draft is not None:  # the table that was pasted and not checked, with what it rests on
+    if draft is not None:  # a table that was pasted and not checked, with its sources
         st.session_state["many.pasted"] = str(draft.get("pasted") or "")
         st.session_state["many.library"] = drafts.names_in(draft, "sources")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        name, data = _given_table(settings)
+        name, data = _draw_table_fields(settings)
     with right:
-        sources = _sources()
+        sources = _draw_sources()
     if not data.strip():
         return
     try:
@@ -237,23 +239,24 @@ def _draw_start(name: str, rows: list[ClaimRow], sources: list[str], settings: S
     draw_keys_of_rosters([roster], "many")
     protocol = draw_protocol_choice("many.protocol", roster)
     with state.open_store() as store:
-        usual = usual_options(state.project(store), protocol)
-    options = draw_protocol_options("many", protocol, usual)
+        default_options = usual_options(state.project(store), protocol)
+    options = draw_protocol_options("many", protocol, default_options)
     try:
-        turns, passages = settings.max_turns, settings.passages
-        plan = planned(roster, turns, passages, protocol=protocol, options=options)
-        asked = [(row.claim, row.question) for row in rows]
-        with state.open_store() as store:  # sources that rows name themselves are not counted
-            st.caption(expectation(store, entries_of(store, sources), asked, plan))
+        plan = planned(
+            roster, settings.max_turns, settings.passages, protocol=protocol, options=options
+        )
+        checks = [(row.claim, row.question) for row in rows]
+        with state.open_store() as store:  # without the sources that rows name themselves
+            st.caption(expectation(store, entries_of(store, sources), checks, plan))
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
         return
     if st.button("Check them", key="many.start", type="primary", icon=":material/gavel:"):
-        _start(name, rows, sources, plan)
+        _start_checks(name, rows, sources, plan)
 
 
-def _given_table(settings: Settings) -> tuple[str, bytes]:
-    """(name, content) of the table; empty content when none was given."""
+def _draw_table_fields(settings: Settings) -> tuple[str, bytes]:
+    """Draw the upload and paste fields; return (name, content), empty without a table."""
     upload = st.file_uploader(
         f"Table (CSV or TSV with a header, at most {settings.table_claims:,} claims)",
         key="many.table",
@@ -271,7 +274,7 @@ def _given_table(settings: Settings) -> tuple[str, bytes]:
     return "pasted table", (pasted or "").encode()
 
 
-def _sources() -> list[str]:
+def _draw_sources() -> list[str]:
     added = draw_uploader("many.upload", "Sources", choice="many.library")
     chosen = library_choice("many.library")
     draw_sources(added)
@@ -288,7 +291,7 @@ def _sources() -> list[str]:
     return sources if all_rows else []
 
 
-def _start(name: str, rows: list[ClaimRow], common: list[str], plan: Plan) -> None:
+def _start_checks(name: str, rows: list[ClaimRow], common: list[str], plan: Plan) -> None:
     with state.open_store() as store:
         batch = start_batch(
             store,

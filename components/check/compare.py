@@ -85,32 +85,33 @@ from core.schema.rosters import BUILT_IN
 
 MOST_LINES = 12
 PAGE = "compare"
-STOPPING = "compare.stopping"  # the case whose runs were asked to stop
+STOPPING = "compare.stopping"  # key of the case whose runs are being stopped
 RULE = (
     "Checks start in the order of the list while their likely costs fit into the budget "
     "together. What remains is shared out in proportion. No run exceeds its share."
 )
-BUDGET: dict[str, Any] = {"help": RULE, "persist_state": "session"}
 TOKENS = "Tokens for models with no known price"
 Named = Mapping[str, ComparedRun]
 Loaded = tuple[Run, Case, Progress, list[Correction]]
 
 
 def parting_lines(response: str, runs: Mapping[str, Progress]) -> list[str]:
-    """What differs, a sentence each: verdicts, statements, words, agents."""
-    found = verdicts(runs)
-    parts = (f"{', '.join(names)}: {label}" for label, names in found.items())
-    lines = [f"The verdicts differ. {'; '.join(parts)}."] if len(found) > 1 else []
-    apart = statements_apart(runs)
-    lines += [f"“{clipped(h.text, 90)}”: {_marking(h.is_marked)}." for h in apart[:MOST_LINES]]
-    stretches = [  # words of the sentences above were just told of
-        own
-        for own in words_apart(response, runs)
-        if own.text.strip() and not any(h.start <= own.start and own.end <= h.end for h in apart)
+    """Return a sentence for each difference: verdicts, statements, words, agents."""
+    labels = verdicts(runs)
+    parts = (f"{', '.join(names)}: {label}" for label, names in labels.items())
+    lines = [f"The verdicts differ. {'; '.join(parts)}."] if len(labels) > 1 else []
+    statements = statements_apart(runs)
+    for statement in statements[:MOST_LINES]:
+        lines.append(f"“{clipped(statement.text, 90)}”: {_marking_words(statement.is_marked)}.")
+    words = [  # outside the statements above
+        word
+        for word in words_apart(response, runs)
+        if word.text.strip()
+        and not any(s.start <= word.start and word.end <= s.end for s in statements)
     ]
-    for own in stretches[:MOST_LINES]:
-        is_marked = dict.fromkeys(own.marked_by, True) | dict.fromkeys(own.passed_by, False)
-        lines.append(f"“{clipped(own.text.strip(), 60)}”: {_marking(is_marked)}.")
+    for word in words[:MOST_LINES]:
+        is_marked = dict.fromkeys(word.marked_by, True) | dict.fromkeys(word.passed_by, False)
+        lines.append(f"“{clipped(word.text.strip(), 60)}”: {_marking_words(is_marked)}.")
     for turn in turned(runs)[:MOST_LINES]:
         way = f"{turn.run}: {turn.debater} turned from {turn.before} to {turn.after}"
         lines.append(f"{way} in round {turn.round}.")
@@ -120,45 +121,59 @@ def parting_lines(response: str, runs: Mapping[str, Progress]) -> list[str]:
     return lines
 
 
-def _marking(is_marked: Mapping[str, bool]) -> str:
-    by = ", ".join(name for name, own in is_marked.items() if own)
-    return f"marked by {by}, not by {', '.join(n for n, own in is_marked.items() if not own)}"
+def _marking_words(is_marked: Mapping[str, bool]) -> str:
+    marking = ", ".join(name for name, marked in is_marked.items() if marked)
+    others = ", ".join(name for name, marked in is_marked.items() if not marked)
+    return f"marked by {marking}, not by {others}"
 
 
 def _draw_budget(settings: Settings, rosters: Sequence[str]) -> Budget:
-    """The one budget; asked for only where a language model is seated."""
+    """Draw the shared budget and return it; built-in rosters are not asked for one."""
     if all(roster == BUILT_IN for roster in rosters):
         return Budget(settings.run_cents, settings.run_tokens)
-    fields = {
-        "cents": ("Total budget, US cents", settings.day_cents, settings.run_cents, 1),
-        "tokens": (TOKENS, settings.day_tokens, settings.run_tokens, 10_000),
-    }
-    columns = zip(st.columns(2), fields.items(), strict=True)
-    cents, tokens = (
-        column.number_input(
-            label, 1, most, min(usual, most), step=step, key=f"compare.{name}", **BUDGET
-        )
-        for column, (name, (label, most, usual, step)) in columns
+    left, right = st.columns(2)
+    cents = left.number_input(
+        "Total budget, US cents",
+        1,
+        settings.day_cents,
+        min(settings.run_cents, settings.day_cents),
+        step=1,
+        key="compare.cents",
+        help=RULE,
+        persist_state="session",
+    )
+    tokens = right.number_input(
+        TOKENS,
+        1,
+        settings.day_tokens,
+        min(settings.run_tokens, settings.day_tokens),
+        step=10_000,
+        key="compare.tokens",
+        help=RULE,
+        persist_state="session",
     )
     return Budget(cents, tokens)
 
 
 def _draw_expected(ways: Sequence[ComparedWay], paces: Sequence[float]) -> None:
-    """What each way will take with its built-in part (`paces`, seconds), and all together."""
-    begun = [way for way in ways if not way.problem]
-    table([_expected_row(*pair) for pair in zip(ways, paces, strict=True)], "compare.expected")
+    """Draw what each way and all together will take; `paces` are seconds of built-in parts."""
+    to_start = [way for way in ways if not way.problem]
+    rows = [_expected_row(way, pace) for way, pace in zip(ways, paces, strict=True)]
+    table(rows, "compare.expected")
     for problem in dict.fromkeys(way.problem for way in ways if way.problem):
-        left = [protocol_words(w.plan.protocol, short=True) for w in ways if w.problem == problem]
-        names = escaped(", ".join(dict.fromkeys(left)))
+        protocols = [
+            protocol_words(w.plan.protocol, short=True) for w in ways if w.problem == problem
+        ]
+        names = escaped(", ".join(dict.fromkeys(protocols)))
         st.warning(f"Cannot be started: {names}. {escaped(problem)}", icon=":material/money_off:")
-    needs = [need for way in begun if (need := needed(way)) is not None]
+    needs = [need for way in to_start if (need := needed(way)) is not None]
     if not needs:
-        st.caption(f"{len(begun)} to start · no language model is called, so no cost")
+        st.caption(f"{len(to_start)} to start · no language model is called, so no cost")
         return
-    used = [way.expected.likely for way in begun if way.expected is not None]
+    uses = [way.expected.likely for way in to_start if way.expected is not None]
     words = (
-        f"{len(begun)} to start · about {sum(use.calls for use in used)} calls, "
-        f"{sum(use.tokens for use in used):,} tokens and "
+        f"{len(to_start)} to start · about {sum(use.calls for use in uses)} calls, "
+        f"{sum(use.tokens for use in uses):,} tokens and "
         f"{money(sum(need.cents for need in needs) * NANO_PER_CENT)} together. {RULE} Personal "
         "and daily limits apply as well."
     )
@@ -166,10 +181,11 @@ def _draw_expected(ways: Sequence[ComparedWay], paces: Sequence[float]) -> None:
 
 
 def _expected_row(way: ComparedWay, pace: float) -> dict[str, str]:
-    likely, share = way.expected.likely if way.expected else None, way.share
+    likely = way.expected.likely if way.expected else None
     most = "–"
-    if share is not None:
-        most = f"{money(share.cents * NANO_PER_CENT)} · {share.tokens:,} unpriced tokens"
+    if way.share is not None:
+        cost = money(way.share.cents * NANO_PER_CENT)
+        most = f"{cost} · {way.share.tokens:,} unpriced tokens"
     return {
         "Protocol": chosen_words(way.plan),
         "Models": roster_words(way.plan.roster, short=True),
@@ -180,7 +196,7 @@ def _expected_row(way: ComparedWay, pace: float) -> dict[str, str]:
 
 
 def draw_comparison(before: Loaded, after: Loaded) -> None:
-    """What changed in words, then both verdicts with their marked texts."""
+    """Draw what changed between two runs, then both verdicts with their marked texts."""
     for line in differences(before, after):
         st.markdown(f"- {escaped(line)}")
     pairs = zip(st.columns(2, gap="large"), ("Before", "After"), (before, after), strict=True)
@@ -199,7 +215,7 @@ def draw_comparison(before: Loaded, after: Loaded) -> None:
 
 
 def differences(before: Loaded, after: Loaded) -> list[str]:
-    """One line for each thing that differs, the verdict first."""
+    """Return a line for each difference between two runs, the verdict first."""
     (run_a, case_a, _, _), (run_b, case_b, progress, _) = before, after
     lines = [reused_words(progress.reused)] if progress.reused is not None else []
     if run_a.label != run_b.label:
@@ -210,11 +226,12 @@ def differences(before: Loaded, after: Loaded) -> list[str]:
         moved = f"is {second} again" if first == second else f"went from {first} to {second}"
         lines.append(f"The verdict is the same; p(hallucinated) {moved}.")
     old, new = ({*case.documents, *case.images} for case in (case_a, case_b))
-    lines += [f"Sources added: {_names(after, new - old)}."] if new - old else []
-    lines += [f"Sources left out: {_names(before, old - new)}."] if old - new else []
+    lines += [f"Sources added: {_source_names(after, new - old)}."] if new - old else []
+    lines += [f"Sources left out: {_source_names(before, old - new)}."] if old - new else []
     plan_a, plan_b = _plan_words(run_a.plan), _plan_words(run_b.plan)
-    differ = ((what, one, plan_b[what]) for what, one in plan_a.items() if one != plan_b[what])
-    lines += [f"{what}: {one} before, {two} after." for what, one, two in differ]
+    for name, value in plan_a.items():
+        if value != plan_b[name]:
+            lines.append(f"{name}: {value} before, {plan_b[name]} after.")
     if case_a.response != case_b.response:
         lines.append("The two runs check different texts.")
     else:
@@ -236,27 +253,29 @@ def _mark_differences(before: Loaded, after: Loaded) -> list[str]:
     old, new = ({(s.start, s.end, s.text) for s in run[2].spans} for run in (before, after))
     pairs = (("Only marked before", old - new), ("Only marked after", new - old))
     return [
-        f"{what}: " + ", ".join(f"“{clipped(text, 60)}”" for _, _, text in sorted(marks)) + "."
-        for what, marks in pairs
+        f"{lead}: " + ", ".join(f"“{clipped(text, 60)}”" for _, _, text in sorted(marks)) + "."
+        for lead, marks in pairs
         if marks
     ]
 
 
-def _names(loaded: Loaded, ids: set[str]) -> str:
-    """The sources' names as that run knew them, problems with them included."""
-    known = loaded[2].source_names
-    known |= {p.source_id: f"{p.source} (not readable)" for p in loaded[2].problems if p.source_id}
-    return ", ".join(sorted(known.get(i, "a file that was not read") for i in ids))
+def _source_names(loaded: Loaded, ids: set[str]) -> str:
+    """Return the sources' names as that run knew them, those with problems included."""
+    names = loaded[2].source_names
+    names |= {p.source_id: f"{p.source} (not readable)" for p in loaded[2].problems if p.source_id}
+    return ", ".join(sorted(names.get(i, "a file that was not read") for i in ids))
 
 
 def draw_new_comparison(case: Case | None) -> None:
-    """Choose and start; over `case`, or over what is typed here."""
+    """Draw the form for a new comparison of `case`, or of a text that is typed here."""
     response, question, sources = (
-        (case.response, case.question, [*case.documents, *case.images]) if case else _typed_case()
+        (case.response, case.question, [*case.documents, *case.images])
+        if case
+        else _draw_case_fields()
     )
     with state.open_store() as store:
         settings = store.projects.settings()
-    chosen = _chosen_ways()
+    chosen = _draw_way_choice()
     rosters = [roster for _, roster in chosen]
     budget = _draw_budget(settings, rosters)
     if len(chosen) > MOST_WAYS:
@@ -268,7 +287,7 @@ def draw_new_comparison(case: Case | None) -> None:
         st.caption("Choose at least one protocol and one model set, and give a text to check.")
         return
     try:
-        ways, paces = _ways(sources, (response, question), chosen, settings)
+        ways, paces = _expect_ways(sources, (response, question), chosen, settings)
         ways = shared_out(without_keys(ways, state.keys()), budget, settings)
     except InputError as error:
         st.error(escaped(str(error)), icon=":material/error:")
@@ -284,11 +303,11 @@ def draw_new_comparison(case: Case | None) -> None:
         icon=":material/compare:",
         disabled=all(way.problem for way in ways),
     ):
-        _start(case, CaseDraft(response, question, *split_sources(sources)), ways)
+        _start_comparison(case, CaseDraft(response, question, *split_sources(sources)), ways)
 
 
-def _typed_case() -> tuple[str, str, list[str]]:
-    """(response, question, ids of sources) as they stand in the fields."""
+def _draw_case_fields() -> tuple[str, str, list[str]]:
+    """Draw the fields; return (response, question, ids of sources)."""
     left, right = st.columns([3, 2], gap="large")
     response = left.text_area(
         "Text to check", key="compare.response", height=120, persist_state="session"
@@ -300,25 +319,27 @@ def _typed_case() -> tuple[str, str, list[str]]:
     return response or "", question or "", sources
 
 
-def _chosen_ways() -> list[tuple[str, str]]:
-    """(protocol, roster) of every way that is chosen, protocols of a roster together."""
+def _draw_way_choice() -> list[tuple[str, str]]:
+    """Draw the choice; return (protocol, roster) of each way, grouped by roster."""
     with state.open_store() as store:
         project = state.project(store)
-        usual = usual_protocol(store, project)
+        default_protocol = usual_protocol(store, project)
     words = rosters_offered()
     left, right = st.columns(2)
-    usual_roster = project_roster()
+    default_roster = project_roster()
     rosters = right.multiselect(
         "Model sets",
         list(words),
-        default=[usual_roster if usual_roster in words else BUILT_IN],
+        default=[default_roster if default_roster in words else BUILT_IN],
         format_func=words.__getitem__,
         key="compare.rosters",
         persist_state="session",
     )
     offered = offered_protocols(rosters or [BUILT_IN], "compare.protocols")
-    usual_ones = [name for name in dict.fromkeys([usual, "single"]) if name in offered]
-    st.session_state.setdefault("compare.protocols", usual_ones)
+    default_protocols = [
+        name for name in dict.fromkeys([default_protocol, "single"]) if name in offered
+    ]
+    st.session_state.setdefault("compare.protocols", default_protocols)
     protocols = left.multiselect(
         "Protocols",
         offered,
@@ -336,26 +357,27 @@ def _chosen_ways() -> list[tuple[str, str]]:
     return [(protocol, roster) for roster, protocol in itertools.product(rosters, protocols)]
 
 
-def _ways(
+def _expect_ways(
     sources: Sequence[str],
-    asked: tuple[str, str],
+    text: tuple[str, str],
     chosen: Sequence[tuple[str, str]],
     settings: Settings,
 ) -> tuple[list[ComparedWay], list[float]]:
-    """(the ways with what they are expected to use, the seconds of each one's built-in part)."""
+    """Return (the ways with their expected use, the seconds of each one's built-in part)."""
     with state.open_store() as store:
         project, entries = state.project(store), entries_of(store, sources)
         ways, paces = [], []
         for protocol, roster in chosen:
             options = chosen_options(PAGE, protocol, usual_options(project, protocol))
-            turns, passages = settings.max_turns, settings.passages
-            plan = planned(roster, turns, passages, protocol=protocol, options=options)
-            ways.append(ComparedWay(plan, expected_of(store, entries, [asked], plan)))
-            paces.append(expected_seconds(store, entries, len(asked[0]), protocol=protocol))
+            plan = planned(
+                roster, settings.max_turns, settings.passages, protocol=protocol, options=options
+            )
+            ways.append(ComparedWay(plan, expected_of(store, entries, [text], plan)))
+            paces.append(expected_seconds(store, entries, len(text[0]), protocol=protocol))
     return ways, paces
 
 
-def _start(case: Case | None, draft: CaseDraft, ways: Sequence[ComparedWay]) -> None:
+def _start_comparison(case: Case | None, draft: CaseDraft, ways: Sequence[ComparedWay]) -> None:
     with problem_shown():
         with state.open_store() as store, store.writing():
             project = state.project(store)
@@ -369,15 +391,15 @@ def _start(case: Case | None, draft: CaseDraft, ways: Sequence[ComparedWay]) -> 
 
 
 def draw_compared(case: Case) -> None:
-    """The comparison of a case; redrawn while runs are under way."""
-    named, left = _loaded(case)
-    if any(own.run.status in ALIVE for own in named.values()):
+    """Draw the comparison of a case, refreshed while runs are under way."""
+    named, left = _load_comparison(case)
+    if any(entry.run.status in ALIVE for entry in named.values()):
         _follow(case)
         return
     _draw_rows(case, named, left, finished=True)
     if len(named) > 1:
-        _draw_layers(case, named)
-        runs = {name: own.progress for name, own in named.items()}
+        _draw_marks(case, named)
+        runs = {name: entry.progress for name, entry in named.items()}
         st.subheader("Where they differ", anchor=False)
         labels = list(verdicts(runs))
         if len(labels) == 1:
@@ -386,21 +408,21 @@ def draw_compared(case: Case) -> None:
         for line in parting_lines(case.response, runs) or alike:
             st.markdown(f"- {escaped(line)}")
     with st.container(horizontal=True):
-        for name, own in named.items():
-            words = escaped(f"{name}: {_way_words(own)}")
-            link("pages/check/run.py", words, "open_in_new", run=own.run.id)
+        for name, entry in named.items():
+            words = escaped(f"{name}: {_way_words(entry)}")
+            link("pages/check/run.py", words, "open_in_new", run=entry.run.id)
 
 
-def _loaded(case: Case) -> tuple[Named, list[LeftOut]]:
+def _load_comparison(case: Case) -> tuple[Named, list[LeftOut]]:
     with state.open_store() as store:
-        found, left = compared(store, case.id), left_out(store, case.id)
-    return dict(zip(letters(len(found)), found, strict=True)), left
+        runs, left = compared(store, case.id), left_out(store, case.id)
+    return dict(zip(letters(len(runs)), runs, strict=True)), left
 
 
 @st.fragment(run_every=POLL_ALL)
 def _follow(case: Case) -> None:
-    named, left = _loaded(case)
-    alive = [own.run.id for own in named.values() if own.run.status in ALIVE]
+    named, left = _load_comparison(case)
+    alive = [entry.run.id for entry in named.values() if entry.run.status in ALIVE]
     if not alive:
         st.session_state.pop(STOPPING, None)
         st.rerun()
@@ -409,24 +431,24 @@ def _follow(case: Case) -> None:
     if st.session_state.get(STOPPING) == case.id:
         words += ", being stopped"
     st.progress(1 - len(alive) / len(named), text=words)
-    button("Stop all", "compare.stop", _stop_all, alive, case, icon="stop")
+    button("Stop all", "compare.stop", _stop_runs, alive, case, icon="stop")
     _draw_rows(case, named, left, finished=False)
 
 
-def _stop_all(alive: Sequence[str], case: Case) -> None:
+def _stop_runs(alive: Sequence[str], case: Case) -> None:
     with state.open_store() as store:
         role = store.projects.role_of(case.project_id, state.person(store))
     stop(alive, case.project_id)
-    if role is not None:  # else it was refused, which was said
+    if role is not None:  # else `stop` was refused and has said so
         st.session_state[STOPPING] = case.id
 
 
 def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: bool) -> None:
-    cells = [_cells(name, own) for name, own in named.items()]
+    cells = [_run_row(name, entry) for name, entry in named.items()]
     chosen = choice_table(cells, f"compare.rows.{finished}")
-    for own in left:
-        name = f"{protocol_words(own.protocol, short=True)}, {roster_words(own.roster, short=True)}"
-        st.warning(f"{escaped(name)} was not started: {escaped(own.problem)}")
+    for way in left:
+        name = f"{protocol_words(way.protocol, short=True)}, {roster_words(way.roster, short=True)}"
+        st.warning(f"{escaped(name)} was not started: {escaped(way.problem)}")
     if finished:
         download(
             "Comparison (CSV)",
@@ -438,14 +460,14 @@ def _draw_rows(case: Case, named: Named, left: Sequence[LeftOut], *, finished: b
         open_run([*named.values()][chosen].run.id)
 
 
-def _cells(name: str, own: ComparedRun) -> dict[str, Any]:
-    run, progress = own.run, own.progress
+def _run_row(name: str, entry: ComparedRun) -> dict[str, Any]:
+    run, progress = entry.run, entry.progress
     is_alive = run.status in ALIVE
     calls = list(progress.calls.values())
     return {
         "": name,
         "Protocol": chosen_words(run.plan),
-        "Verdict": _verdict_words(own),
+        "Verdict": _verdict_words(entry),
         "p": p_words(run.p_hallucinated),
         "Marks": "" if is_alive else str(len(progress.spans)),
         "Turns": str(len(progress.turns)),
@@ -457,35 +479,37 @@ def _cells(name: str, own: ComparedRun) -> dict[str, Any]:
     }
 
 
-def _verdict_words(own: ComparedRun) -> str:
-    """The label; how far the run came where it has none, or may yet get another."""
-    run, status = own.run, status_words(own.run)
+def _verdict_words(entry: ComparedRun) -> str:
+    """Return the label, or how far the run has come if it has none or may get another."""
+    run, status = entry.run, status_words(entry.run)
     if run.status == "running":
-        return STAGE_WORDS[own.progress.stage]
+        return STAGE_WORDS[entry.progress.stage]
     if run.label is None:
         return status
-    is_over = run.status == status.lower()
-    return signed(run.label) + ("" if is_over else f", {status[:1].lower()}{status[1:]}")
+    is_final = run.status == status.lower()
+    return signed(run.label) + ("" if is_final else f", {status[:1].lower()}{status[1:]}")
 
 
-def _draw_layers(case: Case, named: Named) -> None:
-    """The response once, with every way's marks over it; their letters say whose they are."""
+def _draw_marks(case: Case, named: Named) -> None:
+    """Draw the response once with the marks of all ways; letters say whose they are."""
     st.subheader("Marked words", anchor=False)
     marks = [
-        HtmlMark(span.start, span.end, name, f"{name} · {_way_words(own)}: {span.p:.2f}")
-        for name, own in named.items()
-        for span in own.progress.spans
+        HtmlMark(span.start, span.end, name, f"{name} · {_way_words(entry)}: {span.p:.2f}")
+        for name, entry in named.items()
+        for span in entry.progress.spans
     ]
     show(marked_text(case.response, marks))
-    words = [f"{name}: {_way_words(own)}" for name, own in named.items() if own.progress.spans]
-    ended = {name: own.progress for name, own in named.items() if own.progress.verdict}
-    silent = [name for name, progress in ended.items() if not progress.spans]
-    words += [f"{', '.join(silent)}: nothing marked"] if silent else []
+    words = [
+        f"{name}: {_way_words(entry)}" for name, entry in named.items() if entry.progress.spans
+    ]
+    finished = {name: entry.progress for name, entry in named.items() if entry.progress.verdict}
+    unmarked = [name for name, progress in finished.items() if not progress.spans]
+    words += [f"{', '.join(unmarked)}: nothing marked"] if unmarked else []
     st.caption(escaped(" · ".join(words)))
 
 
-def _way_words(own: ComparedRun) -> str:
-    return f"{chosen_words(own.run.plan)}, {roster_words(own.run.plan.roster, short=True)}"
+def _way_words(entry: ComparedRun) -> str:
+    return f"{chosen_words(entry.run.plan)}, {roster_words(entry.run.plan.roster, short=True)}"
 
 
 def draw_comparisons() -> None:

@@ -1,7 +1,7 @@
-"""New check and Check again: draft, sources, plan, expected cost, prepared cases, the start.
+"""New check and Check again: draft, sources, plan, expected cost, prepared cases, start.
 
-What was not checked is kept in the home, so that no reload loses it. A text counts from when its
-field is left: watching each word would cost a rerun while a fresh server loads its engine.
+A text that was not checked is stored in the home, so that no reload loses it, when its field is
+left: storing each word would cost a rerun while a fresh server loads its engine.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ STATUS_ICONS = {
     "refused": ":material/error:",
 }
 POLL_SECONDS = 0.5
+PAGE = "new"
+TEXTS = ("response", "question")
+OF_PROJECT = ("role", "instruction", "roster", "protocol", "checked")
 
 
 def draw_source_fields(page: str, label: str) -> list[str]:
-    """Files to upload, files of the library, and what came of each; the ids of all of them."""
+    """Draw the uploader, the library choice and each source's state; return all ids."""
     uploaded = draw_uploader(f"{page}.upload", label, choice=f"{page}.library")
     sources = list(dict.fromkeys([*uploaded, *library_choice(f"{page}.library")]))
     draw_sources(sources)
@@ -57,11 +60,10 @@ def draw_source_fields(page: str, label: str) -> list[str]:
 
 
 def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
-    """The uploader; returns ids of what it holds, each stored and being read already.
+    """Draw the uploader; return ids of its files, each stored and being read already.
 
-    A file that is refused is named with what to do; the others are used. Streamlit empties the
-    uploader when the page is left: what it held then is chosen in the widget with the key
-    `choice`, which is drawn after it.
+    A refused file is named with what to do; the others are used. Streamlit empties the uploader
+    when the page is left: its files are then selected in the widget `choice`, drawn after it.
     """
     with state.open_store() as store:
         limit = store.projects.settings().file_megabytes
@@ -74,26 +76,27 @@ def draw_uploader(key: str, label: str, choice: str = "") -> list[str]:
         "language models send the passages and images that they use to their provider.",
         on_change=lambda: st.session_state.update({f"{key}.changed": True}),
     )
-    ids, refusals = _taken(key)
-    for words in refusals:
-        st.error(escaped(words), icon=":material/error:")
+    ids, refusals = _store_uploads(key)
+    for refusal in refusals:
+        st.error(escaped(refusal), icon=":material/error:")
     is_by_hand = bool(st.session_state.pop(f"{key}.changed", False))
-    held: list[str] = st.session_state.get(f"{key}.held", [])
-    if choice and held and not uploads and not is_by_hand:
-        chosen: list[str] = st.session_state.get(choice) or []
-        st.session_state[choice] = list(dict.fromkeys([*chosen, *held]))
+    previous: list[str] = st.session_state.get(f"{key}.held", [])
+    if choice and previous and not uploads and not is_by_hand:
+        selected: list[str] = st.session_state.get(choice) or []
+        st.session_state[choice] = list(dict.fromkeys([*selected, *previous]))
     st.session_state[f"{key}.held"] = list(dict.fromkeys(ids))
     return list(dict.fromkeys(ids))
 
 
 def held_uploads(key: str) -> list[str]:
-    """For callbacks: ids of all uploads by now.
+    """Return ids of all uploads, for callbacks.
 
-    Raises InputError: nobody has read a refusal yet.
+    Raises:
+        InputError: a file was refused and the person has not seen why.
     """
-    known = set(st.session_state.get(f"{key}.known", {}).values())
-    ids, refusals = _taken(key)
-    if any(f"!{words}" not in known for words in refusals):
+    shown = set(st.session_state.get(f"{key}.known", {}).values())
+    ids, refusals = _store_uploads(key)
+    if any(f"!{refusal}" not in shown for refusal in refusals):
         raise InputError(
             "A file that you just added was refused, so nothing was started; the reason is below "
             "the files. Start again to continue without it."
@@ -101,20 +104,20 @@ def held_uploads(key: str) -> list[str]:
     return ids
 
 
-def _taken(key: str) -> tuple[list[str], list[str]]:
-    """(ids of the uploads, why the others were refused); those that are new are stored."""
-    known: dict[str, str] = st.session_state.setdefault(f"{key}.known", {})
-    found: list[str] = []
+def _store_uploads(key: str) -> tuple[list[str], list[str]]:
+    """Store new uploads; return (ids of the stored files, why the others were refused)."""
+    results_by_upload: dict[str, str] = st.session_state.setdefault(f"{key}.known", {})
+    results: list[str] = []
     for upload in st.session_state.get(key) or []:
-        if upload.file_id not in known:
-            known[upload.file_id] = _take(upload.name, upload.getvalue())
-        found.append(known[upload.file_id])
-    refusals = [words[1:] for words in found if words.startswith("!")]
-    return [i for i in found if not i.startswith("!")], refusals
+        if upload.file_id not in results_by_upload:
+            results_by_upload[upload.file_id] = _store_upload(upload.name, upload.getvalue())
+        results.append(results_by_upload[upload.file_id])
+    refusals = [result[1:] for result in results if result.startswith("!")]
+    return [result for result in results if not result.startswith("!")], refusals
 
 
-def _take(name: str, data: bytes) -> str:
-    """Store one upload; its id, or "!" and why it was refused."""
+def _store_upload(name: str, data: bytes) -> str:
+    """Store one upload; return its id, or "!" and why it was refused."""
     with state.open_store() as store:
         project = state.project(store)
         settings = store.projects.settings()
@@ -130,31 +133,31 @@ def _take(name: str, data: bytes) -> str:
 
 
 def draw_sources(ids: Sequence[str]) -> None:
-    """What came of each chosen source; redraws itself while any is being read."""
+    """Draw the state of each chosen source, polling while any is being read."""
     if not ids:
         return
-    entries = _entries(ids)
-    if _read_on(entries):
+    entries = _load_entries(ids)
+    if _keep_reading(entries):
         _poll_sources(tuple(ids))
     else:
         _draw_entries(entries)
 
 
-def _entries(ids: Sequence[str]) -> list[LibraryEntry]:
+def _load_entries(ids: Sequence[str]) -> list[LibraryEntry]:
     with state.open_store() as store:
         return entries_of(store, ids)
 
 
 @st.fragment(run_every=POLL_SECONDS)
 def _poll_sources(ids: tuple[str, ...]) -> None:
-    entries = _entries(ids)
+    entries = _load_entries(ids)
     _draw_entries(entries)
-    if not _read_on(entries):
+    if not _keep_reading(entries):
         st.rerun()
 
 
-def _read_on(entries: Sequence[LibraryEntry]) -> bool:
-    """True while any is being read; those that nobody reads any more are taken up again."""
+def _keep_reading(entries: Sequence[LibraryEntry]) -> bool:
+    """Return True while any is being read; resubmit those whose reader is gone."""
     waiting = [entry for entry in entries if entry.status in ("waiting", "reading")]
     for entry in waiting:
         state.prereading().submit(entry.id, entry.name)
@@ -166,8 +169,9 @@ def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
         if entry.status == "refused":
             st.error(escaped(entry.problem), icon=":material/error:")
             continue
-        facts = [entry_facts(entry)]
-        if entry.status != "ready":
+        if entry.status == "ready":
+            facts = [entry_facts(entry)]
+        else:
             note = state.prereading().note(entry.id) or "waiting to be read"
             facts = [size(entry.size), note]
         words = " · ".join([f"**{escaped(entry.name)}**", *map(escaped, filter(None, facts))])
@@ -175,7 +179,7 @@ def _draw_entries(entries: Sequence[LibraryEntry]) -> None:
 
 
 def entry_facts(entry: LibraryEntry) -> str:
-    """Pages, OCR and characters of a file that was read."""
+    """Return pages, OCR and characters of a file that was read."""
     parts: list[str] = []
     if entry.kind == "image":
         parts.append("image, text read" if entry.characters else "image, no text in it")
@@ -194,21 +198,21 @@ def entry_facts(entry: LibraryEntry) -> str:
 def split_sources(
     ids: Sequence[str], *, with_refused: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(documents, images) of the chosen sources, by default without those that were refused."""
-    usable = [e for e in _entries(ids) if with_refused or e.status != "refused"]
+    """Return (documents, images) of the sources, by default without refused ones."""
+    usable = [e for e in _load_entries(ids) if with_refused or e.status != "refused"]
     documents = tuple(e.id for e in usable if e.kind != "image")
     return documents, tuple(e.id for e in usable if e.kind == "image")
 
 
 def draw_again(run: Run, case: Case) -> None:
-    """Links to the other runs of the case, and what to check again."""
+    """Draw links that compare with other runs of the case, and the form to check again."""
     with state.open_store() as store:
         lease = store.projects.settings().lease_seconds
         children = store.runs.children(run.id, time.time(), lease)
         names = {
             i: store.library.name_of(case.project_id, i) for i in (*case.documents, *case.images)
         }
-        kept = [i for i in names if store.library.get(case.project_id, i)]
+        available = [i for i in names if store.library.get(case.project_id, i)]
     pairs = [("the previous check", run.parent_id, run.id)] if run.parent_id else []
     pairs += [(f"the check of {when(child.started_at)}", run.id, child.id) for child in children]
     st.subheader("Check again", anchor=False)
@@ -217,67 +221,75 @@ def draw_again(run: Run, case: Case) -> None:
         link(page, f"Compare with {words}", "compare_arrows", before=before, after=after)
     link(page, "Compare ways to check it", "compare", case=case.id)
     key = f"run.{run.id}.again"
-    _draw_choice(names, kept, key)
-    options = {"icon": "refresh", "shortcut": "Ctrl+Shift+Enter"}
-    button("Check again", f"{key}.go", _check_again, run, case, key, **options)
+    _draw_source_choice(names, available, key)
+    button(
+        "Check again",
+        f"{key}.go",
+        _check_again,
+        run,
+        case,
+        key,
+        icon="refresh",
+        shortcut="Ctrl+Shift+Enter",
+    )
     target = st.session_state.pop(f"{key}.started", None)
     show_problem(f"{key}.problem")
     if target:
         st.switch_page("pages/check/run.py", query_params={"run": target})
 
 
-def _draw_choice(names: dict[str, str], kept: list[str], key: str) -> None:
-    """Which sources stay, and new ones; what cannot be read is named, or counted without a name."""
+def _draw_source_choice(names: dict[str, str], available: list[str], key: str) -> None:
+    """Draw which sources stay, and new ones; unreadable ones are named, or counted if nameless."""
     with st.expander("Add evidence or leave some out", icon=":material/post_add:"):
         chosen = st.multiselect(
             "Sources of this case",
-            options=kept,
-            default=kept,
+            options=available,
+            default=available,
             format_func=names.__getitem__,
             key=f"{key}.kept",
         )
         draw_sources(draw_uploader(f"{key}.upload", "More documents or images"))
-    gone = [name for i, name in names.items() if i not in kept]
-    if gone:
-        unknown = gone.count("")
-        counts = [f"{unknown} files that are not here"] if unknown > 1 else []
-        listed = [*filter(None, gone), *(["a file that is not here"] if unknown == 1 else counts)]
+    missing = [name for i, name in names.items() if i not in available]
+    if missing:
+        listed = [name for name in missing if name]
+        nameless = len(missing) - len(listed)
+        if nameless:
+            is_one = nameless == 1
+            listed.append(
+                "a file that is not here" if is_one else f"{nameless} files that are not here"
+            )
         words = f"Not in the library, so left out: {escaped(', '.join(listed))}."
         st.warning(words, icon=":material/folder_off:")
-    _draw_entries([entry for entry in _entries(chosen) if entry.status == "refused"])
+    _draw_entries([entry for entry in _load_entries(chosen) if entry.status == "refused"])
 
 
 def _check_again(run: Run, case: Case, key: str) -> None:
-    """The same case, or a new one of other sources; an unreadable file is tried again."""
+    """Check the same case, or a new one with other sources; unreadable files are tried again."""
     with problem_kept(f"{key}.problem"):
         chosen: list[str] = st.session_state.get(f"{key}.kept") or []
         sources = [*chosen, *held_uploads(f"{key}.upload")]
         documents, images = split_sources(list(dict.fromkeys(sources)), with_refused=True)
         with state.open_store() as store, store.writing():
             person = state.require(store, case.project_id, "annotator", "check again")
-            again = case
+            checked = case
             if set(documents) != set(case.documents) or set(images) != set(case.images):
                 project = store.projects.get(case.project_id) or state.project(store)
-                texts = case.response, case.question
-                draft = CaseDraft(*texts, documents, images, case.role, case.instruction)
-                again = store_case(store, project, draft, person, time.time())
+                draft = CaseDraft(
+                    case.response, case.question, documents, images, case.role, case.instruction
+                )
+                checked = store_case(store, project, draft, person, time.time())
             plan = replace(run.plan, classifier="", reader="")
         st.session_state[f"{key}.started"] = state.jobs().start(
-            again, plan, parent_id=run.id, by=person, typed=state.typed_keys()
+            checked, plan, parent_id=run.id, by=person, typed=state.typed_keys()
         )
 
 
-PAGE = "new"
-TEXTS = ("response", "question")
-OF_PROJECT = ("role", "instruction", "roster", "protocol", "checked")
-
-
 def restore_draft() -> None:
-    """Bring back what was left in the project at hand; call it before the fields are drawn."""
+    """Restore the draft of the current project; call it before the fields are drawn."""
     draft = drafts.restored(PAGE)
     if draft is None:
         return
-    for name in OF_PROJECT:  # another project's do not hold here
+    for name in OF_PROJECT:  # another project's values do not apply here
         st.session_state.pop(f"new.{name}", None)
     forget_options(PAGE)
     for name in TEXTS:
@@ -286,24 +298,24 @@ def restore_draft() -> None:
 
 
 def keep_draft(sources: Sequence[str]) -> None:
-    """Keep the page as it is; a text that was checked is no draft any more."""
-    texts = _texts()
+    """Store the page as it is; a text that was checked is no longer a draft."""
+    texts = _current_texts()
     is_open = (any(texts.values()) or sources) and texts != st.session_state.get("new.checked")
     drafts.follow(PAGE, texts | {"sources": list(sources)} if is_open else {})
 
 
 def end_draft() -> None:
-    """What stands there now was checked."""
-    st.session_state["new.checked"] = _texts()
+    """Mark the current texts as checked and delete the draft."""
+    st.session_state["new.checked"] = _current_texts()
     drafts.follow(PAGE, {})
 
 
-def _texts() -> dict[str, str]:
+def _current_texts() -> dict[str, str]:
     return {name: str(st.session_state.get(f"new.{name}") or "") for name in TEXTS}
 
 
 def library_choice(key: str) -> list[str]:
-    """Sources taken from the library; nothing is shown while it is empty."""
+    """Draw and return the sources chosen from the library; nothing if it is empty."""
     with state.open_store() as store:
         project = state.project(store)
         entries = [e for e in store.library.all(project.id) if e.status != "refused"]
@@ -323,14 +335,14 @@ def library_choice(key: str) -> list[str]:
 
 
 def draw_plan(protocol: str) -> None:
-    """CEDA's Role and Instruction, and the protocol's options; `start_check` reads them."""
+    """Draw CEDA's Role and Instruction and the protocol's options; `start_check` reads them."""
     with state.open_store() as store:
         settings, project = store.projects.settings(), state.project(store)
     left, right = st.columns(2)
-    role, words = project.role, project.instruction
+    role, instruction = project.role, project.instruction
     left.text_input("Role", value=role, key="new.role", persist_state="session")
     left.text_area(
-        "Instruction", value=words, key="new.instruction", height=80, persist_state="session"
+        "Instruction", value=instruction, key="new.instruction", height=80, persist_state="session"
     )
     with right:
         options = draw_option_fields("new", protocol, usual_options(project, protocol))
@@ -344,20 +356,24 @@ def draw_plan(protocol: str) -> None:
                 help="The debate ends early when all agree; 1 is a single reading without debate.",
                 persist_state="session",
             )
-        usual = settings.passages
         st.slider(
-            "Passages per statement", 1, 30, usual, key="new.passages", persist_state="session"
+            "Passages per statement",
+            1,
+            30,
+            settings.passages,
+            key="new.passages",
+            persist_state="session",
         )
 
 
 def project_roster() -> str:
-    """The roster that the project at hand checks with."""
+    """Return the current project's roster."""
     with state.open_store() as store:
         return state.project(store).roster
 
 
 def expected_words(roster: str, sources: Sequence[str]) -> str:
-    """Time, calls and cost to expect, and the cap that is never passed."""
+    """Return expected time, calls and cost, and the cap that is never passed."""
     with state.open_store() as store:
         project, settings = state.project(store), store.projects.settings()
         entries = entries_of(store, sources)
@@ -365,13 +381,13 @@ def expected_words(roster: str, sources: Sequence[str]) -> str:
             plan = plan_now(project, settings, usual_protocol(store, project), roster)
         except ReviewError as error:
             return escaped(str(error))
-        texts = _texts()
+        texts = _current_texts()
         expected = expectation(store, entries, [(texts["response"], texts["question"])], plan)
         return f"{counted(len(entries), 'source')} · {expected}"
 
 
 def start_check() -> None:
-    """Check what stands in the fields now; a callback's arguments are those of the last drawing."""
+    """Check what the fields hold; they are read here as callback arguments would be stale."""
     with problem_kept("new.problem"):
         chosen: list[str] = st.session_state.get("new.library") or []
         documents, images = split_sources([*held_uploads("new.upload"), *chosen])
@@ -379,12 +395,12 @@ def start_check() -> None:
             project = state.project(store)
             plan = plan_now(project, store.projects.settings(), usual_protocol(store, project))
             draft = CaseDraft(
-                str(_typed("response", "")),
-                str(_typed("question", "")),
+                str(_field_value("response", "")),
+                str(_field_value("question", "")),
                 tuple(dict.fromkeys(documents)),
                 tuple(dict.fromkeys(images)),
-                str(_typed("role", project.role)),
-                str(_typed("instruction", project.instruction)),
+                str(_field_value("role", project.role)),
+                str(_field_value("instruction", project.instruction)),
             )
             typed = state.typed_keys()
             require_protocol(plan)
@@ -398,24 +414,24 @@ def start_check() -> None:
 
 
 def plan_now(project: Project, settings: Settings, usual: str, roster: str = "") -> Plan:
-    """The plan on the page now; `usual` and `roster` count where their fields are not drawn."""
-    protocol = str(_typed("protocol", usual))
+    """Return the page's plan; `usual` and `roster` count if their fields are not drawn."""
+    protocol = str(_field_value("protocol", usual))
     options = chosen_options("new", protocol, usual_options(project, protocol))
     turns = settings.max_turns
     if has_turns(Plan(protocol, options=options)):
-        turns = int(_typed("turns", turns))
-    passages = int(_typed("passages", settings.passages))
-    name = roster or str(_typed("roster", project.roster))
+        turns = int(_field_value("turns", turns))
+    passages = int(_field_value("passages", settings.passages))
+    name = roster or str(_field_value("roster", project.roster))
     return planned(name, turns, passages, protocol=protocol, options=options)
 
 
-def _typed(name: str, otherwise: Any) -> Any:
+def _field_value(name: str, otherwise: Any) -> Any:
     value = st.session_state.get(f"new.{name}")
     return otherwise if value is None else value
 
 
 def draw_prepared() -> None:
-    """Five cases to try, one click each."""
+    """Draw the prepared cases, one click each."""
     st.subheader("Or try a prepared case", anchor=False)
     columns = st.columns(len(EXAMPLES))
     for column, example in zip(columns, EXAMPLES, strict=True):
@@ -436,13 +452,13 @@ def _start_example(example: PreparedCase) -> None:
                 store_file(store, state.home(), project.id, *file, person, time.time(), settings)
                 for file in example.files()
             ]
-            images = tuple(e.id for e in entries if e.kind == "image")
             documents = tuple(e.id for e in entries if e.kind != "image")
+            images = tuple(e.id for e in entries if e.kind == "image")
             draft = CaseDraft(example.response, example.question, documents, images)
             case = store_case(store, project, draft, person, time.time())
-            usual = usual_protocol(store, project)
-        # Built in whatever the roster: it is here to be tried without a key, and costs nothing.
-        plan = plan_now(project, settings, usual, BUILT_IN)
+            protocol = usual_protocol(store, project)
+        # Always the built-in engine: prepared cases need no key and cost nothing.
+        plan = plan_now(project, settings, protocol, BUILT_IN)
         if plan.protocol not in offered_to(None):
             plan = replace(plan, protocol=Plan().protocol, options=AS_IS)
         st.session_state["new.started"] = state.jobs().start(case, plan, by=person)

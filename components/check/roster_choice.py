@@ -1,4 +1,4 @@
-"""How a text is to be checked: roster, keys, protocol with its options, plan, expected cost."""
+"""How to check a text: roster, keys, protocol with its options, plan, expected cost."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from components.app import state
 from components.setup.settings import draw_keys_of
 from components.widgets.wording import PROTOCOL_FITS, escaped, protocol_words, roster_words, seconds
 from core.agents.rosters import sheet_named, sheets_of
+from core.baseline.wording import capitalised
 from core.debate import protocols
 from core.debate.protocols import DEBATES, offered_to, options_of, then_of
 from core.llm.limits import NANO_PER_CENT, money
@@ -48,91 +49,7 @@ PARTS_OUT = {
     "adversary": "The attacks on each other’s answers",
     "weights": "Learned weights: all answers count alike",
 }
-
-
-def draw_protocol_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
-    """The fields, folded away; nothing where nothing can be chosen. What they come to."""
-    if not can_choose(protocol):
-        return AS_IS
-    with st.expander("Options of the protocol", icon=":material/instant_mix:"):
-        return draw_option_fields(page, protocol, usual)
-
-
-def can_choose(protocol: str) -> bool:
-    """Whether there is anything to be chosen of the protocol."""
-    return any(option in DRAWN for option in options_of(Plan(protocol)))
-
-
-def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
-    """The fields of what can be chosen, each protocol's own; at first they hold what is usual."""
-    for option in DRAWN:
-        if option in _options(page, protocol, usual):  # the debate that is gone on to has its own
-            key, value = _key(page, protocol, option), getattr(usual, option)
-            if key not in st.session_state and value != getattr(AS_IS, option):
-                # Not as the field's default: a number that has one cannot be emptied again.
-                st.session_state[key] = min(value, MOST_SEED) if option == "seed" else value
-            _draw_option(option, key)
-    return chosen_options(page, protocol, usual)
-
-
-def chosen_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
-    """What the fields hold; an emptied one is the protocol's own, one never drawn is usual."""
-    found: dict[str, Any] = {}
-    for option in _options(page, protocol, usual):
-        if option in DRAWN:
-            value = st.session_state.get(_key(page, protocol, option), getattr(usual, option))
-            found[option] = getattr(AS_IS, option) if value is None else value
-    options = replace(AS_IS, **found)
-    return replace(options, style="") if options.style == "plain" else options
-
-
-def forget_options(page: str) -> None:
-    """The fields begin anew with what is usual: of another project, or as it is by now."""
-    for protocol in protocols.PROTOCOLS:
-        for option in DRAWN:
-            st.session_state.pop(_key(page, protocol, option), None)
-
-
-def _key(page: str, protocol: str, option: Option) -> str:
-    return f"{page}.{protocol}.{option}"
-
-
-def _options(page: str, protocol: str, usual: DebateOptions) -> tuple[Option, ...]:
-    then = str(st.session_state.get(_key(page, protocol, "then"), usual.then) or "")
-    return options_of(Plan(protocol, options=DebateOptions(then=then)))
-
-
-def _draw_option(option: Option, key: str) -> None:
-    kept: dict[str, Any] = {"key": key, "persist_state": "session"}
-
-    def choose(label: str, words: Mapping[str, str], about: str | None = None) -> None:
-        st.selectbox(label, list(words), format_func=words.__getitem__, help=about, **kept)
-
-    match option:
-        case "then":
-            then = then_of(Plan("adaptive"))
-            usual = f"{protocol_words(then.name, short=True)}, as is usual" if then else ITS_OWN
-            names = {name: protocol_words(name, short=True) for name in DEBATES}
-            choose("The debate, where one is needed", {"": usual} | names)
-        case "style":
-            choose("How the single judge is asked", STYLES)
-        case "without":
-            about = "Leave out a part of the protocol to see what it contributes."
-            choose("Left out", PARTS_OUT, about)
-        case "is_swapped":
-            about = "Who speaks first can sway a debate."
-            st.toggle("Swap the debaters", help=about, **kept)
-        case "seed":
-            about = "With the same seed, a tie in the same case is broken the same way again."
-            st.number_input("Seed for breaking ties", 0, MOST_SEED, 0, help=about, **kept)
-        case "samples" | "rounds":
-            label, about = NUMBER_WORDS[option]
-            # It stays empty until somebody chooses a number.
-            kept |= {"help": escaped(about), "placeholder": ITS_OWN}
-            st.number_input(label, 1, MOST_ROUNDS, None, **kept)
-
-
-# Whoever only wants to check a text finds what fits above the papers' other ways to argue.
+# Protocols for everyday checks stand above the papers' other ones.
 EVERYDAY = ("ceda", "audit", "single", "adaptive")
 MODELS_ONLY = (
     "Built-in readers say the same in every round, so more protocols are offered where all "
@@ -140,82 +57,168 @@ MODELS_ONLY = (
 )
 
 
+def draw_protocol_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
+    """Draw the protocol's options in an expander, if it has any, and return them."""
+    if not can_choose(protocol):
+        return AS_IS
+    with st.expander("Options of the protocol", icon=":material/instant_mix:"):
+        return draw_option_fields(page, protocol, usual)
+
+
+def can_choose(protocol: str) -> bool:
+    """Return True if the protocol has options that a person can choose."""
+    return any(option in DRAWN for option in options_of(Plan(protocol)))
+
+
+def draw_option_fields(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
+    """Draw a field for each option and return the options; fields start with `usual`."""
+    for option in DRAWN:
+        if option in _available_options(page, protocol, usual):  # a follow-up debate has its own
+            key = _field_key(page, protocol, option)
+            value = getattr(usual, option)
+            if key not in st.session_state and value != getattr(AS_IS, option):
+                # Not as the field's default: a number field with a default cannot be emptied.
+                st.session_state[key] = min(value, MOST_SEED) if option == "seed" else value
+            _draw_option(option, key)
+    return chosen_options(page, protocol, usual)
+
+
+def chosen_options(page: str, protocol: str, usual: DebateOptions = AS_IS) -> DebateOptions:
+    """Return the options in the fields: emptied ones as the default, undrawn ones as in `usual`."""
+    values: dict[str, Any] = {}
+    for option in _available_options(page, protocol, usual):
+        if option in DRAWN:
+            value = st.session_state.get(_field_key(page, protocol, option), getattr(usual, option))
+            values[option] = getattr(AS_IS, option) if value is None else value
+    options = replace(AS_IS, **values)
+    return replace(options, style="") if options.style == "plain" else options
+
+
+def forget_options(page: str) -> None:
+    """Reset the option fields, so that they start with the project's defaults again."""
+    for protocol in protocols.PROTOCOLS:
+        for option in DRAWN:
+            st.session_state.pop(_field_key(page, protocol, option), None)
+
+
+def _field_key(page: str, protocol: str, option: Option) -> str:
+    return f"{page}.{protocol}.{option}"
+
+
+def _available_options(page: str, protocol: str, usual: DebateOptions) -> tuple[Option, ...]:
+    then = str(st.session_state.get(_field_key(page, protocol, "then"), usual.then) or "")
+    return options_of(Plan(protocol, options=DebateOptions(then=then)))
+
+
+def _draw_option(option: Option, key: str) -> None:
+    field: dict[str, Any] = {"key": key, "persist_state": "session"}
+
+    def draw_select(label: str, words: Mapping[str, str], about: str | None = None) -> None:
+        st.selectbox(label, list(words), format_func=words.__getitem__, help=about, **field)
+
+    match option:
+        case "then":
+            then = then_of(Plan("adaptive"))
+            default = f"{protocol_words(then.name, short=True)}, as is usual" if then else ITS_OWN
+            names = {name: protocol_words(name, short=True) for name in DEBATES}
+            draw_select("The debate, where one is needed", {"": default} | names)
+        case "style":
+            draw_select("How the single judge is asked", STYLES)
+        case "without":
+            about = "Leave out a part of the protocol to see what it contributes."
+            draw_select("Left out", PARTS_OUT, about)
+        case "is_swapped":
+            about = "Who speaks first can sway a debate."
+            st.toggle("Swap the debaters", help=about, **field)
+        case "seed":
+            about = "With the same seed, a tie in the same case is broken the same way again."
+            st.number_input("Seed for breaking ties", 0, MOST_SEED, 0, help=about, **field)
+        case "samples" | "rounds":
+            label, about = NUMBER_WORDS[option]
+            # It stays empty until somebody chooses a number.
+            field |= {"help": escaped(about), "placeholder": ITS_OWN}
+            st.number_input(label, 1, MOST_ROUNDS, None, **field)
+
+
 def draw_protocol_choice(key: str, roster: str) -> str:
-    """The choice by names that a phone has room for; the chosen one is told in whole below."""
+    """Draw the choice of protocol by short names, describe the chosen one, and return it."""
     offered = offered_protocols([roster], key)
     with state.open_store() as store:
-        usual = usual_protocol(store, state.project(store))
-    usual = usual if usual in offered else offered[0]
+        default = usual_protocol(store, state.project(store))
+    default = default if default in offered else offered[0]
     chosen = st.selectbox(
         "How to check",
         offered,
-        index=offered.index(usual),
+        index=offered.index(default),
         format_func=lambda name: protocol_words(name, short=True),
         key=key,
         help="\n".join(f"- {escaped(protocol_words(name))}" for name in offered),
         persist_state="session",
     )
-    protocol = str(chosen or usual)
+    protocol = str(chosen or default)
     st.caption(escaped(f"{happens(protocol)} {PROTOCOL_FITS.get(protocol, '')}".strip()))
     draw_offer_note(offered)
     return protocol
 
 
 def offered_protocols(rosters: Sequence[str], key: str) -> tuple[str, ...]:
-    """What one of the rosters can check by, the everyday ones first; a choice beyond is dropped."""
+    """Return the protocols that any of the rosters can run, everyday ones first.
+
+    A choice in the widget `key` that is no longer offered is dropped.
+    """
     with state.open_store() as store:
         sheets = {sheet.name: sheet for sheet in sheets_of(store)}
-    can = {name for roster in rosters for name in offered_to(sheets.get(roster))}
+    runnable = {name for roster in rosters for name in offered_to(sheets.get(roster))}
     offered = (*EVERYDAY, *(name for name in PROTOCOLS if name not in EVERYDAY))
-    kept = st.session_state.get(key)
-    if isinstance(kept, list):
-        st.session_state[key] = [name for name in kept if name in can]
-    elif kept is not None and kept not in can:
+    current = st.session_state.get(key)
+    if isinstance(current, list):
+        st.session_state[key] = [name for name in current if name in runnable]
+    elif current is not None and current not in runnable:
         del st.session_state[key]
-    return tuple(name for name in offered if name in can)
+    return tuple(name for name in offered if name in runnable)
 
 
 def draw_offer_note(offered: Sequence[str]) -> None:
-    """Why the list is shorter than it could be, where it is."""
+    """Say why the list of protocols is shorter than it could be, if it is."""
     if len(offered) < len(PROTOCOLS):
         st.caption(MODELS_ONLY)
 
 
 def happens(protocol: str) -> str:
-    """What a check by that protocol does, in a sentence without its name."""
+    """Describe in a sentence what a check by the protocol does."""
     name, colon, words = protocol_words(protocol).partition(": ")
-    return f"{words[:1].upper()}{words[1:]}" if colon else name
+    return capitalised(words) if colon else name
 
 
 def usual_protocol(store: Store, project: Project) -> str:
-    """What whoever is here chose in the project last, else what the project says."""
-    kept = store.projects.note(_note(project, state.person(store))) or project.protocol
-    return kept if kept in PROTOCOLS else PROTOCOLS[0]
+    """Return what the current person chose in the project last, else the project's protocol."""
+    protocol = store.projects.note(_protocol_note(project, state.person(store))) or project.protocol
+    return protocol if protocol in PROTOCOLS else PROTOCOLS[0]
 
 
 def usual_options(project: Project, protocol: str) -> DebateOptions:
-    """What the project chose of its own protocol; of any other nothing is chosen yet."""
+    """Return the project's options of its own protocol; the defaults for any other."""
     return project.options if protocol == project.protocol else AS_IS
 
 
 def keep_protocol(store: Store, project: Project, person: str, protocol: str) -> None:
-    """Remember the choice in the project; call it in the transaction that stores the case."""
-    if store.projects.note(_note(project, person)) != protocol:
-        store.projects.save_note(_note(project, person), protocol)
+    """Store the choice for the project; call it in the transaction that stores the case."""
+    if store.projects.note(_protocol_note(project, person)) != protocol:
+        store.projects.save_note(_protocol_note(project, person), protocol)
 
 
-def _note(project: Project, person: str) -> str:
+def _protocol_note(project: Project, person: str) -> str:
     return f"protocol.{project.id}.{person}"
 
 
 def rosters_offered() -> dict[str, str]:
-    """The words of all rosters by their names."""
+    """Return the display names of all rosters by name."""
     with state.open_store() as store:
         return {sheet.name: roster_words(sheet.name, sheet.words) for sheet in sheets_of(store)}
 
 
 def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
-    """A select box of all rosters; the name of the chosen one."""
+    """Draw a select box of all rosters and return the chosen one's name."""
     words = rosters_offered()
     if st.session_state.get(key) not in words:
         st.session_state.pop(key, None)
@@ -233,7 +236,7 @@ def draw_roster_choice(key: str, chosen: str = BUILT_IN) -> str:
 
 
 def roster_line(key: str) -> str:
-    """The line under a page's title: who will check, as far as it is chosen by now."""
+    """Return the line under a page's title that says which roster will check."""
     name = str(st.session_state.get(key) or BUILT_IN)
     if name == BUILT_IN:
         return f":material/offline_bolt: {escaped(roster_words(name))}"
@@ -242,7 +245,7 @@ def roster_line(key: str) -> str:
 
 
 def entries_of(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:
-    """The sources as the library has them; those that it has not are left out."""
+    """Return the library entries of the sources; those that are missing are left out."""
     project = state.project(store)
     return [e for e in (store.library.get(project.id, i) for i in sources) if e]
 
@@ -250,13 +253,13 @@ def entries_of(store: Store, sources: Sequence[str]) -> list[LibraryEntry]:
 def expectation(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> str:
-    """Time, calls, cost and cap of checking responses (each with its question), in Markdown."""
-    time = sum(
+    """Return time, calls, cost and cap of checking (response, question) pairs, in Markdown."""
+    duration = sum(
         expected_seconds(store, entries, len(text), protocol=plan.protocol) for text, _ in asked
     )
     use = expected_of(store, entries, asked, plan)
     if use is None:
-        return f"expected time: {seconds(time)} · no cost"
+        return f"expected time: {seconds(duration)} · no cost"
     settings = store.projects.settings()
     caps = []
     if use.most.cost or not use.unpriced:
@@ -264,30 +267,34 @@ def expectation(
     if use.unpriced:
         caps.append(f"{plan.token_cap or settings.run_tokens:,} tokens of unpriced models")
     words = escaped(f"{use.words} · never more than {' and '.join(caps)} a run")
-    return f"expected time: {seconds(time + use.likely.seconds)} · {words}"
+    return f"expected time: {seconds(duration + use.likely.seconds)} · {words}"
 
 
 def expected_of(
     store: Store, entries: Sequence[LibraryEntry], asked: Sequence[tuple[str, str]], plan: Plan
 ) -> Expected | None:
-    """What checking responses will use of language models; None where none is seated."""
+    """Return what the checks will use of language models; None if the plan has none."""
     if plan.sheet is None:
         return None
     sizes = sizes_of(store, entries, asked or [("", "")], plan)
     choices = store.learned.choices(EXAMPLES, state.project(store).id)
-    shown = MOST_TOKENS if choices and choices[0].number != NONE else 0  # of corrected cases
-    uses = [expected_use(plan.sheet, replace(size, examples=shown)) for size in sizes]
-
-    def added(parts: Iterable[Use]) -> Use:
-        return Use(*map(sum, zip(*map(astuple, parts), strict=True)))
+    example_tokens = (
+        MOST_TOKENS if choices and choices[0].number != NONE else 0
+    )  # of corrected cases
+    uses = [expected_use(plan.sheet, replace(size, examples=example_tokens)) for size in sizes]
 
     unpriced = dict.fromkeys(name for use in uses for name in use.unpriced)
-    likely, most = added(use.likely for use in uses), added(use.most for use in uses)
+    likely = _sum_uses(use.likely for use in uses)
+    most = _sum_uses(use.most for use in uses)
     return Expected(likely, most, tuple(unpriced))
 
 
+def _sum_uses(uses: Iterable[Use]) -> Use:
+    return Use(*map(sum, zip(*map(astuple, uses), strict=True)))
+
+
 def sheet_of(name: str) -> RosterConfig | None:
-    """The roster's sheet; None for the built-in engine, or when it was removed meanwhile."""
+    """Return the roster's settings; None for the built-in engine or a removed roster."""
     if name == BUILT_IN:
         return None
     try:
@@ -299,7 +306,7 @@ def sheet_of(name: str) -> RosterConfig | None:
 
 
 def draw_keys_of_rosters(names: Sequence[str], page: str) -> None:
-    """Fields for keys that these rosters need and that the server does not have, each once."""
+    """Draw fields for keys that these rosters need and the server lacks, each once."""
     sheets = [sheet for sheet in map(sheet_of, dict.fromkeys(names)) if sheet is not None]
     if sheets:
         seats = (seat for sheet in sheets for _, seat in sheet.seats() if not seat.is_built_in)
@@ -315,7 +322,7 @@ def planned(
     protocol: str = "ceda",
     options: DebateOptions = AS_IS,
 ) -> Plan:
-    """The plan with the roster's sheet as it is now. Raises InputError: the sheet is gone."""
+    """Return a plan with the roster's current settings. Raises InputError: the roster is gone."""
     sheet = None
     if name != BUILT_IN:
         with state.open_store() as store:

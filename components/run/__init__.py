@@ -1,1 +1,1 @@
-"""The screens of one run: debate, audit, verdict, evidence, replay."""
+"""Screens of one run: debate, audit, verdict, evidence, replay."""

@@ -1,7 +1,7 @@
-"""An audit on a page: what holds of the whole, then a row for each statement (HaluAgent 2.3).
+"""Audits on a page: what holds of the whole response, then a row per statement (HaluAgent 2.3).
 
-A row opens its steps (thought, tool and input, what came back), its memory, and what reflection
-did. It is drawn the same while it runs, after a reload, in a replay and from an imported trace.
+A row opens its steps (thought, tool, input, output), its memory, and what reflection changed. Live
+runs, stored runs, replays and imported traces are drawn the same.
 """
 
 from __future__ import annotations
@@ -38,66 +38,72 @@ OUTCOME_WORDS: dict[ToolOutcome, str] = {
 }
 LONGEST_TEXT = 600
 MOST_STEPS = 40
+MOST_PASSAGES = 5
+GRAVEST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
+NOTHING_TO_CHECK = "Nothing to check"
+HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
+WRONG_FIRST, IN_ORDER = "Wrong ones first", "In their order"
+PREFIX = "cp-statement"
 
 
 def _steps_html(uses: Sequence[ToolUse]) -> Html:
     if not uses:
         return div("cp-quiet", "No tool was called for it.")
-    more = len(uses) - MOST_STEPS
-    rest = [div("cp-quiet", f"and {more} more steps")] if more > 0 else []
-    return element("ol", *map(step_html, uses[:MOST_STEPS]), *rest, class_="cp-steps")
+    remaining = len(uses) - MOST_STEPS
+    note = [div("cp-quiet", f"and {remaining} more steps")] if remaining > 0 else []
+    return element("ol", *map(step_html, uses[:MOST_STEPS]), *note, class_="cp-steps")
 
 
 def step_html(use: ToolUse) -> Html:
-    """One call of a tool; one that is off or failed has no label."""
+    """Render one tool call; a tool that is off or failed has no label."""
     thought = div("cp-thought", f"“{clipped(use.thought, LONGEST_TEXT)}”", dir="auto")
-    took = seconds(min(use.seconds, 1e6))
-    who = clipped(f"{took} · {use.agent}" if use.agent else took, 100)
-    given = input_words(use.given)
+    duration = seconds(min(use.seconds, 1e6))
+    source = clipped(f"{duration} · {use.agent}" if use.agent else duration, 100)
+    tool_input = input_words(use.given)
     call = div(
         "cp-step-call",
         element("strong", clipped(use.tool, 60)),
-        element("code", given, dir="auto") if given else "",
-        element("span", who, class_="cp-quiet"),
+        element("code", tool_input, dir="auto") if tool_input else "",
+        element("span", source, class_="cp-quiet"),
     )
-    said = div("cp-step-said", *_said(use), dir="auto")
-    parts = (thought if use.thought else "", call, said, tool_view(use))
+    result = div("cp-step-said", *_outcome_parts(use), dir="auto")
+    parts = (thought if use.thought else "", call, result, tool_view(use))
     return element("li", *parts, class_="cp-step")
 
 
-def _said(use: ToolUse) -> list[str | Html]:
+def _outcome_parts(use: ToolUse) -> list[str | Html]:
     words = clipped(use.words, LONGEST_TEXT)
     if use.outcome == "found" and use.tool == SEARCH and use.label == "unclear":
-        return [words]  # it brings what can be compared, and says nothing by itself
+        return [words]  # a search finds evidence to compare, and decides nothing by itself
     if use.outcome == "found":
         return [tag(use.label), " ", words]
-    told = element("span", f"The tool {OUTCOME_WORDS[use.outcome]}.", class_="cp-tag cp-unclear")
-    return [told, " ", words]
+    notice = element("span", f"The tool {OUTCOME_WORDS[use.outcome]}.", class_="cp-tag cp-unclear")
+    return [notice, " ", words]
 
 
 def tag(label: Label) -> Html:
-    """A label as a coloured word with its sign."""
+    """Render a label as a coloured word with its sign."""
     return element("span", signed(label), class_=f"cp-tag cp-{label}")
 
 
 def whole_html(uses: Sequence[ToolUse]) -> Html:
-    """What was checked of the response as a whole."""
-    found = [use for use in uses if use.outcome == "found"]
-    wrong = [use for use in found if use.label == "hallucinated"]
-    told = (wrong or found or list(uses))[0]
-    said = element("span", *_said(told), dir="auto")
-    line = element("summary", element("strong", "The whole response"), said, class_="cp-whole")
-    label = told.label if told.outcome == "found" else "unclear"
-    opened = div("cp-row-open", _steps_html(uses))
-    return element("details", line, opened, class_=f"cp-statement cp-{label}")
-
-
-GRAVEST: tuple[Label, ...] = ("hallucinated", "unclear", "supported")
+    """Render what was checked of the response as a whole."""
+    decided = [use for use in uses if use.outcome == "found"]
+    wrong = [use for use in decided if use.label == "hallucinated"]
+    shown = (wrong or decided or list(uses))[0]
+    result = element("span", *_outcome_parts(shown), dir="auto")
+    line = element("summary", element("strong", "The whole response"), result, class_="cp-whole")
+    label = shown.label if shown.outcome == "found" else "unclear"
+    details = div("cp-row-open", _steps_html(uses))
+    return element("details", line, details, class_=f"cp-statement cp-{label}")
 
 
 @dataclass(frozen=True)
 class StatementRow:
-    """A statement; `memory` is None before the audit concludes, `marks` lie in `words`."""
+    """A statement with its checks; `memory` is None before the audit concludes it.
+
+    `marks` are offsets in `words`, the statement as it stands in the response.
+    """
 
     statement: Statement
     words: str
@@ -109,39 +115,41 @@ class StatementRow:
 
     @property
     def number(self) -> int:
-        """The statement's number as people count."""
+        """The statement's number, from 1."""
         return self.statement.index + 1
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools that were called for it, in their order, with why one said nothing."""
-        silent = {use.tool: use.outcome for use in self.uses if use.outcome in ("off", "failed")}
-        spoke = {use.tool for use in self.uses if use.outcome not in ("off", "failed")}
+        """Names of the tools called for it in order; a tool that gave no answer says why."""
+        failures = {use.tool: use.outcome for use in self.uses if use.outcome in ("off", "failed")}
+        answered = {use.tool for use in self.uses if use.outcome not in ("off", "failed")}
         called = [*(self.memory.tools if self.memory else ()), *(use.tool for use in self.uses)]
-        is_silent = {name: name in silent and name not in spoke for name in called}
-        return [f"{n} ({silent[n]})" if quiet else n for n, quiet in is_silent.items()]
+        return [
+            f"{name} ({failures[name]})" if name in failures and name not in answered else name
+            for name in dict.fromkeys(called)
+        ]
 
     @property
     def gravity(self) -> tuple[int, int]:
-        """What sorts wrong statements to the front, what says or has come to nothing to the end."""
+        """Sort key: wrong statements first; those with nothing to check or no result last."""
         if self.memory is None:
             return len(GRAVEST) + 1, self.number
-        place = GRAVEST.index(self.memory.label)
-        return place if self.memory.is_checkable else len(GRAVEST), self.number
+        rank = GRAVEST.index(self.memory.label)
+        return rank if self.memory.is_checkable else len(GRAVEST), self.number
 
 
 def has_audit(progress: Progress) -> bool:
-    """True for runs of any protocol that hold events of an audit."""
+    """Return True for runs of any protocol that hold events of an audit."""
     return bool(progress.tool_uses or progress.memory or progress.reconsidered)
 
 
 def whole_uses(progress: Progress) -> list[ToolUse]:
-    """Tools that were used on the response as a whole: its length, code, a date asked for."""
+    """Return tool calls about the response as a whole: its length, code, a date asked for."""
     return [use for use in progress.tool_uses if use.statement is None]
 
 
 def rows_of(progress: Progress) -> list[StatementRow]:
-    """All statements in the order of the response; none where the case is not known."""
+    """Return a row for each statement, in the order of the response."""
     response = progress.case.response if progress.case else ""
     evidence, rows = progress.evidence, []
     uses = defaultdict[int | None, list[ToolUse]](list)
@@ -159,7 +167,7 @@ def rows_of(progress: Progress) -> list[StatementRow]:
                 memory,
                 tuple(uses[index]),
                 tuple(changes[index]),
-                _marks(statement, uses[index], progress),
+                _wrong_word_marks(statement, uses[index], progress),
                 tuple(evidence[i] for i in (memory.passages if memory else ()) if i in evidence),
             )
         )
@@ -167,20 +175,23 @@ def rows_of(progress: Progress) -> list[StatementRow]:
 
 
 def summary_words(rows: Sequence[StatementRow]) -> str:
-    """“2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 not concluded”."""
+    """Summarize: “2 hallucinated · 0 unclear · 5 supported, of 8 statements; 1 not concluded”."""
     labels = Counter(row.memory.label for row in rows if row.memory and row.memory.is_checkable)
-    told = " · ".join(f"{labels[label]} {label}" for label in GRAVEST)
-    left = sum(row.memory is None for row in rows)
-    rest = f"; {left} not concluded" if left else ""
-    idle = len(rows) - left - labels.total()
-    rest += f"; {idle} with nothing to check" if idle else ""
-    return f"{told}, of {counted(len(rows), 'statement')}{rest}"
+    summary = " · ".join(f"{labels[label]} {label}" for label in GRAVEST)
+    summary += f", of {counted(len(rows), 'statement')}"
+    open_count = sum(row.memory is None for row in rows)
+    if open_count:
+        summary += f"; {open_count} not concluded"
+    uncheckable = len(rows) - open_count - labels.total()
+    if uncheckable:
+        summary += f"; {uncheckable} with nothing to check"
+    return summary
 
 
-def _marks(
+def _wrong_word_marks(
     statement: Statement, uses: Sequence[ToolUse], progress: Progress
 ) -> tuple[HtmlMark, ...]:
-    """The wrong words: spans that were kept, before the verdict those that tools point at."""
+    """Mark the wrong words: kept spans, or before the verdict those that tools point at."""
     places = [(span.start, span.end, span.instead) for span in progress.spans]
     if progress.verdict is None:
         places = [
@@ -188,21 +199,16 @@ def _marks(
             for use in uses
             if use.start is not None and use.end is not None and use.label == "hallucinated"
         ]
-    own, length = statement.start, statement.end - statement.start
+    offset, length = statement.start, statement.end - statement.start
     return tuple(
         HtmlMark(
-            max(0, start - own),
-            min(end - own, length),
+            max(0, start - offset),
+            min(end - offset, length),
             title=f"should say “{instead}”" if instead else "",
         )
         for start, end, instead in places
-        if start < statement.end and end > own
+        if start < statement.end and end > offset
     )
-
-
-NOTHING_TO_CHECK = "Nothing to check"
-MOST_PASSAGES = 5
-HEADS = ("", "Verdict", "Statement", "Tools", "Evidence")
 
 
 def _head_html() -> Html:
@@ -211,38 +217,41 @@ def _head_html() -> Html:
 
 
 def row_html(row: StatementRow, anchor: str, *, is_over: bool) -> Html:
-    """A statement's line and what opens below it; `anchor` is the id of its words on the page."""
+    """Render a statement's line and its details; `anchor` is the id of its words on the page."""
     parts: list[Html] = []
     if anchor:
         words = f"Show statement {row.number} in the response"
         parts.append(element("a", words, href=f"#{anchor}"))
     if row.statement.rewrite != row.statement.text:
-        parts.append(_named("Read as", clipped(row.statement.rewrite, LONGEST_TEXT)))
+        parts.append(_titled_block("Read as", clipped(row.statement.rewrite, LONGEST_TEXT)))
     uses, shown = shown_once(row.uses[:MOST_STEPS])
     parts.append(_steps_html([*uses, *row.uses[MOST_STEPS:]]))
-    read = row.passages if any(use.tool in READING for use in row.uses) else ()
-    parts += [memory_html(row.memory, read, shown)] if row.memory else []
+    passages = row.passages if any(use.tool in READING for use in row.uses) else ()
+    parts += [memory_html(row.memory, passages, shown)] if row.memory else []
     parts += [change_html(change) for change in row.changes]
     memory = row.memory
     class_ = f"cp-{memory.label}" if memory and memory.is_checkable else "cp-pending"
-    line = element("summary", *_cells(row, is_over), class_="cp-row")
+    line = element("summary", *_row_cells(row, is_over), class_="cp-row")
     return element("details", line, div("cp-row-open", *parts), class_=f"cp-statement {class_}")
 
 
-def _cells(row: StatementRow, is_over: bool) -> list[Html]:
-    memory, tools = row.memory, clipped(", ".join(row.tools), 80) or "–"
-    evidence = (clipped(memory.evidence, 220) if memory else "–") + (" ↻" if row.changes else "")
+def _row_cells(row: StatementRow, is_over: bool) -> list[Html]:
+    tools = clipped(", ".join(row.tools), 80) or "–"
+    evidence = clipped(row.memory.evidence, 220) if row.memory else "–"
+    if row.changes:
+        evidence += " ↻"
     return [
         element("span", str(row.number), class_="cp-row-number"),
-        _verdict_cell(memory, row, is_over),
+        _verdict_cell(row, is_over),
         element("span", marked_text(row.words, row.marks), class_="cp-row-words"),
         element("span", tools, class_="cp-quiet cp-row-tools"),
         element("span", evidence, class_="cp-row-evidence", dir="auto"),
     ]
 
 
-def _verdict_cell(memory: Remembered | None, row: StatementRow, is_over: bool) -> Html:
-    """Label and probability; what is going on where nothing is held yet."""
+def _verdict_cell(row: StatementRow, is_over: bool) -> Html:
+    """Render label and probability, or what is going on before there is a result."""
+    memory = row.memory
     if memory is None:
         under_way = f"checking with {row.uses[-1].tool}" if row.uses else "waiting"
         words = "not checked" if is_over else clipped(under_way, 60)
@@ -259,41 +268,44 @@ def _verdict_cell(memory: Remembered | None, row: StatementRow, is_over: bool) -
 
 
 def held_tag(memory: Remembered) -> Html:
-    """The label that is held; what says nothing to check has none."""
+    """Render the label in memory, or that there is nothing to check."""
     if memory.is_checkable:
         return tag(memory.label)
     return element("span", NOTHING_TO_CHECK, class_="cp-tag")
 
 
 def sure_words(memory: Remembered) -> str:
-    """How likely the label is by its own probability, empty where there is none."""
+    """Return the probability of the label itself; empty if there is none."""
     if memory.p is None or memory.label == "unclear":
         return ""
     return percent(memory.p if memory.label == "hallucinated" else 1.0 - memory.p)
 
 
 def memory_html(memory: Remembered, passages: Sequence[Passage], shown: Sequence[str]) -> Html:
-    """What is held of the statement; of passages `shown` with the steps only the place is told."""
+    """Render the memory; of passages already in `shown` only the place is given."""
     sure = f" ({sure_words(memory)})" if sure_words(memory) else ""
     words = clipped(memory.evidence, LONGEST_TEXT)
-    parts = [_named("In memory", element("div", held_tag(memory), f"{sure} ", words, dir="auto"))]
-    above, read = dict[str, None](), list[Html]()
+    parts = [
+        _titled_block("In memory", element("div", held_tag(memory), f"{sure} ", words, dir="auto"))
+    ]
+    places_above: dict[str, None] = {}
+    quotes: list[Html] = []
     for passage in passages[:MOST_PASSAGES]:
         place = place_words(passage)
         if is_shown(passage.text, shown):
-            above[place] = None
+            places_above[place] = None
         else:
             text = clipped(passage.text, LONGEST_TEXT)
-            read.append(div("cp-quote", div("cp-quiet", place), text, dir="auto"))
-    if above:
-        places = f"Read, as shown above: {'; '.join(above)}"
+            quotes.append(div("cp-quote", div("cp-quiet", place), text, dir="auto"))
+    if places_above:
+        places = f"Read, as shown above: {'; '.join(places_above)}"
         parts.append(div("cp-quiet", places, dir="auto"))
-    return joined([*parts, *read])
+    return joined([*parts, *quotes])
 
 
 def change_html(change: Reconsidered) -> Html:
-    """What reflection changed: before and after, why, because of which statements."""
-    reach = (
+    """Render what reflection changed: before and after, why, because of which statements."""
+    explanation = (
         "Its evidence does not support its label."
         if change.reach == "local"
         else "It does not fit with the other statements."
@@ -301,21 +313,17 @@ def change_html(change: Reconsidered) -> Html:
     numbers = ", ".join(str(index + 1) for index in change.because_of[:20])
     because = f" Because of statement {numbers}." if numbers else ""
     why = f" {clipped(change.reason, LONGEST_TEXT)}{because}"
-    parts = (tag(change.before), " → ", tag(change.after), why, div("cp-quiet", reach))
+    parts = (tag(change.before), " → ", tag(change.after), why, div("cp-quiet", explanation))
     by = f" ({clipped(change.agent, 60)})" if change.agent else ""
-    return _named(f"Reflection{by}", element("div", *parts, dir="auto"))
+    return _titled_block(f"Reflection{by}", element("div", *parts, dir="auto"))
 
 
-def _named(name: str, *children: str | Html) -> Html:
+def _titled_block(name: str, *children: str | Html) -> Html:
     return element("div", div("cp-named", name), *children)
 
 
-WRONG_FIRST, IN_ORDER = "Wrong ones first", "In their order"
-PREFIX = "cp-statement"
-
-
 def draw_audit(case: Case, progress: Progress, key: str) -> None:
-    """Of a run that has ended: a table that can be put in another order; nothing without audit."""
+    """Draw an ended run's audit as a table in either order; nothing without an audit."""
     if not has_audit(progress):
         return
     rows = rows_of(progress)
@@ -339,7 +347,7 @@ def draw_audit(case: Case, progress: Progress, key: str) -> None:
 
 
 def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
-    """Statements in their order; links lead to the first `shown` characters of the response."""
+    """Draw statements in order; links lead to the first `shown` characters of the response."""
     if not has_audit(progress):
         return
     rows = rows_of(progress)
@@ -349,7 +357,7 @@ def draw_audit_so_far(progress: Progress, key: str, shown: int) -> None:
 
 
 def parts_of(progress: Progress) -> list[Part]:
-    """Where each statement stands in the response, for links that lead there."""
+    """Return each statement's place in the response, for links that lead there."""
     if not has_audit(progress):
         return []
     return [Part(s.start, s.end, f"{PREFIX}-{i + 1}") for i, s in progress.statements.items()]
@@ -358,7 +366,7 @@ def parts_of(progress: Progress) -> list[Part]:
 def _draw_rows(
     progress: Progress, rows: Sequence[StatementRow], *, is_over: bool, shown: int
 ) -> None:
-    """Each row is an element of its own: one that has not changed stays open while others come."""
+    """Draw each row as its own element: an unchanged one stays open while others arrive."""
     whole = whole_uses(progress)
     with st.container(key="cp-statements", gap=None):
         if whole:

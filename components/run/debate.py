@@ -1,4 +1,4 @@
-"""The debate of a run with its quotes as buttons, its state (CEDA fig. 2), and its model calls."""
+"""A run's debate with its quotes as buttons, its state (CEDA fig. 2), and its model calls."""
 
 from __future__ import annotations
 
@@ -48,10 +48,19 @@ ORIGIN_WORDS = {
     "resumed": "kept from before the pause",
     "reused": "from another run",
 }
+SETTLED = "Nothing stayed contested, so nobody had to argue."
+UNARGUED = "Nobody argued: the label was found without a debate."
+STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
+PART_WORDS = {
+    "cooperation": "without advice",
+    "adversary": "without attacks",
+    "weights": "all answers alike",
+}
+LONGEST = 300
 
 
 def cost_words(cost: float | None) -> str:
-    """US dollars as people read them; unknown is never shown as nothing."""
+    """Format US dollars; an unknown cost is never shown as none."""
     if cost is None:
         return "cost unknown"
     if cost == 0:
@@ -60,32 +69,35 @@ def cost_words(cost: float | None) -> str:
 
 
 def tokens_of(calls: Sequence[ModelCall]) -> int:
-    """Tokens in and out of all calls."""
+    """Return the sum of input and output tokens of all calls."""
     return sum(call.tokens_in + call.tokens_out for call in calls)
 
 
 def kept_words(progress: Progress) -> str:
-    """What a run without a verdict has come to, so that people know what Resume builds on."""
-    kept = [
+    """Say what an unfinished run has stored, which Resume builds on."""
+    counts = [
         counted(len(progress.sources_read), "source") if progress.sources_read else "",
         counted(len(progress.evidence), "passage") if progress.evidence else "",
         "the context" if progress.context else "",
         counted(len(progress.turns), "turn") if progress.turns else "",
         "the judgement" if progress.judgement else "",
     ]
-    found = [words for words in kept if words]
-    return f"Kept: {listed_plainly(found)}." if found else "Nothing was done yet."
+    stored = [words for words in counts if words]
+    return f"Kept: {listed_plainly(stored)}." if stored else "Nothing was done yet."
 
 
 def draw_problems(progress: Progress, run_id: str) -> None:
-    """Every problem as a warning; useless replies below them, for a debate may lose every turn."""
-    told = progress.verdict.cause_words if progress.verdict else ""
-    problems = [p for p in progress.problems if p.message != told]  # the verdict says it already
-    lost = [p for p in problems if p.reply]
+    """Draw problems as warnings and, below them, the replies that were of no use.
+
+    Problems with a reply share one warning, because a debate may lose every turn.
+    """
+    cause = progress.verdict.cause_words if progress.verdict else ""
+    problems = [p for p in progress.problems if p.message != cause]  # the verdict shows the cause
+    unusable = [p for p in problems if p.reply]
     for problem in paged([p for p in problems if not p.reply], f"run.{run_id}.problems"):
         st.warning(escaped(problem.message), icon=":material/warning:")
-    if lost:
-        lines = [escaped(problem.message) for problem in lost]
+    if unusable:
+        lines = [escaped(problem.message) for problem in unusable]
         words = lines[0] if len(lines) == 1 else "\n".join(f"- {line}" for line in lines)
         st.warning(words, icon=":material/warning:")
     replies, key = [p for p in progress.problems if p.reply], f"run.{run_id}.replies"
@@ -98,7 +110,7 @@ def draw_problems(progress: Progress, run_id: str) -> None:
 
 
 def draw_calls(progress: Progress) -> None:
-    """Cost, tokens and seconds per agent, and each call; nothing for built-in runs."""
+    """Draw cost, tokens and seconds by agent, and each call; nothing for built-in runs."""
     if not progress.calls:
         return
     calls = list(progress.calls.values())
@@ -106,15 +118,15 @@ def draw_calls(progress: Progress) -> None:
         f"**Language models**: {escaped(cost_words(progress.cost))} · "
         f"{counted(len(calls), 'call')} · {tokens_of(calls):,} tokens"
     )
-    table(_by_agent(calls), "run.calls")
+    table(_sum_by_agent(calls), "run.calls")
     for words in cut_words(calls):
         st.caption(escaped(words))
     with st.expander(f"Every call ({len(calls)})"):
-        table([_row(call) for call in calls])
+        table([_call_row(call) for call in calls])
 
 
 def cut_words(calls: Sequence[ModelCall]) -> list[str]:
-    """What did not fit each role's model; a debate grows, so of several calls the last one says."""
+    """Say what did not fit each role's model; of several calls the last, as a debate grows."""
     last = {call.role: call.cut for call in calls if call.cut}
     times = Counter(call.role for call in calls if call.cut)
     return [
@@ -125,7 +137,7 @@ def cut_words(calls: Sequence[ModelCall]) -> list[str]:
     ]
 
 
-def _by_agent(calls: Sequence[ModelCall]) -> list[dict[str, object]]:
+def _sum_by_agent(calls: Sequence[ModelCall]) -> list[dict[str, object]]:
     agents: dict[tuple[str, str], list[ModelCall]] = {}
     for call in calls:
         agents.setdefault((call.role, call.model), []).append(call)
@@ -133,16 +145,16 @@ def _by_agent(calls: Sequence[ModelCall]) -> list[dict[str, object]]:
         {
             "agent": role,
             "model": model,
-            "calls": len(own),
-            "tokens": tokens_of(own),
-            "seconds": round(sum(call.seconds for call in own), 1),
-            "cost": cost_words(total_cost(own)),
+            "calls": len(agent_calls),
+            "tokens": tokens_of(agent_calls),
+            "seconds": round(sum(call.seconds for call in agent_calls), 1),
+            "cost": cost_words(total_cost(agent_calls)),
         }
-        for (role, model), own in agents.items()
+        for (role, model), agent_calls in agents.items()
     ]
 
 
-def _row(call: ModelCall) -> dict[str, object]:
+def _call_row(call: ModelCall) -> dict[str, object]:
     return {
         "agent": call.role,
         "what for": call.slot,
@@ -157,18 +169,8 @@ def _row(call: ModelCall) -> dict[str, object]:
     }
 
 
-SETTLED = "Nothing stayed contested, so nobody had to argue."
-UNARGUED = "Nobody argued: the label was found without a debate."
-STYLE_WORDS = {"thought": "thinking aloud", "examples": "with examples"}
-PART_WORDS = {
-    "cooperation": "without advice",
-    "adversary": "without attacks",
-    "weights": "all answers alike",
-}
-
-
 def plan_words(plan: Plan) -> str:
-    """The protocol and what was chosen of it; what was left to the protocol is not told."""
+    """Return the protocol with the chosen options; those left to the protocol are omitted."""
     then = then_of(plan)
     parts = [
         protocol_words(plan.protocol, short=True),
@@ -180,14 +182,14 @@ def plan_words(plan: Plan) -> str:
 
 
 def chosen_words(plan: Plan) -> str:
-    """The same without turns, which all plans have, and with no debate but one that was chosen."""
+    """Like `plan_words` without turns, and with a follow-up debate only if it was chosen."""
     then = plan.options.then and f"then {protocol_words(plan.options.then, short=True)}"
     parts = (protocol_words(plan.protocol, short=True), then, _option_words(plan.options))
     return ", ".join(part for part in parts if part)
 
 
 def _option_words(options: DebateOptions) -> str:
-    """What was chosen, but for the debate that is gone on to; empty where nothing was."""
+    """Return the chosen options but the follow-up debate; empty if there are none."""
     parts = [
         counted(options.rounds, "round") if options.rounds else "",
         counted(options.samples, "sample") if options.samples else "",
@@ -200,15 +202,15 @@ def _option_words(options: DebateOptions) -> str:
 
 
 def debate_words(progress: Progress) -> str:
-    """What became of the debate: how long it was, or what it saved that there was none."""
+    """Say how long the debate was, or what it saved that none was held."""
     if progress.decided and not progress.decided.is_needed:
         plan = progress.plan or Plan("adaptive")
         then = then_of(plan)
         if then is None:
             return "not held, which saved up to a debate"
-        asked = _calls_words(then, plan, progress)
+        saved = _calls_words(then, plan, progress)
         name = protocol_words(then.name, short=True)
-        return f"not held, which saved up to {asked} of {name}"
+        return f"not held, which saved up to {saved} of {name}"
     turns = counted(len(progress.turns), "turn")
     if progress.plan and progress.plan.protocol in PROTOCOLS and not progress.turns:
         return turns
@@ -216,7 +218,7 @@ def debate_words(progress: Progress) -> str:
 
 
 def silence_words(progress: Progress) -> str:
-    """Why there is no turn: nobody had to speak, or has yet."""
+    """Say why there is no turn: nobody had to speak, or nobody has spoken yet."""
     if progress.decided and not progress.decided.is_needed:
         return f"The debate was {debate_words(progress)}. {progress.decided.why}"
     if progress.judgement is None:
@@ -225,7 +227,7 @@ def silence_words(progress: Progress) -> str:
 
 
 def expected_words(progress: Progress) -> str:
-    """The most that the run's plan asks for; empty of an audit, and of runs that have no plan."""
+    """Return the most calls that the run's plan makes; empty for an audit or without a plan."""
     plan = progress.plan
     if plan is None or plan.protocol not in PROTOCOLS:
         return ""
@@ -233,40 +235,37 @@ def expected_words(progress: Progress) -> str:
 
 
 def _calls_words(protocol: DebateProtocol, plan: Plan, progress: Progress) -> str:
-    """All calls by what they are for, at most; none of a kind that is not asked for."""
+    """Count the protocol's calls at most, by purpose; purposes without calls are omitted."""
     debaters = sum(used.role.startswith("debater ") for used in progress.roles)
-    asked = protocol.calls(debaters, plan)
+    expected = protocol.calls(debaters, plan)
     parts = (
-        (asked.context, "context"),
-        (asked.turns, "turn"),
-        (asked.judgements, "judgement"),
-        (asked.summaries, "summary"),
-        (asked.revisions, "revision"),
+        (expected.context, "context"),
+        (expected.turns, "turn"),
+        (expected.judgements, "judgement"),
+        (expected.summaries, "summary"),
+        (expected.revisions, "revision"),
     )
     return ", ".join(counted(number, noun) for number, noun in parts if number)
 
 
-LONGEST = 300
-
-
 def state_html(run: Run, case: Case, progress: Progress) -> Html:
-    """Three boxes: initial, intermediate and output state."""
+    """Render three boxes: initial, intermediate and output state."""
     boxes = {
-        "Initial state": _initial(run, case, progress),
-        "Intermediate state": _intermediate(progress),
-        "Output state": _output(progress),
+        "Initial state": _initial_entries(run, case, progress),
+        "Intermediate state": _intermediate_entries(progress),
+        "Output state": _output_entries(progress),
     }
-    return div("cp-state", *(_box(title, entries) for title, entries in boxes.items()))
+    return div("cp-state", *(_state_box(title, entries) for title, entries in boxes.items()))
 
 
-def _box(title: str, entries: list[tuple[str, str]]) -> Html:
+def _state_box(title: str, entries: list[tuple[str, str]]) -> Html:
     pairs: list[Html] = []
     for name, value in entries:
         pairs += [element("dt", name), element("dd", shortened(value, LONGEST), dir="auto")]
     return div("cp-state-box", element("h4", title), element("dl", *pairs))
 
 
-def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
+def _initial_entries(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
     documents = [
         f"{d.name} ({len(d.pages)} pages, {d.characters:,} characters)" if d.pages else d.name
         for d in progress.documents.values()
@@ -284,7 +283,7 @@ def _initial(run: Run, case: Case, progress: Progress) -> list[tuple[str, str]]:
     ]
 
 
-def _intermediate(progress: Progress) -> list[tuple[str, str]]:
+def _intermediate_entries(progress: Progress) -> list[tuple[str, str]]:
     context = progress.context
     described = [event.text or "not readable here" for event in progress.images.values()]
     images = [("Information from images", " ".join(described))] if described else []
@@ -294,14 +293,14 @@ def _intermediate(progress: Progress) -> list[tuple[str, str]]:
             ("Passages", f"{len(progress.evidence)} found"),
             *images,
             ("Debated", contested_words(progress)),
-            *(_argued(progress, context, "Passages of the debate") if context else []),
+            *(_debate_entries(progress, context, "Passages of the debate") if context else []),
         ]
-    passages, *argued = _argued(progress, context, "Passages")
-    return [("Statements", str(len(progress.statements))), passages, *images, *argued]
+    passages, *debate = _debate_entries(progress, context, "Passages")
+    return [("Statements", str(len(progress.statements))), passages, *images, *debate]
 
 
 def contested_words(progress: Progress) -> str:
-    """Which statements of an audit were argued about."""
+    """Say which statements of an audit were debated."""
     if progress.context is None:
         return "nothing, for nothing stayed contested" if progress.judgement else "nothing so far"
     numbers = ", ".join(str(index + 1) for index in progress.contested)
@@ -309,10 +308,14 @@ def contested_words(progress: Progress) -> str:
     return f"only what stayed contested: {noun} {numbers}" if numbers else "what stayed contested"
 
 
-def _argued(progress: Progress, context: Context | None, passages: str) -> list[tuple[str, str]]:
-    """What the debate had before it and how it went; `passages` names what it read."""
-    given = context.shares if context else ()
-    shares = "; ".join(f"{s.debater}: {counted(len(s.passages), 'passage')}" for s in given)
+def _debate_entries(
+    progress: Progress, context: Context | None, passages: str
+) -> list[tuple[str, str]]:
+    """List the debate's context and course; `passages` is the name of its passages."""
+    shares = "; ".join(
+        f"{share.debater}: {counted(len(share.passages), 'passage')}"
+        for share in (context.shares if context else ())
+    )
     return [
         (passages, context.summary if context else f"{len(progress.evidence)} found"),
         ("Shares", shares if context else "none yet"),
@@ -322,7 +325,7 @@ def _argued(progress: Progress, context: Context | None, passages: str) -> list[
     ]
 
 
-def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
+def _reader_entries(judgement: Judgement, progress: Progress) -> list[tuple[str, str]]:
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if judge is not None and not judge.built_in:
         return []
@@ -336,7 +339,7 @@ def _contested(judgement: Judgement, progress: Progress) -> list[tuple[str, str]
     ]
 
 
-def _output(progress: Progress) -> list[tuple[str, str]]:
+def _output_entries(progress: Progress) -> list[tuple[str, str]]:
     judgement, verdict = progress.judgement, progress.verdict
     entries: list[tuple[str, str]] = []
     if judgement:
@@ -344,7 +347,7 @@ def _output(progress: Progress) -> list[tuple[str, str]]:
             ("Judge", f"{judgement.agent}: {LABEL_WORDS[judgement.label].lower()}"),
             ("Judge's text, which the classifier reads", judgement.text),
         ]
-        entries += _contested(judgement, progress)
+        entries += _reader_entries(judgement, progress)
     if verdict:
         entries.append(("Label", LABEL_WORDS[verdict.label].lower()))
         if verdict.p_hallucinated is not None and verdict.confidence is not None:
@@ -359,7 +362,7 @@ def _output(progress: Progress) -> list[tuple[str, str]]:
 def draw_debate(
     progress: Progress, key: str, pasts: Mapping[str, PastRecord] | None = None
 ) -> None:
-    """All turns by rounds, each with its signals; a quote that was found opens where it stands."""
+    """Draw all turns by round with their signals; a quote that was found opens in its source."""
     if not progress.turns:
         st.caption(escaped(silence_words(progress)))
     elif has_audit(progress):
@@ -372,41 +375,43 @@ def draw_debate(
     _draw_rounds(turns, signals, asides(progress), key)
 
 
-@st.fragment  # a round that is unfolded, or a source that is opened, draws nothing else anew
+@st.fragment  # unfolding a round or opening a source redraws only this
 def _draw_rounds(
     turns: Sequence[Turn], signals: Sequence[Signal], placed: Mapping[int, Sequence[Html]], key: str
 ) -> None:
     debaters = list(dict.fromkeys(turn.debater for turn in turns))
     numbers = [turn.number for turn in turns]
-    _show_all(after(placed, 0, numbers[0] if numbers else None))
-    at = 0  # how many turns stand before; a trace from elsewhere may number two alike
-    for number, one in enumerate(rounds_of(turns), start=1):
-        if one.sides:
-            show(div("cp-sides", one.sides, dir="auto"))
-        is_last = at + len(one.turns) == len(turns)
-        place, is_shown = _place_of(one, len(turns), f"{key}.round.{number}", is_last=is_last)
-        for turn in one.turns:
-            at += 1
+    _draw_asides(after(placed, 0, numbers[0] if numbers else None))
+    position = 0  # turns drawn so far; an imported trace may give two turns the same number
+    for number, round_ in enumerate(rounds_of(turns), start=1):
+        if round_.sides:
+            show(div("cp-sides", round_.sides, dir="auto"))
+        is_last = position + len(round_.turns) == len(turns)
+        place, is_shown = _open_round(round_, len(turns), f"{key}.round.{number}", is_last=is_last)
+        for turn in round_.turns:
+            position += 1
             if is_shown:
-                following = numbers[at] if at < len(numbers) else None
+                following = numbers[position] if position < len(numbers) else None
                 with place:
-                    _draw_turn(turn, debaters, signals, f"{key}.{at}")
-                    _show_all(after(placed, turn.number, following))
+                    _draw_turn(turn, debaters, signals, f"{key}.{position}")
+                    _draw_asides(after(placed, turn.number, following))
 
 
-def _place_of(one: Round, turns: int, key: str, *, is_last: bool) -> tuple[DeltaGenerator, bool]:
-    """Where a round's turns are drawn, and whether they are: not while it is folded."""
+def _open_round(
+    round_: Round, turns: int, key: str, *, is_last: bool
+) -> tuple[DeltaGenerator, bool]:
+    """Return where a round's turns are drawn, and whether they are: not while it is folded."""
     if turns <= MOST_UNFOLDED:
-        show(div("cp-quiet", one.heading))
+        show(div("cp-quiet", round_.heading))
         return st.container(), True
-    words = escaped(round_in_short(one.heading, one.turns))
+    words = escaped(round_in_short(round_.heading, round_.turns))
     fold = st.expander(words, expanded=is_last, key=key, on_change="rerun")
     return fold, bool(fold.open)
 
 
 def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], key: str) -> None:
-    own = [signal.words for signal in signals if signal.turn == turn.number]
-    show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False, signals=own))
+    turn_signals = [signal.words for signal in signals if signal.turn == turn.number]
+    show(turn_html(turn, debaters.index(turn.debater) + 1, with_quotes=False, signals=turn_signals))
     if not turn.quotes:
         return
     with st.container(key=f"cp-quotes-{key}", horizontal=True):
@@ -414,10 +419,10 @@ def _draw_turn(turn: Turn, debaters: Sequence[str], signals: Sequence[Signal], k
             if quote.start is None:
                 show(quote_line(quote))
                 continue
-            sign, about = QUOTE_SIGNS[quote.status], QUOTE_WORDS[quote.status]
-            draw_place_button(quote, f"{key}.{number}", sign=sign, about=about)
+            symbol, about = QUOTE_SIGNS[quote.status], QUOTE_WORDS[quote.status]
+            draw_place_button(quote, f"{key}.{number}", sign=symbol, about=about)
 
 
-def _show_all(pieces: Sequence[Html]) -> None:
+def _draw_asides(pieces: Sequence[Html]) -> None:
     if pieces:
         show(joined(pieces))

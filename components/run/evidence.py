@@ -36,13 +36,11 @@ from core.schema.reviews import category_words, instead_words
 
 AROUND = 900
 MOST_OPEN = 10
-
-
-Place = Passage | Quote  # a stretch of a source that somebody wants to see
+Place = Passage | Quote  # a stretch of a source
 
 
 def draw_evidence(progress: Progress, key: str) -> None:
-    """Each statement's passages, those quoted in the debate first; a click shows the source."""
+    """Draw each statement's passages, quoted ones first; a click shows the source."""
     if not progress.passages:
         st.caption("No evidence was looked up in this run.")
     labels = progress.judgement.statement_labels if progress.judgement else ()
@@ -84,27 +82,27 @@ def _is_quoted(passage: Passage, quotes: Sequence[Quote]) -> bool:
 
 
 def _draw_passage(passage: Passage, key: str, is_quoted: bool, in_context: bool) -> None:
-    like = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
+    similarity = "" if passage.similarity is None else f" · similarity {passage.similarity:.2f}"
     words: list[str | Html] = [passage.text]
-    if in_context:  # it is underlined there
+    if in_context:
         words = [
             element("span", passage.before + " ", class_="cp-around"),
             element("mark", passage.text, class_="cp-mark cp-mark-evidence"),
             element("span", " " + passage.after, class_="cp-around"),
         ]
-    found = ("quoted in the debate" if is_quoted else "found") + like
+    origin = ("quoted in the debate" if is_quoted else "found") + similarity
     with st.container(border=True, key=f"{key}.{passage.id}"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         with left:
-            show(joined([div("cp-passage", *words, dir="auto"), div("cp-quiet", found)]))
-        with right:  # the words stand beside it
+            show(joined([div("cp-passage", *words, dir="auto"), div("cp-quiet", origin)]))
+        with right:  # without the quote, whose text is beside the button
             draw_place_button(passage, f"{key}.{passage.id}.show", is_quoted=False)
 
 
 def draw_place_button(
     place: Place, key: str, *, sign: str = "", about: str = "", is_quoted: bool = True
 ) -> None:
-    """A button that shows the place in its source; `sign` and `about` say how it was found."""
+    """Draw a button that opens the place in its source; `sign` and `about` say how it was found."""
     quote = f"“{clipped(place.text, 60)}” " if place.text and is_quoted else ""
     if st.button(
         escaped(f"{sign} {quote}{place_words(place)}".strip()),
@@ -118,27 +116,27 @@ def draw_place_button(
 
 @st.dialog("Source", width="large")
 def _show_source(place: Place) -> None:
-    """The page picture with the passage boxed; for plain sources the text around it."""
+    """Show the page with the passage boxed; for plain sources the text around it."""
     st.markdown(f"**{escaped(place_words(place))}**")
     with state.open_store() as store:
-        may = state.may_see_source(store, place.source_id.removesuffix(SEEN))
-        source = store.readings.get(place.source_id, place.source) if may else None
-    if may and place.source_id.endswith(SEEN):
+        may_see = state.may_see_source(store, place.source_id.removesuffix(SEEN))
+        source = store.readings.get(place.source_id, place.source) if may_see else None
+    if may_see and place.source_id.endswith(SEEN):
         _show_image(place)
         return
     if source is None:
         st.info("This source is not in the library; the passage itself is kept in the run.")
         return
     start = place.start or 0
-    found = relocate(source.text, start, place.end or start, place.text)
-    if found is None:
+    offsets = relocate(source.text, start, place.end or start, place.text)
+    if offsets is None:
         st.info("The source was read again since, and these words no longer appear in it.")
         return
-    page = next((p.number for p in reversed(source.pages) if p.start <= found[0]), None)
+    page = next((p.number for p in reversed(source.pages) if p.start <= offsets[0]), None)
     words = place_words(replace(place, page=page))
-    pictures = _pictures(source, page or 1, *found)
+    pictures = _render_page(source, page or 1, *offsets)
     if not pictures:
-        _draw_around(source, *found)
+        _draw_source_text(source, *offsets)
         return
     whole, strip = pictures
     st.image(strip or whole, width="stretch", alt=f"{words} with the passage boxed")
@@ -146,11 +144,11 @@ def _show_source(place: Place) -> None:
         with st.expander("The whole page"):
             st.image(whole, width="stretch", alt=words)
     with st.expander("As text"):
-        _draw_around(source, *found)
+        _draw_source_text(source, *offsets)
 
 
 def _show_image(place: Place) -> None:
-    """The image that a model described: people compare with their own eyes."""
+    """Show the image that a model described, for people to compare with their own eyes."""
     words = "A language model said this of the image; the words do not stand in it."
     st.caption(f"{words} Look for yourself.")
     if place.text:
@@ -163,22 +161,24 @@ def _show_image(place: Place) -> None:
     st.image(data, width="stretch", alt=place_words(place))
 
 
-def _pictures(source: Source, page: int, start: int, end: int) -> tuple[bytes, bytes | None] | None:
-    """PNGs of the page with the passage boxed and of the strip around it; None without pages."""
+def _render_page(
+    source: Source, page: int, start: int, end: int
+) -> tuple[bytes, bytes | None] | None:
+    """Return PNGs of the page with the passage boxed and of the strip around it, or None."""
     if source.kind not in ("pdf", "image"):
         return None
     try:
         data = file_bytes(state.home(), source.id)
         with state.open_store() as store:
             settings = store.projects.settings()
-        return _drawn(source.id, page, start, end, source, data, settings)
+        return _render_page_cached(source.id, page, start, end, source, data, settings)
     except (InputError, OSError) as error:
         st.warning(f"The page cannot be shown as a picture: {escaped(str(error))}")
         return None
 
 
 @st.cache_data(max_entries=64, show_spinner="Drawing the page…")
-def _drawn(
+def _render_page_cached(
     source_id: str,
     page: int,
     start: int,
@@ -195,53 +195,53 @@ def _drawn(
     return picture, strip_around(picture, boxes)
 
 
-def _draw_around(source: Source, start: int, end: int) -> None:
+def _draw_source_text(source: Source, start: int, end: int) -> None:
     first = max(0, start - AROUND)
     mark = HtmlMark(start - first, end - first, kind="evidence")
     show(marked_text(source.text[first : end + AROUND], [mark]))
 
 
 def draw_response(case: Case, progress: Progress, key: str) -> None:
-    """The text under its question, a choice of layers, a line for each marked stretch."""
+    """Draw the question, the text, a choice of layers, and a line for each marked span."""
     st.subheader("The response", anchor=False)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     layers = layers_of(progress)
-    text = st.container()  # above the choice, which opens downwards and would cover it
-    chosen = _chosen(list(layers), key)
+    text = st.container()  # above the choice, which opens downwards and would cover the text
+    chosen = _choose_layers(list(layers), key)
     marks = heated(layers, chosen, progress) if chosen else span_marks(progress.spans)
     with text:
         show(marked_text(case.response, marks, parts_of(progress)))
         if chosen:
-            st.caption(_legend(progress))
+            st.caption(_legend_words(progress))
     for number, span in paged(list(enumerate(progress.spans, start=1)), f"{key}.spans"):
         left, right = st.columns([4, 1.4], vertical_alignment="center")
         words = f"**{number}.** “{escaped(span.text)}” — {category_words(span.category)}"
         if span.instead:
-            leads = instead_words(in_evidence=span.in_evidence)
-            words += f"; {leads} “**{escaped(span.instead)}**”"
+            lead = instead_words(in_evidence=span.in_evidence)
+            words += f"; {lead} “**{escaped(span.instead)}**”"
         left.markdown(f"{words}  \n:gray[marked by {escaped(span.source)} · {percent(span.p)}]")
         if (quote := span.quote) is not None and quote.start is not None:
             with right:
                 draw_place_button(quote, f"{key}.span.{number}", is_quoted=False)
 
 
-def _chosen(names: list[str], key: str) -> list[str]:
-    """The agents whose layers are chosen; keys are places, for names may be anything."""
+def _choose_layers(names: list[str], key: str) -> list[str]:
+    """Return the agents whose layers are chosen; keys are indexes, as names may be anything."""
     if not names:
         return []
     with st.popover("Marks by agent", icon=":material/layers:", type="tertiary"):
-        picked = st.pills(
+        chosen = st.pills(
             "Show how likely each agent finds words to be wrong",
             range(len(names)),
-            format_func=lambda place: escaped(names[place]),
+            format_func=lambda index: escaped(names[index]),
             selection_mode="multi",
             key=f"{key}.layers",
         )
-    return [names[place] for place in picked if place < len(names)]
+    return [names[index] for index in chosen if index < len(names)]
 
 
-def _legend(progress: Progress) -> str:
+def _legend_words(progress: Progress) -> str:
     words = (
         "The stronger the colour, the surer an agent is. Point at words, or reach them with Tab, "
         "to see who says what. Where agents differ, the surest one sets the colour. Words "
@@ -256,11 +256,11 @@ def _legend(progress: Progress) -> str:
 
 
 def span_marks(spans: tuple[Span, ...]) -> list[HtmlMark]:
-    """The spans with their numbers, and what is wrong with each."""
+    """Return the spans as numbered marks that say what is wrong with each."""
     marks = []
     for number, span in enumerate(spans, start=1):
-        leads = instead_words(in_evidence=span.in_evidence)
-        instead = f"; {leads} “{span.instead}”" if span.instead else ""
+        lead = instead_words(in_evidence=span.in_evidence)
+        instead = f"; {lead} “{span.instead}”" if span.instead else ""
         title = f"{category_words(span.category)} ({percent(span.p)}){instead}"
         marks.append(HtmlMark(span.start, span.end, str(number), title))
     return marks

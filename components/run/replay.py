@@ -1,7 +1,7 @@
-"""Plays a stored run again: at its recorded pace or at a reading pace, step by step if wanted.
+"""Replay of a stored run: at its recorded pace or at a reading pace, or step by step.
 
-It is drawn by the same functions as the live debate and always marked as a replay. The schedule is
-made of pure functions; where a replay is stays in the session.
+The same functions draw it as the live debate, and it is always marked as a replay. Pure functions
+make the schedule; the position of a replay is kept in the session.
 """
 
 from __future__ import annotations
@@ -42,23 +42,24 @@ STEPS = frozenset(
 
 @dataclass(frozen=True)
 class Cue:
-    """One event and when it plays, in seconds from the start."""
+    """An event and when it plays, in seconds from the start."""
 
     at: float
     event: Event
 
 
 def cues(events: Sequence[Event], pace: str) -> list[Cue]:
-    """When each event plays: as recorded, or with time to read what each turn says."""
-    progress, placed, clock = Progress(), list[Cue](), 0.0
+    """Schedule each event: as recorded, or with time to read what each turn says."""
+    progress, clock = Progress(), 0.0
+    schedule: list[Cue] = []
     for event in events:
         if pace == "recorded":  # the pause before a Resume is not part of the debate
             progress.add(event)
             clock = progress.seconds()
         else:
             clock += _reading_seconds(event)
-        placed.append(Cue(clock, event))
-    return placed
+        schedule.append(Cue(clock, event))
+    return schedule
 
 
 def _reading_seconds(event: Event) -> float:
@@ -79,7 +80,10 @@ def _reading_seconds(event: Event) -> float:
 
 
 def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[int, Speaking]]:
-    """The state then, and what has been said of each turn; older runs keep what was asked in it."""
+    """Return the state at `position` and the words so far of each turn under way.
+
+    Older runs store what was asked of a turn only with the finished turn.
+    """
     progress = Progress()
     speaking: dict[int, Speaking] = {}
     started: dict[int, tuple[float, TurnStarted]] = {}
@@ -91,34 +95,37 @@ def at_moment(placed: Sequence[Cue], position: float) -> tuple[Progress, dict[in
                 started[event.number] = cue.at, event
         elif event.kind == "turn_finished" and event.turn.number in started:
             turn = event.turn
-            began, asked = started[turn.number]
+            began, start = started[turn.number]
             share = (position - began) / max(1e-6, cue.at - began)
             words = turn.text.split(" ")
-            said = " ".join(words[: max(0, int(share * len(words)))])
-            told = replace(asked, manner=turn.manner, about=turn.about, assigned=turn.assigned)
-            speaking.setdefault(turn.number, Speaking(told, said))
+            spoken = " ".join(words[: max(0, int(share * len(words)))])
+            start = replace(start, manner=turn.manner, about=turn.about, assigned=turn.assigned)
+            speaking.setdefault(turn.number, Speaking(start, spoken))
     return progress, speaking
 
 
 def landmarks(placed: Sequence[Cue]) -> dict[str, float]:
-    """Where each round begins, and where the verdict falls, in seconds; in their order."""
-    began: dict[int, float] = {}
+    """Return where each round begins and where the verdict falls, in seconds and in order."""
+    start_of: dict[int, float] = {}
     turns: list[Turn] = []
     for cue in placed:
         event = cue.event
         if event.kind == "turn_started":
-            began.setdefault(event.number, cue.at)
+            start_of.setdefault(event.number, cue.at)
         elif event.kind == "turn_finished":
-            began.setdefault(event.turn.number, cue.at)
+            start_of.setdefault(event.turn.number, cue.at)
             turns.append(event.turn)
-    found = {one.heading: min(began[turn.number] for turn in one.turns) for one in rounds_of(turns)}
+    places = {
+        round_.heading: min(start_of[turn.number] for turn in round_.turns)
+        for round_ in rounds_of(turns)
+    }
     if any(cue.event.kind == "judgement_reached" for cue in placed):
-        found["The verdict"] = placed[-1].at
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+        places["The verdict"] = placed[-1].at
+    return dict(sorted(places.items(), key=lambda item: item[1]))
 
 
 def draw_replay(run: Run, case: Case) -> None:
-    """Controls and the debate as it stood at the moment that is played."""
+    """Draw the controls, and the debate as it stands at the current position."""
     key = f"replay.{run.id}"
     st.session_state.setdefault(f"{key}.position", 0.0)
     with st.container(key="replay-head"):
@@ -127,7 +134,7 @@ def draw_replay(run: Run, case: Case) -> None:
         left.caption("Plays back a stored debate; nothing is computed again.")
         with right:
             link("pages/check/run.py", "Back to the run", "arrow_back", run=run.id)
-    events = _events(run.id)
+    events = _load_events(run.id)
     progress = folded(events)
     if not can_play(progress):
         st.info(f"There is nothing to play. {escaped(silence_words(progress))}")
@@ -138,17 +145,17 @@ def draw_replay(run: Run, case: Case) -> None:
     if len(paces) == 1:
         st.caption("The recording has no times, so it plays at reading speed.")
     playing = bool(st.session_state.get(f"{key}.since"))
-    _draw_controls(key, paces, landmarks(_placed(events, key)), playing=playing)
-    # Whoever has paused sees nothing change: nothing is drawn again until they press something.
+    _draw_controls(key, paces, landmarks(_load_cues(events, key)), playing=playing)
+    # While paused nothing changes, so nothing is redrawn until a button is pressed.
     st.fragment(_play, run_every=TICK_SECONDS if playing else None)(run, case, key)
 
 
-def _events(run_id: str) -> list[Event]:
+def _load_events(run_id: str) -> list[Event]:
     with state.open_store() as store:
         return [event for _, event in store.runs.events(run_id)]
 
 
-def _placed(events: Sequence[Event], key: str) -> list[Cue]:
+def _load_cues(events: Sequence[Event], key: str) -> list[Cue]:
     return cues(events, st.session_state.get(f"{key}.pace") or "reading")
 
 
@@ -157,8 +164,15 @@ def _draw_controls(
 ) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="replay-controls"):
         words, icon = ("Pause", "pause") if playing else ("Play", "play_arrow")
-        options = {"type": "primary", "shortcut": "Ctrl+Space"}
-        button(words, f"{key}.toggle", _toggle, key, icon=icon, **options)
+        button(
+            words,
+            f"{key}.toggle",
+            _toggle_play,
+            key,
+            icon=icon,
+            type="primary",
+            shortcut="Ctrl+Space",
+        )
         for words, name, by, icon, shortcut in (
             ("Step back", "back", -1, "skip_previous", "Ctrl+Left"),
             ("Step", "step", 1, "skip_next", "Ctrl+Right"),
@@ -176,32 +190,32 @@ def _draw_controls(
             )
         choices: Sequence[tuple[Any, ...]] = (
             ("Pace", paces, "reading", str, _seek, (key, 0.0)),
-            ("Speed", SPEEDS, 1.0, "{:g}×".format, _hold, (key,)),
+            ("Speed", SPEEDS, 1.0, "{:g}×".format, _rebase_clock, (key,)),
         )
-        for words, options_of, usual, shown, act, args in choices:
+        for words, values, default, format_value, on_change, args in choices:
             st.segmented_control(
                 words,
-                options_of,
+                values,
                 label_visibility="collapsed",
-                default=usual,
+                default=default,
                 required=True,
-                format_func=shown,
+                format_func=format_value,
                 key=f"{key}.{words.lower()}",
-                on_change=act,
+                on_change=on_change,
                 args=args,
             )
         component("fullscreen")(key=f"{key}.full")  # app.css hides the sidebar and header then
 
 
 def _play(run: Run, case: Case, key: str) -> None:
-    placed = _placed(_events(run.id), key)
-    position = _stepped(placed, key)
-    length = placed[-1].at if placed else 0.0
+    schedule = _load_cues(_load_events(run.id), key)
+    position = _apply_step(schedule, key)
+    length = schedule[-1].at if schedule else 0.0
     if position >= length and st.session_state.get(f"{key}.since"):
         st.session_state.update({f"{key}.position": length, f"{key}.since": None})
         st.rerun()
-    progress, speaking = at_moment(placed, position)
-    with st.container(key="replay-status"):  # stays on screen: nobody takes it for a live debate
+    progress, speaking = at_moment(schedule, position)
+    with st.container(key="replay-status"):  # stays on screen, so that it is not taken for live
         words = f"Replay · {seconds(min(position, length))} of {seconds(length)}"
         st.progress(min(1.0, position / length) if length else 1.0, text=words)
     show(marked_text(case.response, numbered(progress.spans), parts_of(progress)))
@@ -210,16 +224,16 @@ def _play(run: Run, case: Case, key: str) -> None:
     if progress.verdict is not None:
         show(verdict_html(progress, classifier_card(progress.classifier)))
     audited = len(progress.tool_uses) + len(progress.memory) + len(progress.reconsidered)
-    said = sum(len(one.words) for one in speaking.values())
-    # It stands below the debate. `moment` differs whenever there is something new to see; `asked`
-    # counts how often the viewer asked to see it, which ends having scrolled away.
-    moment = f"{len(progress.turns)} {said} {audited} {progress.verdict is not None}"
+    words_spoken = sum(len(one.words) for one in speaking.values())
+    # Drawn below the debate. `moment` changes whenever there is something new to see; `asked`
+    # counts the viewer's requests to see it: each one scrolls back to the newest words.
+    moment = f"{len(progress.turns)} {words_spoken} {audited} {progress.verdict is not None}"
     asked = int(st.session_state.get(f"{key}.asked", 0))
     with st.container(key="follow-speaker"):  # app.css takes it out of the flow
         component("follow")(key=f"{key}.follow", data={"moment": moment, "asked": asked})
 
 
-def _position(key: str) -> float:
+def _current_position(key: str) -> float:
     position = float(st.session_state.get(f"{key}.position", 0.0))
     since = st.session_state.get(f"{key}.since")
     if since:
@@ -227,29 +241,30 @@ def _position(key: str) -> float:
     return position
 
 
-def _hold(key: str, position: float | None = None) -> None:
-    kept = st.session_state
-    kept[f"{key}.position"] = _position(key) if position is None else position
-    if kept.get(f"{key}.since"):
-        kept[f"{key}.since"] = time.time()
-    kept[f"{key}.held_speed"] = kept.get(f"{key}.speed") or 1.0
+def _rebase_clock(key: str, position: float | None = None) -> None:
+    """Store the position and the speed, and let the clock run from now."""
+    session = st.session_state
+    session[f"{key}.position"] = _current_position(key) if position is None else position
+    if session.get(f"{key}.since"):
+        session[f"{key}.since"] = time.time()
+    session[f"{key}.held_speed"] = session.get(f"{key}.speed") or 1.0
 
 
-def _ask(key: str) -> None:
-    """Whoever presses a button wants to see what it does."""
+def _count_request(key: str) -> None:
+    """Count that a person pressed a button, and so wants to see what it does."""
     st.session_state[f"{key}.asked"] = st.session_state.get(f"{key}.asked", 0) + 1
 
 
-def _toggle(key: str) -> None:
-    _ask(key)
-    _hold(key)
+def _toggle_play(key: str) -> None:
+    _count_request(key)
+    _rebase_clock(key)
     playing = st.session_state.get(f"{key}.since")
     st.session_state[f"{key}.since"] = None if playing else time.time()
 
 
 def _seek(key: str, position: float) -> None:
-    _ask(key)
-    _hold(key, position)
+    _count_request(key)
+    _rebase_clock(key, position)
 
 
 def _go_to(key: str, places: Mapping[str, float]) -> None:
@@ -259,15 +274,15 @@ def _go_to(key: str, places: Mapping[str, float]) -> None:
 
 
 def _step(key: str, by: int) -> None:
-    _ask(key)
-    _hold(key)
+    _count_request(key)
+    _rebase_clock(key)
     st.session_state.update({f"{key}.stepped": by, f"{key}.since": None})
 
 
-def _stepped(placed: Sequence[Cue], key: str) -> float:
-    """Where the replay is, after the step that was asked for, if one was."""
+def _apply_step(placed: Sequence[Cue], key: str) -> float:
+    """Return the current position, after the requested step if there was one."""
     by = st.session_state.pop(f"{key}.stepped", 0)
-    position = _position(key)
+    position = _current_position(key)
     if by:
         stops = [0.0, *(c.at for c in placed if c.event.kind in STEPS)]
         ahead = [stop for stop in stops if stop > position + 1e-6]

@@ -1,4 +1,4 @@
-"""The page of a run: while it goes on its stage and debate, and everything once it has ended."""
+"""The page of a run: its stage and debate while it goes on, everything once it has ended."""
 
 from __future__ import annotations
 
@@ -65,11 +65,10 @@ if TYPE_CHECKING:
     from core.learning.reasoning import Heard
 
 POLL_SECONDS = 0.25
-POLL_ALL = 1.0  # seconds, of several runs on one page
+POLL_ALL = 1.0  # seconds, for several runs on one page
 AWAY_SECONDS = 2.0
 ALIVE = ("queued", "running")
-# A long response would push the debate out of sight while it is spoken.
-MOST_SHOWN = 600
+MOST_SHOWN = 600  # characters; a longer response would push the live debate out of sight
 STAGE_WORDS: dict[Stage, str] = {
     "reading": "Reading the sources",
     "searching": "Searching for evidence",
@@ -79,16 +78,16 @@ STAGE_WORDS: dict[Stage, str] = {
     "marking": "Marking the words",
 }
 WAIT_SECONDS = 0.2
-RECENT = 30.0  # seconds, after which agents may have another record
+RECENT = 30.0  # seconds for which an agent's record is cached
 Pasts = Mapping[str, PastRecord]
 Key = tuple[str, str]  # a home, a project
 
 
 def draw_speaking(run: Run) -> None:
-    """The box, where the run is this server's and somebody debates in it."""
+    """Draw the box to speak in the debate, if the run is debated on this server."""
     if not is_debated(run.plan) or state.jobs().live(run.id) is None:
         return
-    key = _key(run.id)
+    key = _remark_key(run.id)
     if key not in st.session_state:
         st.session_state[key] = str(drafts.kept(key).get("text") or "")
     st.text_area(
@@ -97,37 +96,44 @@ def draw_speaking(run: Run) -> None:
         height=68,
         max_chars=LONGEST_REMARK,
         placeholder="Point to a passage, a value or a mistake. The next speaker reads it.",
-        on_change=_keep,
+        on_change=_save_remark,
         args=(key,),
         persist_state="session",
     )
     drafts.watch(f"{key}.watch", {"text": key}, lambda texts: drafts.keep(key, texts))
-    options = {"icon": "record_voice_over", "shortcut": "Ctrl+Enter"}
-    button("Say it", f"{key}.send", _say, run.id, run.project_id, **options)
+    button(
+        "Say it",
+        f"{key}.send",
+        _send_remark,
+        run.id,
+        run.project_id,
+        icon="record_voice_over",
+        shortcut="Ctrl+Enter",
+    )
     show_problem(f"{key}.problem")
 
 
 def draw_unsaid(run: Run) -> None:
-    """What was typed when the debate ended before it was said; it stays until it is let go of."""
-    key = _key(run.id)
+    """Draw a remark that was typed but not sent before the debate ended, until it is discarded."""
+    key = _remark_key(run.id)
     text = str(drafts.kept(key).get("text") or "").strip()
     if text:
         st.info(f"The debate was over before you said this: {escaped(text)}")
         button("Discard it", f"{key}.drop", drafts.keep, key, {})
 
 
-def _key(run_id: str) -> str:
+def _remark_key(run_id: str) -> str:
     return f"run.{run_id}.say"
 
 
-def _keep(key: str) -> None:
+def _save_remark(key: str) -> None:
     text = str(st.session_state.get(key) or "")
     drafts.keep(key, {"text": text} if text else {})
 
 
-def _say(run_id: str, project_id: str) -> None:
-    """Say what stands in the box, if whoever is here may; else it stays there."""
-    key = _key(run_id)
+def _send_remark(run_id: str, project_id: str) -> None:
+    """Send the remark, if the current person may; else it stays in the box."""
+    key = _remark_key(run_id)
     with problem_kept(f"{key}.problem"):
         with state.open_store() as store:
             by = state.require(store, project_id, "annotator", "speak in a debate")
@@ -137,25 +143,28 @@ def _say(run_id: str, project_id: str) -> None:
 
 
 @st.cache_resource
-def _worker() -> tuple[ThreadPoolExecutor, threading.Lock]:
+def _record_worker() -> tuple[ThreadPoolExecutor, threading.Lock]:
     return ThreadPoolExecutor(1, "pasts"), threading.Lock()
 
 
 @st.cache_resource
-def _counting() -> tuple[dict[Key, tuple[Mark, Future[Pasts]]], dict[Key, dict[str, Heard]]]:
-    """What is counted for each project as it is now, and what was heard in the runs it has read."""
+def _record_futures() -> tuple[dict[Key, tuple[Mark, Future[Pasts]]], dict[Key, dict[str, Heard]]]:
+    """Return the records being counted by project, and the answers read from its runs so far."""
     return {}, {}
 
 
 def pasts_of(project_id: str) -> Pasts:
-    """By debater's agent, where at least ten of its answers were judged by people."""
+    """Return debaters' records by agent, if people judged enough answers; {} while counting."""
     mark, key = state.answers_mark(), (str(state.home()), project_id)
-    (worker, lock), (counting, known) = _worker(), _counting()
+    (worker, lock), (futures, answers) = _record_worker(), _record_futures()
     with lock:
-        if key not in counting or counting[key][0] != mark:
-            own = known.setdefault(key, {})
-            counting[key] = mark, worker.submit(counted_pasts, state.home(), project_id, own)
-        future = counting[key][1]
+        if key not in futures or futures[key][0] != mark:
+            project_answers = answers.setdefault(key, {})
+            futures[key] = (
+                mark,
+                worker.submit(counted_pasts, state.home(), project_id, project_answers),
+            )
+        future = futures[key][1]
     try:
         return future.result(timeout=WAIT_SECONDS)
     except NotYet:
@@ -163,24 +172,24 @@ def pasts_of(project_id: str) -> Pasts:
 
 
 def counted_pasts(home: Path, project_id: str, known: dict[str, Heard]) -> Pasts:
-    """Debaters' records by agent (and seat where two share one); of equal names the larger."""
+    """Return debaters' records by agent (and seat if two share one); of equal names the larger."""
     from core.learning.reasoning import DEBATER, rows_of
     from core.learning.reliability import FEWEST, records, table_of
 
     with open_store(home) as store:
         rows = rows_of(store, project_id, known)
-    found: dict[str, PastRecord] = {}
+    pasts: dict[str, PastRecord] = {}
     for record in records(table_of(rows)):
         share = record.accuracy
         if record.agent.part == DEBATER and share.n >= FEWEST:
             name = held_by(record.agent.name, record.agent.seat)
-            found.setdefault(name, PastRecord(share.right, share.n, share.high))
-    return found
+            pasts.setdefault(name, PastRecord(share.right, share.n, share.high))
+    return pasts
 
 
 def draw_debate_so_far(run: Run, progress: Progress, speaking: Mapping[int, Speaking]) -> None:
-    """All rounds, each an element of its own: one that has not changed stays open or folded."""
-    signals = _signals(run.id, run.project_id, len(progress.turns), progress)
+    """Draw each round as its own element: an unchanged one stays open or folded."""
+    signals = _find_signals(run.id, run.project_id, len(progress.turns), progress)
     if progress.turns:
         debaters = dict.fromkeys(turn.debater for turn in progress.turns)
         words = signals_counted(signals, list(debaters), so_far=progress.ending is None)
@@ -191,20 +200,22 @@ def draw_debate_so_far(run: Run, progress: Progress, speaking: Mapping[int, Spea
 
 
 @st.cache_resource(max_entries=32, ttl=RECENT, show_spinner=False)
-def _signals(run_id: str, project_id: str, turns: int, _progress: Progress) -> tuple[Signal, ...]:
-    """Those of a run's first so many turns, which are drawn several times a second."""
+def _find_signals(
+    run_id: str, project_id: str, turns: int, _progress: Progress
+) -> tuple[Signal, ...]:
+    """Return the signals in a run's first `turns` turns; cached, as it is drawn so often."""
     return signals_of(_progress, pasts_of(project_id)) if turns else ()
 
 
 @st.fragment(run_every=POLL_SECONDS)
 def follow(run_id: str) -> None:
-    """Draw the run as it is now; when it has ended, draw the page anew."""
+    """Draw the run as it is now; when it has ended, redraw the page."""
     with state.open_store() as store:
-        run = _run_now(store, run_id)
+        run = _load_current_run(store, run_id)
         events = [event for _, event in store.runs.events(run_id)]
         case = store.cases.get(run.case_id) if run else None
         if run is not None and not state.may_see(store, run.project_id):
-            run = None  # their role was taken away meanwhile
+            run = None  # the person lost their role meanwhile
     if run is None or case is None or run.status not in ALIVE:
         st.rerun()
         return
@@ -214,8 +225,16 @@ def follow(run_id: str) -> None:
     with left, st.container(key="run.stage"):
         _draw_stage(progress, live, run.started_at, waiting=run.status == "queued")
     with right:
-        options = {"icon": "stop", "shortcut": "Ctrl+Shift+S", "width": "stretch"}
-        button("Stop", "run.stop", stop, [run_id], run.project_id, **options)
+        button(
+            "Stop",
+            "run.stop",
+            stop,
+            [run_id],
+            run.project_id,
+            icon="stop",
+            shortcut="Ctrl+Shift+S",
+            width="stretch",
+        )
     more = "…" if len(case.response) > MOST_SHOWN else ""
     shown = case.response[:MOST_SHOWN]
     show(marked_text(shown + more, [], parts_of(progress)))
@@ -227,19 +246,19 @@ def follow(run_id: str) -> None:
 
 @st.fragment(run_every=AWAY_SECONDS)
 def notice(run_id: str, status: RunStatus) -> None:
-    """Draw the page anew when another tab or person takes up a run that came to no end."""
+    """Redraw the page when another tab or person resumes a run that came to no end."""
     with state.open_store() as store:
-        run = _run_now(store, run_id)
+        run = _load_current_run(store, run_id)
     if run is not None and run.status != status:
         st.rerun()
 
 
-def _run_now(store: Store, run_id: str) -> Run | None:
+def _load_current_run(store: Store, run_id: str) -> Run | None:
     return store.runs.get(run_id, time.time(), store.projects.settings().lease_seconds)
 
 
 def stop(run_ids: Sequence[str], project_id: str) -> None:
-    """Stop these runs of a project, if whoever is here may."""
+    """Stop these runs of a project, if the current person may."""
     try:
         with state.open_store() as store:
             by = state.require(store, project_id, "annotator", "stop a check")
@@ -265,7 +284,7 @@ def _draw_stage(progress: Progress, live: Live | None, started_at: float, *, wai
 def worked_seconds(
     progress: Progress, started_at: float, now: float, *, waiting: bool
 ) -> float | None:
-    """Seconds of work without pauses; None for a resumed run that has not begun anew."""
+    """Return seconds of work without pauses; None for a resumed run that has not started again."""
     if not progress.began_at:
         return now - started_at
     if waiting or progress.ending is not None:
@@ -274,7 +293,7 @@ def worked_seconds(
 
 
 def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, float | None]:
-    """What is being done, and how much of it is done where that is known."""
+    """Return (what is being done, the share of it that is done or None if unknown)."""
     if passing is not None and passing.at >= progress.last_at:
         share = min(1.0, passing.done / passing.total) if passing.total else None
         return passing.note or STAGE_WORDS[passing.stage], share
@@ -282,7 +301,7 @@ def stage_of(progress: Progress, passing: ProgressMade | None) -> tuple[str, flo
 
 
 def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
-    """Each turn under way by its number, without lost ones and those that Resume begins anew."""
+    """Return turns under way by number, without lost ones and those that Resume starts again."""
     words = dict(live.words) if live else {}
     speaking: dict[int, Speaking] = {}
     for event in events:
@@ -295,13 +314,13 @@ def speaking_now(events: list[Event], live: Live | None) -> dict[int, Speaking]:
         elif event.kind == "problem_met" and event.stage == "debating" and event.reply:
             if event.turn:
                 speaking.pop(event.turn, None)
-            else:  # an older run's, in which one spoke at a time
+            else:  # an older run, in which debaters spoke one at a time
                 speaking.clear()
     return speaking
 
 
 def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correction]) -> None:
-    """Everything about a run that has ended, in the order in which people ask for it."""
+    """Draw everything about an ended run, in the order in which people ask for it."""
     _draw_ending(run, progress)
     is_over = progress.verdict is not None and not can_resume(run)
     if progress.verdict is not None:
@@ -315,22 +334,22 @@ def draw_run(run: Run, case: Case, progress: Progress, corrections: list[Correct
     if is_over:
         draw_corrections(run, case, progress, corrections)
     titles = ["Evidence", "Debate", "How it was checked"]
-    evidence, debate, inside = st.tabs(titles, key=f"run.{run.id}.tabs")
+    evidence, debate, details = st.tabs(titles, key=f"run.{run.id}.tabs")
     with evidence:
         draw_evidence(progress, f"run.{run.id}.evidence")
     with debate:
         draw_debate(progress, f"run.{run.id}.debate", pasts_of(run.project_id))
-    with inside:
+    with details:
         show(state_html(run, case, progress))
         draw_calls(progress)
-        for used in progress.roles:
-            kind = "built in" if used.built_in else "language model"
-            with st.expander(escaped(f"{used.role}: {used.agent} ({kind}, {used.rule_hash})")):
-                st.code(used.rule, language=None, wrap_lines=True)
+        for role in progress.roles:
+            kind = "built in" if role.built_in else "language model"
+            with st.expander(escaped(f"{role.role}: {role.agent} ({kind}, {role.rule_hash})")):
+                st.code(role.rule, language=None, wrap_lines=True)
 
 
 def classifier_card(version: str) -> dict[str, Any] | None:
-    """The card of a classifier version; None when it cannot be read any more."""
+    """Return the card of a classifier version; None if it cannot be read."""
     try:
         return load_head(version_folder(state.home(), version))[1]
     except ConfigError:
@@ -344,8 +363,8 @@ def _draw_ending(run: Run, progress: Progress) -> None:
         st.error(f"{words} {escaped(kept_words(progress))}", icon=":material/error:")
     elif run.status == "stopped":
         by = getattr(ending, "by", "")
-        words = f"Stopped{f' by {escaped(by)}' if by else ''}. What was found so far is kept."
-        st.info(words, icon=":material/stop_circle:")
+        who = f" by {escaped(by)}" if by else ""
+        st.info(f"Stopped{who}. What was found so far is kept.", icon=":material/stop_circle:")
     elif run.status == "interrupted":
         words = "The process that ran this check ended. What was found so far is kept; "
         st.warning(f"{words}Resume goes on from there.", icon=":material/power_off:")
@@ -354,8 +373,9 @@ def _draw_ending(run: Run, progress: Progress) -> None:
         st.warning(f"{words}there and pays for nothing twice.", icon=":material/error:")
     if can_resume(run) and run.origin == "here":
         draw_plan_keys(run.plan, "run")
-        options = {"icon": "resume", "type": "primary"}
-        button("Resume", "run.resume", _resume, run.id, run.project_id, **options)
+        button(
+            "Resume", "run.resume", _resume, run.id, run.project_id, icon="resume", type="primary"
+        )
         show_problem("run.resume.problem")
 
 
@@ -369,9 +389,9 @@ def _resume(run_id: str, project_id: str) -> None:
 
 
 def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None:
-    """A run with its case, state and corrections; None when there is none that one may see."""
+    """Return a run with its case, state and corrections; None if there is none that one may see."""
     with state.open_store() as store:
-        run = _run_now(store, run_id)
+        run = _load_current_run(store, run_id)
         case = store.cases.get(run.case_id) if run else None
         if run is None or case is None or not state.may_see(store, run.project_id):
             return None
@@ -380,17 +400,17 @@ def load_run(run_id: str) -> tuple[Run, Case, Progress, list[Correction]] | None
 
 
 def is_timed(progress: Progress) -> bool:
-    """False for a debate from elsewhere whose record knows no times."""
+    """Return False for an imported debate whose record has no times."""
     return progress.last_at > progress.began_at
 
 
 def can_play(progress: Progress) -> bool:
-    """True where somebody said something on the way to the verdict."""
+    """Return True if there is something to replay before the verdict."""
     return bool(progress.turns or progress.samples or progress.remarks) or has_audit(progress)
 
 
 def draw_header(run: Run, progress: Progress) -> None:
-    """When and how the run was made, on one line."""
+    """Draw when and how the run was made, on one line."""
     parts = [
         when(run.started_at),
         roster_words(run.plan.roster, short=True),
@@ -411,7 +431,7 @@ def draw_header(run: Run, progress: Progress) -> None:
 def draw_downloads(
     run: Run, case: Case, progress: Progress, corrections: Sequence[Correction]
 ) -> None:
-    """Buttons in one row; files are made when they are asked for."""
+    """Draw download buttons in one row; files are built when they are pressed."""
     card, past = classifier_card(progress.classifier), past_of(run, progress)
     name = f"counterpoint-{run.id[:8]}"
     st.subheader("Download", anchor=False)
@@ -422,8 +442,8 @@ def draw_downloads(
         ):
             report = functools.partial(make, run, case, progress, corrections, card, past)
             download(words, report, f"{name}.{file}", f"run.report.{file}", icon)
-        if progress.began_at:  # of a run that was never begun there is nothing to play
-            trace = functools.partial(_trace, run.id)
+        if progress.began_at:  # a run that never started has no trace
+            trace = functools.partial(_export_trace, run.id)
             download("Trace file", trace, f"{name}.trace.json", "run.trace", "movie")
         if can_play(progress):
             words = "Replay the debate" if progress.turns else "Replay the check"
@@ -432,6 +452,6 @@ def draw_downloads(
         st.caption(escaped(f"There is nothing to replay. {silence_words(progress)}"))
 
 
-def _trace(run_id: str) -> bytes:
+def _export_trace(run_id: str) -> bytes:
     with state.open_store() as store:
         return export_trace(store, run_id, time.time(), store.projects.settings().lease_seconds)

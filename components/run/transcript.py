@@ -1,8 +1,8 @@
-"""A debate cut into rounds, in words and as HTML: live, stored, in a replay, in a report."""
+"""A debate cut into rounds, as text and as HTML: live, stored, in a replay, in a report."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,10 +27,7 @@ from components.widgets.wording import (
 )
 from core.baseline.wording import listed_plainly, shortened
 from core.debate.signals import Signal, SignalKind, by_debater, signals_of
-from core.schema.events import (
-    ConsensusWeighed,
-    TurnStarted,
-)
+from core.schema.events import ConsensusWeighed, TurnStarted
 from core.schema.progress import Progress
 from core.schema.records import Quote, Reply, Stance, Turn
 from core.schema.roles import LEARNED
@@ -63,36 +60,49 @@ WHAT_SIGNALS_ARE = (
     "without a new quote. A signal is a reason to look at the turn; the verdict does not depend "
     "on it."
 )
-# A turn that was taken, or one under way, of which no more is known than what was asked.
+MOST_UNFOLDED = 15  # turns; a longer debate folds its rounds, as nobody finds one by scrolling
+PHASES: Mapping[Manner, str] = {
+    "advise": "advice", "attack": "challenges", "reconsider": "answers again",
+}  # fmt: skip
+ORDINALS = ("First", "Second", "Third")
+METHOD_WORDS = {
+    "uniform": "all alike",
+    "record": "by how often each was right here",
+    "logistic": "by how often each was right here, what they err in together counted once",
+    "policy": "by how each answer fared in the debate",
+}
+# A finished turn, or the start of one under way.
 Asked = Turn | TurnStarted
-# These are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
+# Turns that are asked for confidence and for one doubt about their own claim (ColMAD 2.3).
 AUDITED: frozenset[Manner] = frozenset({"answer", "reconsider", "collaborate"})
 
 
 def round_words(turn: Asked) -> str:
-    """The heading of the round that the turn belongs to."""
+    """Return the heading of the turn's round."""
     is_first = turn.round == 0 or (turn.manner == "answer" and turn.round == 1)
     return "First answers" if is_first else f"Round {turn.round}"
 
 
 def round_in_short(heading: str, turns: Sequence[Turn]) -> str:
-    """A round's heading where its turns are folded: how many, and what each debater says last."""
+    """Return the heading of a folded round: its number of turns, and each debater's last stance."""
     last = {turn.debater: turn for turn in turns if turn.assigned is None}
-    said = ", ".join(f"{name} {STANCE_WORDS[turn.stance]}" for name, turn in last.items())
-    parts = [heading, counted(len(turns), "turn"), said]
+    stances = ", ".join(f"{name} {STANCE_WORDS[turn.stance]}" for name, turn in last.items())
+    parts = [heading, counted(len(turns), "turn"), stances]
     return " · ".join(part for part in parts if part)
 
 
 def _manner_words(turn: Asked) -> str:
-    """What was asked of the debater, and whose answer it speaks of; empty in CEDA's debate."""
+    """Say what was asked of the debater, about whose answer; empty in CEDA's debate."""
     about = f"{turn.about}’s answer" if turn.about else ""
-    # Of whoever was assigned a side, it is said beside the stance that they argue.
+    # An assigned side is named beside the stance instead.
     words = MANNER_WORDS.get(turn.manner, "") if turn.assigned is None else ""
-    return f"{words}: {about}" if words and about else words or (f"on {about}" if about else "")
+    if not about:
+        return words
+    return f"{words}: {about}" if words else f"on {about}"
 
 
 def said_words(turn: Turn) -> str:
-    """The text without what is told beside it, unless that contradicts what was recorded."""
+    """Return the turn's text without what is shown beside it; all of it if the record differs."""
     is_debate = turn.manner == "debate"
     is_answer = is_debate or turn.manner in ANSWERING
     reply, words = spoken(turn.text) if is_answer else (None, turn.text)
@@ -100,14 +110,14 @@ def said_words(turn: Turn) -> str:
         return turn.text
     if is_debate:
         return words
-    stance, rest = stated(words)
+    stance, remainder = stated(words)
     if stance is not None and stance != turn.stance:
         return words
-    return without_places(rest) if turn.manner in NAMING else rest
+    return without_places(remainder) if turn.manner in NAMING else remainder
 
 
 def stated_words(turn: Turn) -> str:
-    """The words it names, its confidence and doubt; where these were asked for in vain, that."""
+    """Return named words, confidence and doubt, or that the last two were asked for in vain."""
     is_asked = turn.manner in AUDITED
     parts = places_told(turn.text) if turn.manner in NAMING else []
     if turn.confidence is not None:
@@ -122,8 +132,8 @@ def stated_words(turn: Turn) -> str:
 
 
 def _stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
-    """(the words before the stance, the words after it); none for who only writes a text anew."""
-    if turn.manner == "revise":  # what it calls wrong is not the text that it gives
+    """Return (words before the stance, words after it); empty for a turn that only revises."""
+    if turn.manner == "revise":  # its stance is not about the text that it writes
         return "", ""
     if turn.assigned is None:
         return "calls it", ""
@@ -135,36 +145,34 @@ def _stance_words(turn: Asked, stance: Stance) -> tuple[str, str]:
 def signals_counted(
     signals: Sequence[Signal], debaters: Sequence[str], *, so_far: bool = False
 ) -> str:
-    """How many signals of debate hacking each debater's turns have, and which."""
+    """Count each debater's signals of debate hacking by kind."""
     counts = by_debater(signals)
     name = "Signals of debate hacking" + (" so far" if so_far else "")
     parts = []
     for debater in debaters if counts else ():
         kinds = counts.get(debater, Counter())
-        told = ", ".join(f"{number} {SIGNAL_WORDS[kind]}" for kind, number in kinds.items())
-        parts.append(f"{debater} {kinds.total()} ({told})" if told else f"{debater} none")
+        details = ", ".join(f"{number} {SIGNAL_WORDS[kind]}" for kind, number in kinds.items())
+        parts.append(f"{debater} {kinds.total()} ({details})" if details else f"{debater} none")
     return f"{name}: {'; '.join(parts) or 'none'}."
 
 
 def told_in_short(turn: Turn) -> str:
-    """Round, debater, what was asked and the stance, on one line of plain text."""
-    before, after = _stance_words(turn, turn.stance)
-    asked = REPLY_WORDS[turn.reply] if turn.manner in ANSWERING else ""
-    parts = [_manner_words(turn), asked, f"{before} {turn.stance}" if before else "", after]
-    who = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
-    return ", ".join([who, *(part for part in parts if part)])
-
-
-MOST_UNFOLDED = 15  # turns; beyond them nobody finds a round by scrolling
-PHASES: Mapping[Manner, str] = {
-    "advise": "advice", "attack": "challenges", "reconsider": "answers again",
-}  # fmt: skip
-ORDINALS = ("First", "Second", "Third")
+    """Return round, debater, what was asked and the stance on one line of plain text."""
+    before_stance, after_stance = _stance_words(turn, turn.stance)
+    reply = REPLY_WORDS[turn.reply] if turn.manner in ANSWERING else ""
+    parts = [
+        _manner_words(turn),
+        reply,
+        f"{before_stance} {turn.stance}" if before_stance else "",
+        after_stance,
+    ]
+    speaker = f"{round_words(turn)}: {turn.debater} ({turn.agent})"
+    return ", ".join([speaker, *(part for part in parts if part)])
 
 
 @dataclass(frozen=True)
 class Speaking:
-    """A turn under way: what was asked of it, and its words so far."""
+    """A turn under way: its start event, and its words so far."""
 
     asked: TurnStarted
     words: str
@@ -175,7 +183,10 @@ Part = Turn | Speaking
 
 @dataclass(frozen=True)
 class Round:
-    """A round's turns from `number` on; `sides` says who argues what, if sides change later."""
+    """A round's turns from turn `number` on.
+
+    `sides` says who argues what, if the sides change later.
+    """
 
     number: int
     heading: str
@@ -184,111 +195,114 @@ class Round:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns that the debaters took."""
+        """The finished turns."""
         return [part for part in self.parts if isinstance(part, Turn)]
 
     @property
     def is_over(self) -> bool:
-        """Nobody speaks in it any more."""
+        """True if nobody speaks in it any more."""
         return len(self.turns) == len(self.parts)
 
 
-def _asked_of(part: Part) -> Asked:
+def _request_of(part: Part) -> Asked:
     return part.asked if isinstance(part, Speaking) else part
 
 
 def rounds_of(turns: Sequence[Turn], speaking: Mapping[int, Speaking] | None = None) -> list[Round]:
-    """All rounds in the order of asking, cut at phases with one task for all (SC-MAKS)."""
-    taken = {turn.number for turn in turns}
-    under_way = [said for number, said in (speaking or {}).items() if number not in taken]
-    # A trace from elsewhere may number two turns alike: both are shown.
-    parts: list[Part] = sorted([*turns, *under_way], key=lambda part: _asked_of(part).number)
-    debates, sides = _debates([_asked_of(part) for part in parts])
-    found: list[Round] = []
+    """Return all rounds in order, cut at phases in which all have one task (SC-MAKS)."""
+    finished = {turn.number for turn in turns}
+    under_way = [turn for number, turn in (speaking or {}).items() if number not in finished]
+    # An imported trace may give two turns the same number: both are shown.
+    parts: list[Part] = sorted([*turns, *under_way], key=lambda part: _request_of(part).number)
+    debates, sides = _split_debates([_request_of(part) for part in parts])
+    rounds: list[Round] = []
     pairs = zip(parts, debates, strict=True)
-    for (debate, heading), own in groupby(pairs, lambda p: (p[1], round_words(_asked_of(p[0])))):
-        for words, cut in _phases(heading, [part for part, _ in own]):
-            number = _asked_of(cut[0]).number
-            found.append(Round(number, words, sides.pop(debate, ""), tuple(cut)))
-    return found
+    for (debate, heading), group in groupby(
+        pairs, lambda p: (p[1], round_words(_request_of(p[0])))
+    ):
+        for words, phase in _split_phases(heading, [part for part, _ in group]):
+            number = _request_of(phase[0]).number
+            rounds.append(Round(number, words, sides.pop(debate, ""), tuple(phase)))
+    return rounds
 
 
-def _phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
-    """The round whole, unless each manner in it has its own time."""
-    cut = [(m, list(own)) for m, own in groupby(parts, key=lambda part: _asked_of(part).manner)]
-    manners = [manner for manner, _ in cut]
-    if len(cut) < 2 or len(set(manners)) < len(cut):
+def _split_phases(heading: str, parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
+    """Return the whole round, or a part for each manner if manners do not alternate."""
+    phases = [
+        (m, list(group)) for m, group in groupby(parts, key=lambda part: _request_of(part).manner)
+    ]
+    manners = [manner for manner, _ in phases]
+    if len(phases) < 2 or len(set(manners)) < len(phases):
         return [(heading, list(parts))]
-    return [(f"{heading}, {PHASES.get(m, MANNER_WORDS[m])}", own) for m, own in cut]
+    return [(f"{heading}, {PHASES.get(m, MANNER_WORDS[m])}", group) for m, group in phases]
 
 
-def _debates(asked: Sequence[Asked]) -> tuple[list[int], dict[int, str]]:
-    """(each turn's debate, by debate who argues what); another begins where sides change hands."""
-    debate, held, numbers = 1, dict[int, dict[str, Stance]](), []
-    for turn in asked:
+def _split_debates(turns: Sequence[Asked]) -> tuple[list[int], dict[int, str]]:
+    """Return (each turn's debate, who argues what by debate).
+
+    Another debate begins where debaters swap sides; of a single debate no sides are told.
+    """
+    debate, numbers = 1, []
+    sides_by_debate: dict[int, dict[str, Stance]] = {}
+    for turn in turns:
         if turn.assigned is not None:
-            own = held.setdefault(debate, {})
-            others = {side for name, side in own.items() if name != turn.debater}
-            if own.get(turn.debater, turn.assigned) != turn.assigned or turn.assigned in others:
+            sides = sides_by_debate.setdefault(debate, {})
+            others = {side for name, side in sides.items() if name != turn.debater}
+            if sides.get(turn.debater, turn.assigned) != turn.assigned or turn.assigned in others:
                 debate += 1
-            held.setdefault(debate, {})[turn.debater] = turn.assigned
+            sides_by_debate.setdefault(debate, {})[turn.debater] = turn.assigned
         numbers.append(debate)
-    several = held if len(held) > 1 else {}
-    return numbers, {number: _sides_words(number, sides) for number, sides in several.items()}
+    if len(sides_by_debate) < 2:
+        return numbers, {}
+    return numbers, {n: _sides_words(n, sides) for n, sides in sides_by_debate.items()}
 
 
 def _sides_words(debate: int, sides: Mapping[str, Stance]) -> str:
     name = f"{ORDINALS[debate - 1]} debate" if debate <= len(ORDINALS) else f"Debate {debate}"
-    how = ", the sides change hands" if debate > 1 else ""
-    told = [f"{who} argues that it is {STANCE_WORDS[side]}" for who, side in sides.items()]
-    return f"{name}{how}: {listed_plainly(told)}."
-
-
-METHOD_WORDS = {
-    "uniform": "all alike",
-    "record": "by how often each was right here",
-    "logistic": "by how often each was right here, what they err in together counted once",
-    "policy": "by how each answer fared in the debate",
-}
+    change = ", the sides change hands" if debate > 1 else ""
+    clauses = [f"{who} argues that it is {STANCE_WORDS[side]}" for who, side in sides.items()]
+    return f"{name}{change}: {listed_plainly(clauses)}."
 
 
 def asides(progress: Progress) -> dict[int, list[Html]]:
-    """By the number of the turn after which they stand; 0 is before the first."""
-    placed: dict[int, list[Html]] = {0: [div("cp-quiet", n, dir="auto") for n in progress.notes]}
-    for said, place in zip(progress.remarks, progress.remark_places, strict=True):
-        who = _named(said.by or "Somebody", "  a person, to all debaters")
-        placed.setdefault(place, []).append(_remark(who, said.text))
+    """Return what stands between turns: notes, remarks, summaries, samples and weights.
+
+    The key is the number of the turn that they follow; 0 is before the first.
+    """
+    notes = [div("cp-quiet", note, dir="auto") for note in progress.notes]
+    placed = defaultdict[int, list[Html]](list, {0: notes})
+    for remark, place in zip(progress.remarks, progress.remark_places, strict=True):
+        head = _head_html(remark.by or "Somebody", "  a person, to all debaters")
+        placed[place].append(_remark_html(head, remark.text))
     last = max((turn.number for turn in progress.turns), default=0)
-    for brief in progress.summaries:  # folded: it repeats what stands above it
+    for brief in progress.summaries:  # folded, because it repeats what stands above it
         place = max((t.number for t in progress.turns if t.round <= brief.round), default=last)
         words = f"Round {brief.round} in brief, for the turns after it ({brief.agent})"
-        own = (element("summary", words), div("cp-turn-said", brief.text, dir="auto"))
-        placed.setdefault(place, []).append(element("details", *own, class_="cp-quiet"))
+        text = div("cp-turn-said", brief.text, dir="auto")
+        folded = element("details", element("summary", words), text, class_="cp-quiet")
+        placed[place].append(folded)
     for number, sample in sorted(progress.samples.items()):
         judgement, place = sample.judgement, progress.sample_places[number]
-        who = _named(judgement.agent, f"  {sample.note} ")
+        head = _head_html(judgement.agent, f"  {sample.note} ")
         label = LABEL_WORDS[judgement.label]
-        who.append(element("span", label, class_=f"cp-tag cp-{judgement.label}"))
-        placed.setdefault(place, []).append(_remark(who, judgement.prose or judgement.text))
+        head.append(element("span", label, class_=f"cp-tag cp-{judgement.label}"))
+        placed[place].append(_remark_html(head, judgement.prose or judgement.text))
     if progress.weighed is not None:
-        placed.setdefault(last, []).append(weights_html(progress.weighed))
-    return placed
+        placed[last].append(weights_html(progress.weighed))
+    return dict(placed)
 
 
-def _named(name: str, about: str) -> list[Html]:
-    return [
-        element("span", name, class_="cp-turn-head"),
-        element("span", about, class_="cp-quiet"),
-    ]
+def _head_html(name: str, about: str) -> list[Html]:
+    return [element("span", name, class_="cp-turn-head"), element("span", about, class_="cp-quiet")]
 
 
-def _remark(who: Sequence[Html], words: str) -> Html:
-    said = div("cp-turn-said", words, dir="auto")
-    return div("cp-turn cp-turn-person", element("div", *who), said)
+def _remark_html(head: Sequence[Html], words: str) -> Html:
+    text = div("cp-turn-said", words, dir="auto")
+    return div("cp-turn cp-turn-person", element("div", *head), text)
 
 
 def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) -> list[Html]:
-    """Those that stand after that turn and before the turn `until`; None: to the end."""
+    """Return the asides after turn `number` and before turn `until`; None: to the end."""
     return [
         piece
         for place, pieces in sorted(placed.items())
@@ -298,34 +312,34 @@ def after(placed: Mapping[int, Sequence[Html]], number: int, until: int | None) 
 
 
 def weights_html(weighed: ConsensusWeighed) -> Html:
-    """How much each agent's answer counts, and what they come to."""
+    """Render how much each agent's answer counts, and their common probability."""
     method, learned, number = weighed.method.partition(LEARNED)
     how = METHOD_WORDS.get(method, method) + (f" (weights {number})" if learned else "")
-    who = " · ".join(f"{name} {percent(weight)}" for name, weight in weighed.weights)
-    words = f"Weighed {how}: {who}. Together: {percent(weighed.p)} for hallucinated."
+    weights = " · ".join(f"{name} {percent(weight)}" for name, weight in weighed.weights)
+    words = f"Weighed {how}: {weights}. Together: {percent(weighed.p)} for hallucinated."
     return div("cp-quiet", words, dir="auto")
 
 
 def spoken_texts(progress: Progress) -> list[str]:
-    """Turns, with their quotes as checked, and what people and judges said between them."""
-    told = [(0, words) for words in progress.notes]
+    """Return as texts the turns with checked quotes, and what people and judges said between."""
+    texts = [(0, words) for words in progress.notes]
     signals = signals_of(progress)
     sides = {one.number: one.sides for one in rounds_of(progress.turns) if one.sides}
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         quotes = [f"[{QUOTE_WORDS[q.status]}] {q.source}: {q.text}" for q in turn.quotes]
         above = [f"{sides[turn.number]}\n"] if turn.number in sides else []
-        said = [*above, f"{told_in_short(turn)}:", said_words(turn), stated_words(turn)]
-        said += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
-        told.append((turn.number, "\n".join([*(line for line in said if line), *quotes])))
+        lines = [*above, f"{told_in_short(turn)}:", said_words(turn), stated_words(turn)]
+        lines += [f"Look at this: {s.words}" for s in signals if s.turn == turn.number]
+        texts.append((turn.number, "\n".join([*filter(None, lines), *quotes])))
     for remark, place in zip(progress.remarks, progress.remark_places, strict=True):
         words = f"{remark.by or 'Somebody'}, a person, to all debaters:\n{remark.text}"
-        told.append((place, words))
+        texts.append((place, words))
     for number, sample in sorted(progress.samples.items()):
         judgement = sample.judgement
         head = f"{judgement.agent}, {sample.note}: {LABEL_WORDS[judgement.label].lower()}"
         place = progress.sample_places[number]
-        told.append((place, f"{head}\n{judgement.prose or judgement.text}"))
-    return [text for _, text in sorted(told, key=lambda item: item[0])]
+        texts.append((place, f"{head}\n{judgement.prose or judgement.text}"))
+    return [text for _, text in sorted(texts, key=lambda item: item[0])]
 
 
 def rounds_html(
@@ -333,85 +347,87 @@ def rounds_html(
     signals: Sequence[Signal] = (),
     placed: Mapping[int, Sequence[Html]] | None = None,
 ) -> list[Html]:
-    """What stands before all turns, then each round; `placed` has the number of the turn before."""
-    asked = [_asked_of(part) for one in rounds for part in one.parts]
-    debaters = list(dict.fromkeys(one.debater for one in asked))
-    numbers = [one.number for one in asked]
+    """Render what precedes all turns, then each round; `placed` holds asides by turn number."""
+    requests = [_request_of(part) for one in rounds for part in one.parts]
+    debaters = list(dict.fromkeys(one.debater for one in requests))
+    numbers = [one.number for one in requests]
     following = iter([*numbers[1:], None])
     before = after(placed or {}, 0, numbers[0] if numbers else None)
     pieces = [joined(before)] if before else []
-    is_long = len(asked) > MOST_UNFOLDED
+    is_long = len(requests) > MOST_UNFOLDED
     for one in rounds:
-        drawn: list[Html] = []
+        parts: list[Html] = []
         for part in one.parts:
-            number, place = _asked_of(part).number, debaters.index(_asked_of(part).debater) + 1
+            number, place = _request_of(part).number, debaters.index(_request_of(part).debater) + 1
             if isinstance(part, Speaking):
-                drawn.append(_speaking(part, place))
+                parts.append(_speaking_html(part, place))
             else:
-                own = [signal.words for signal in signals if signal.turn == number]
-                drawn.append(turn_html(part, place, signals=own))
-            drawn += after(placed or {}, number, next(following))
-        pieces.append(_round(one, drawn, folded=is_long and one is not rounds[-1] and one.is_over))
+                turn_signals = [signal.words for signal in signals if signal.turn == number]
+                parts.append(turn_html(part, place, signals=turn_signals))
+            parts += after(placed or {}, number, next(following))
+        pieces.append(
+            _round_html(one, parts, folded=is_long and one is not rounds[-1] and one.is_over)
+        )
     return pieces
 
 
-def round_anchor(one: Round) -> str:
-    """The id of a round's place, for links that lead there."""
-    return f"cp-round-{one.number}"
+def round_anchor(round_: Round) -> str:
+    """Return the id of a round's element, for links that lead there."""
+    return f"cp-round-{round_.number}"
 
 
-def _round(one: Round, drawn: Sequence[Html], *, folded: bool) -> Html:
-    sides = [div("cp-sides", one.sides, dir="auto")] if one.sides else []
+def _round_html(round_: Round, parts: Sequence[Html], *, folded: bool) -> Html:
+    sides = [div("cp-sides", round_.sides, dir="auto")] if round_.sides else []
     if not folded:
-        return joined([*sides, div("cp-quiet", one.heading, id=round_anchor(one)), *drawn])
-    # A link to a place within what is folded unfolds it.
-    inside = div("cp-round-open", *drawn, id=round_anchor(one))
-    summary = element("summary", round_in_short(one.heading, one.turns), dir="auto")
-    return joined([*sides, element("details", summary, inside, class_="cp-round")])
+        return joined([*sides, div("cp-quiet", round_.heading, id=round_anchor(round_)), *parts])
+    # The id is inside, so that a link to it unfolds the round.
+    details = div("cp-round-open", *parts, id=round_anchor(round_))
+    summary = element("summary", round_in_short(round_.heading, round_.turns), dir="auto")
+    return joined([*sides, element("details", summary, details, class_="cp-round")])
 
 
 def turn_html(
     turn: Turn, place: int, *, with_quotes: bool = True, signals: Sequence[str] = ()
 ) -> Html:
-    """One finished turn: who, what was asked, the stance, the words, the quotes as checked."""
-    words, own = said_words(turn), stated_words(turn)
-    replied = [_reply_badge(turn.reply, turn.number)] if turn.manner in ANSWERING else []
+    """Render a finished turn: speaker, what was asked, stance, words, checked quotes."""
+    words, statements = said_words(turn), stated_words(turn)
+    badge = [_reply_badge(turn.reply, turn.number)] if turn.manner in ANSWERING else []
     return div(
         f"cp-turn cp-turn-{place}",
-        element("div", *_who(turn), *replied, *_stance(turn, turn.stance)),
+        element("div", *_speaker_html(turn), *badge, *_stance_html(turn, turn.stance)),
         *([div("cp-turn-said", words, dir="auto")] if words else []),
-        *([div("cp-quiet", own, dir="auto")] if own else []),
+        *([div("cp-quiet", statements, dir="auto")] if statements else []),
         *(map(quote_line, turn.quotes) if with_quotes else []),
         *([element("span", "cut at its length limit", class_="cp-quiet")] if turn.cut else []),
         *(div("cp-signal", f"⚑ {signal}", dir="auto") for signal in signals),
     )
 
 
-def _who(asked: Asked) -> list[Html]:
-    parts = _named(asked.debater, f"  {asked.agent} ")
-    manner = _manner_words(asked)
+def _speaker_html(turn: Asked) -> list[Html]:
+    parts = _head_html(turn.debater, f"  {turn.agent} ")
+    manner = _manner_words(turn)
     return [*parts, element("span", f"{manner} ", class_="cp-manner")] if manner else parts
 
 
-def _stance(asked: Asked, stance: Stance) -> list[Html]:
-    before, after = _stance_words(asked, stance)
+def _stance_html(turn: Asked, stance: Stance) -> list[Html]:
+    before_stance, after_stance = _stance_words(turn, stance)
     parts: list[Html] = []
-    if before:
-        parts.append(element("span", f" {before} ", class_="cp-quiet"))
+    if before_stance:
+        parts.append(element("span", f" {before_stance} ", class_="cp-quiet"))
         parts.append(element("span", STANCE_WORDS[stance], class_=f"cp-tag cp-{stance}"))
-    if after:
-        parts.append(element("span", f" {after}", class_="cp-quiet"))
+    if after_stance:
+        parts.append(element("span", f" {after_stance}", class_="cp-quiet"))
     return parts
 
 
 def _reply_badge(reply: Reply, number: int) -> Html:
-    """To whom the reply is given: the first turn answers the statement itself."""
+    """Render a reply; the first turn replies to the statement itself."""
     words = REPLY_WORDS[reply] + (" with the statement" if number == 1 else "")
     return element("span", words, class_=f"cp-reply cp-reply-{reply}")
 
 
 def quote_line(quote: Quote) -> Html:
-    """A quote, where it stands, and what checking it in code gave; to be read, not pressed."""
+    """Render a quote with its place and the result of checking it, as text, not as a button."""
     score = f", {quote.score:.0f} of 100" if quote.status == "fuzzy" else ""
     how = f"{QUOTE_SIGNS[quote.status]} {QUOTE_WORDS[quote.status]}{score}: "
     return div(
@@ -423,12 +439,12 @@ def quote_line(quote: Quote) -> Html:
     )
 
 
-def _speaking(under_way: Speaking, place: int) -> Html:
-    asked = under_way.asked
-    reply, rest = spoken(under_way.words, under_way=True)
-    stance, words = stated(rest, under_way=True)
-    badge = [_reply_badge(reply, asked.number)] if reply else []
-    side = stance or asked.assigned
-    badge += _stance(asked, side) if side else []
-    said = div("cp-turn-said cp-caret", words, dir="auto")
-    return div(f"cp-turn cp-turn-{place}", element("div", *_who(asked), *badge), said)
+def _speaking_html(under_way: Speaking, place: int) -> Html:
+    start = under_way.asked
+    reply, remainder = spoken(under_way.words, under_way=True)
+    stance, words = stated(remainder, under_way=True)
+    badge = [_reply_badge(reply, start.number)] if reply else []
+    side = stance or start.assigned
+    badge += _stance_html(start, side) if side else []
+    text = div("cp-turn-said cp-caret", words, dir="auto")
+    return div(f"cp-turn cp-turn-{place}", element("div", *_speaker_html(start), *badge), text)

@@ -1,4 +1,4 @@
-"""The verdict's card: label, probability, what that is worth, the readers, the consensus."""
+"""The verdict card: label, probability, how often such verdicts are right, readers, consensus."""
 
 from __future__ import annotations
 
@@ -36,38 +36,51 @@ from core.store.versions import SEED_VERSION, Learned
 
 SAID = {1.0: "hallucinated", 0.0: "supported", 0.5: "unclear"}
 MOST_KEPT = 8  # projects
+MOST_SHOWN = 3
+LONGEST = 90
+# In the debate each reader saw a share of the evidence, and may have said otherwise.
+SEEN = "Given all the evidence,"
+TOO_FEW = "Too few verdicts with a confidence like this were measured to say how often it is right."
+MATERIAL_WORDS = {
+    "claim": "a short passage",
+    "answer": "a passage, as answers to a question,",
+    "document": "a long document",
+    "table": "a table",
+}
 
 
 def draw_consensus_line(project_id: str, progress: Progress) -> None:
-    """The consensus where weights are in use and the run's agents have some; else nothing."""
+    """Draw the consensus, if weights are in use and the run's agents have some."""
     with state.open_store() as store:
         mark = store.changes.of_learned()
-    learned = _in_use(str(state.home()), project_id, mark)
+    weights = _load_weights(str(state.home()), project_id, mark)
     try:
-        found = opinion(learned, progress) if learned else None
+        consensus = opinion(weights, progress) if weights else None
     except ConfigError:
-        return  # Reliability says it; a run is no place to mend weights
-    if found is None:
+        return  # the Reliability page reports it
+    if consensus is None:
         return
-    day = time.strftime("%-d %B %Y", time.localtime(found.at))
-    how = "all weighted equally" if found.weighting == "uniform" else "weighted by their record"
-    p = f"{min(0.99, max(0.01, found.p)):.2f}"
+    day = time.strftime("%-d %B %Y", time.localtime(consensus.at))
+    weighting = (
+        "all weighted equally" if consensus.weighting == "uniform" else "weighted by their record"
+    )
+    p = f"{min(0.99, max(0.01, consensus.p)):.2f}"
     st.caption(
-        f"Consensus of agents {how}: **p = {p}** that it is hallucinated (weights of {day}; "
-        f"n={found.n:,}). The verdict above does not depend on it.",
+        f"Consensus of agents {weighting}: **p = {p}** that it is hallucinated (weights of {day}; "
+        f"n={consensus.n:,}). The verdict above does not depend on it.",
         help="Each agent's answer is weighted by how often it was right on such cases; the "
         "weights are learned and put in use on Reliability.",
     )
     with st.expander("How much each agent counted"):
-        _draw_parts(found)
+        _draw_weights_table(consensus)
 
 
-def _draw_parts(found: ConsensusOpinion) -> None:
-    names = words_of([agent for agent, _, _ in found.parts] + list(found.unknown))
+def _draw_weights_table(consensus: ConsensusOpinion) -> None:
+    names = words_of([agent for agent, _, _ in consensus.parts] + list(consensus.unknown))
     table(
         [
-            {"Agent": names[agent], "Said": SAID.get(said, f"p = {said:.2f}"), "Adds": added}
-            for agent, said, added in found.parts
+            {"Agent": names[agent], "Said": SAID.get(answer, f"p = {answer:.2f}"), "Adds": added}
+            for agent, answer, added in consensus.parts
         ],
         column_config={
             "Adds": st.column_config.NumberColumn(
@@ -77,14 +90,14 @@ def _draw_parts(found: ConsensusOpinion) -> None:
             )
         },
     )
-    if found.unknown:
-        told = ", ".join(names[agent] for agent in found.unknown)
-        st.caption(f"Without a weight yet: {escaped(told)}.")
+    if consensus.unknown:
+        unknown = ", ".join(names[agent] for agent in consensus.unknown)
+        st.caption(f"Without a weight yet: {escaped(unknown)}.")
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
-def _in_use(home: str, project_id: str, mark: Mark) -> Learned | None:
-    """The weights in use, kept until others are learned or taken into use."""
+def _load_weights(home: str, project_id: str, mark: Mark) -> Learned | None:
+    """Return the weights in use, cached until others are learned or taken into use."""
     with open_store(Path(home)) as store:
         try:
             return store.learned.in_use(KIND, project_id)
@@ -92,91 +105,75 @@ def _in_use(home: str, project_id: str, mark: Mark) -> Learned | None:
             return None
 
 
-MOST_SHOWN = 3
-LONGEST = 90
-# In the debate each saw a share of it, and may have said otherwise.
-SEEN = "Given all the evidence,"
-
-
 def readers_html(progress: Progress) -> Html:
-    """Each reader's view in a line, of several statements those on which they disagree."""
-    views = _by_statement(progress.judgement)
+    """Render the readers' views in a line; of several statements those on which they disagree."""
+    views = _group_by_statement(progress.judgement)
     if not views:
         return Html("")
-    split = {index: own for index, own in views.items() if _disagree(own)}
+    split = {index: group for index, group in views.items() if _disagree(group)}
     total = len(progress.statements) if has_audit(progress) else len(views)
-    parts = [element("div", _summary(views, split, total))]
-    for index, own in list(split.items())[:MOST_SHOWN]:
+    parts = [element("div", _summary_words(views, split, total))]
+    for index, group in list(split.items())[:MOST_SHOWN]:
         if total > 1:
             statement = progress.statements.get(index)
             words = clipped(statement.text, LONGEST) if statement else f"statement {index + 1}"
             parts.append(div("cp-quiet", f"“{words}”", dir="auto"))
-        parts.append(div("cp-readers-line", *map(_tag, own)))
+        parts.append(div("cp-readers-line", *map(_view_tag, group)))
     if len(split) > MOST_SHOWN:
         parts.append(div("cp-quiet", f"and {len(split) - MOST_SHOWN} more"))
     return div("cp-readers", *parts)
 
 
 def readers_words(judgement: Judgement) -> str:
-    """The same as one line of text: every statement's views, those in dispute first."""
-    views = _by_statement(judgement)
+    """Return each statement's views as one line of text, disputed statements first."""
+    views = _group_by_statement(judgement)
     ordered = sorted(views.items(), key=lambda item: (not _disagree(item[1]), item[0]))
-    lines = [(f"{index + 1}. " if len(views) > 1 else "") + line_of(own) for index, own in ordered]
-    return "; ".join(lines)
+    if len(views) == 1:
+        return line_of(ordered[0][1])
+    return "; ".join(f"{index + 1}. {line_of(group)}" for index, group in ordered)
 
 
 def line_of(views: Sequence[ReaderView]) -> str:
-    """“Entailment reader: supported · Value checker: hallucinated”."""
+    """Format views: “Entailment reader: supported · Value checker: hallucinated”."""
     return " · ".join(f"{view.reader}: {LABEL_WORDS[view.stance].lower()}" for view in views)
 
 
-def _summary(
+def _summary_words(
     views: dict[int, list[ReaderView]], split: dict[int, list[ReaderView]], total: int
 ) -> str:
-    """What the readers came to; of all statements (`total`) an audit has only some read."""
+    """Say whether the readers agree; of an audit's statements (`total`) they read only some."""
     if len(views) < total:
         some = f"{len(split)} of" if split else "each of"
         on = f"{some} the {len(views):,} statements" if len(views) > 1 else "the one statement"
         agree, end = ("disagree", ":") if split else ("agree", ".")
         return f"{SEEN} the readers {agree} on {on} that they read ({total:,} in all){end}"
-    own = next(iter(views.values()))
+    first_views = next(iter(views.values()))
     if not split:
-        on = " on every statement" if len(views) > 1 else f": {line_of(own)}"
+        on = " on every statement" if len(views) > 1 else f": {line_of(first_views)}"
         return f"{SEEN} the readers agree{on}."
     on = f" on {len(split)} of {counted(len(views), 'statement')}" if len(views) > 1 else ""
     return f"{SEEN} the readers disagree{on}:"
 
 
-def _tag(view: ReaderView) -> Html:
+def _view_tag(view: ReaderView) -> Html:
     words = f"{LABEL_SIGNS[view.stance]} {line_of([view])}"
     return element("span", words, class_=f"cp-tag cp-{view.stance}")
 
 
-def _by_statement(judgement: Judgement | None) -> dict[int, list[ReaderView]]:
-    found: dict[int, list[ReaderView]] = {}
+def _group_by_statement(judgement: Judgement | None) -> dict[int, list[ReaderView]]:
+    views: dict[int, list[ReaderView]] = {}
     for view in judgement.readers if judgement else ():
-        found.setdefault(view.statement, []).append(view)
-    return found
+        views.setdefault(view.statement, []).append(view)
+    return views
 
 
 def _disagree(views: Sequence[ReaderView]) -> bool:
     return len({view.stance for view in views}) > 1
 
 
-TOO_FEW = "Too few verdicts with a confidence like this were measured to say how often it is right."
-
-
-MATERIAL_WORDS = {
-    "claim": "a short passage",
-    "answer": "a passage, as answers to a question,",
-    "document": "a long document",
-    "table": "a table",
-}
-
-
 @dataclass(frozen=True)
 class PastVerdicts:
-    """What past verdicts say, and `how` it was counted; `is_known`: they were enough."""
+    """What past verdicts show and `how` it was counted; `is_known` if there were enough."""
 
     words: str = ""
     how: str = ""
@@ -190,14 +187,14 @@ NO_PAST = PastVerdicts()
 def draw_verdict(
     progress: Progress, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST
 ) -> None:
-    """The verdict's card; `card` is the classifier's, for what its probabilities were worth."""
+    """Draw the verdict card; `card` describes the classifier and how reliable it was."""
     show(verdict_html(progress, card, past))
 
 
 def verdict_html(
     progress: Progress, card: dict[str, Any] | None, past: PastVerdicts = NO_PAST
 ) -> Html:
-    """The verdict's card as markup; empty while there is no verdict."""
+    """Render the verdict card; empty while there is no verdict."""
     verdict = progress.verdict
     if verdict is None:
         return Html("")
@@ -208,7 +205,7 @@ def verdict_html(
         parts.append(div("cp-verdict-p", words))
         parts += [div("cp-verdict-worth", CAUSE_ADVICE[cause])] if cause else []
     else:
-        parts += _probability(verdict)
+        parts += _probability_html(verdict)
         worth = worth_words(verdict, card, progress, past)
         how = {"title": past.how, "role": "img", "aria_label": past.how}
         sign = element("span", " ⓘ", **how) if past.how else ""
@@ -228,20 +225,20 @@ def verdict_html(
 
 
 def again_words(progress: Progress) -> str:
-    """That the verdict is a new score of an old run, and what the run had ended with."""
+    """Say that an old run was scored again, and what it had ended with; else empty."""
     first, verdict = progress.first_verdict, progress.verdict
     if first is None or verdict is None:
         return ""
     p = first.p_hallucinated
-    sure = "" if p is None else f", {percent(max(p, 1.0 - p))} likely"
+    likelihood = "" if p is None else f", {percent(max(p, 1.0 - p))} likely"
     return (
         f"Scored again by classifier {verdict.classifier}. The run had ended with "
-        f"{LABEL_WORDS[first.label].lower()}{sure}, by {first.classifier}."
+        f"{LABEL_WORDS[first.label].lower()}{likelihood}, by {first.classifier}."
     )
 
 
 def difference_words(progress: Progress) -> str:
-    """For old runs, in which the classifier's label counted though the judge said another."""
+    """Say, for old runs, that the classifier's label counts though the judge's differs."""
     judgement, verdict = progress.judgement, progress.verdict
     if judgement is None or verdict is None or verdict.label in (judgement.label, "unclear"):
         return ""
@@ -255,7 +252,7 @@ def difference_words(progress: Progress) -> str:
 def worth_words(
     verdict: Verdict, card: dict[str, Any] | None, progress: Progress, past: PastVerdicts
 ) -> str:
-    """What the probability is worth: by the project's own past where it tells, else as measured."""
+    """Say what the probability is worth by the project's own verdicts, else as measured."""
     if past.is_known:
         return past.words
     measured = worth_of(verdict, card, progress)
@@ -264,20 +261,20 @@ def worth_words(
     return past.words if measured == TOO_FEW else f"{measured} {past.words}"
 
 
-def _probability(verdict: Verdict) -> list[Html]:
+def _probability_html(verdict: Verdict) -> list[Html]:
     p = verdict.p_hallucinated or 0.0
     side = p if verdict.label == "hallucinated" else 1.0 - p
-    said = f"probability of being hallucinated: {percent(p)}"
+    description = f"probability of being hallucinated: {percent(p)}"
     dot = div("cp-bar-dot", style=f"left: calc({100 * p:.1f}% - 2px)")
     return [
         div("cp-verdict-p", f"{percent(side)} likely to be {verdict.label}"),
-        div("cp-bar", dot, role="img", aria_label=said),
+        div("cp-bar", dot, role="img", aria_label=description),
         div("cp-bar-ends", element("span", "supported"), element("span", "hallucinated")),
     ]
 
 
 def worth_of(verdict: Verdict, card: dict[str, Any] | None, progress: Progress) -> str:
-    """How often verdicts of this confidence were right, where that was measured."""
+    """Say how often verdicts of this confidence were right, if that was measured."""
     judge = next((used for used in progress.roles if used.role == "judge"), None)
     if verdict.classifier == SEED_VERSION and judge is not None and not judge.built_in:
         return (

@@ -1,1 +1,1 @@
-"""What any screen draws with: HTML, words, charts, drafts, editors."""
+"""What all screens are built from: HTML, wording, charts, drafts, editors."""

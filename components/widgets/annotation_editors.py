@@ -1,7 +1,7 @@
 """The box editor and the span editor: regions of an image and marks in a text.
 
-Python holds the truth: the browser sends the whole list with a revision after every change, and is
-believed only once it fits the image or text.
+Python holds the state: after every change the browser sends the whole list with a revision, which
+is accepted only if it fits the image or the text.
 """
 
 from __future__ import annotations
@@ -25,16 +25,23 @@ from core.schema.reviews import ImageBox, category_words
 from core.store.corrections import LONGEST_COMMENT
 from core.store.sqlite import from_plain, to_plain
 
+MOST_KEPT = 8  # pictures, of some megabytes each
+SMALLEST = 0.004  # of a side; anything smaller is a click
+ROUNDING = 1e-9
+MOST_BOXES = 500
+Words = Mapping[str, str]
+Edited = TypeVar("Edited")
 Status = Literal["marked", "suggested", "rejected"]
 SpanEdit = Literal[
     "", "mark", "category", "resize", "remove", "accept", "reject", "accept_all", "none",
     "not_none", "undo", "redo",
 ]  # fmt: skip
+BoxEdit = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Words `[start, end)`, code points; `by` names who suggests them, `score` how surely."""
+    """Words `[start, end)` of the text, in code points; `by` suggested them with its `score`."""
 
     id: str
     start: int
@@ -47,7 +54,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Marked:
-    """All that stands in the editor; `none`: nothing is wrong; `did`: what changed last."""
+    """The editor's state; `none`: no single word is wrong; `did`: the last change."""
 
     revision: int = 0
     marks: tuple[Mark, ...] = ()
@@ -56,15 +63,15 @@ class Marked:
 
     @property
     def chosen(self) -> tuple[Mark, ...]:
-        """The marks that count: a person's own and the accepted, in the order of the text."""
+        """The marks that count, a person's own and accepted ones, in the order of the text."""
         kept = [mark for mark in self.marks if mark.status == "marked"]
         return tuple(sorted(kept, key=lambda mark: (mark.start, mark.end)))
 
 
-def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
-    """What the browser said. Raises InputError: it does not fit the text or the categories."""
-    found = from_plain(Marked, said)
-    for mark in found.marks:
+def marked_from(value: object, text: str, categories: Collection[str]) -> Marked:
+    """Parse what the browser sent. Raises InputError: it does not fit the text or categories."""
+    marked = from_plain(Marked, value)
+    for mark in marked.marks:
         if not 0 <= mark.start < mark.end <= len(text):
             raise InputError(
                 f"Expected marks within the {len(text):,} characters of the text, found one from "
@@ -73,17 +80,13 @@ def marked_from(said: object, text: str, categories: Collection[str]) -> Marked:
         if mark.category not in categories:
             known = ", ".join(categories)
             raise InputError(f"Expected one of the categories {known}, found “{mark.category}”.")
-    if len({mark.id for mark in found.marks}) < len(found.marks):
+    if len({mark.id for mark in marked.marks}) < len(marked.marks):
         raise InputError("Expected every mark once, found one twice; mark these words again.")
-    if found.none and found.chosen:
+    if marked.none and marked.chosen:
         raise InputError(
             "“No single word is wrong” and marked words exclude each other; undo one of them."
         )
-    return found
-
-
-Words = Mapping[str, str]
-Edited = TypeVar("Edited")
+    return marked
 
 
 def _mount(
@@ -96,20 +99,20 @@ def _mount(
     key: str,
     is_locked: bool,
 ) -> None:
-    """Mount an editor: what `read` takes goes to `on_edit`, an InputError of it is shown."""
+    """Mount an editor: pass what `read` returns to `on_edit`, show an InputError of either."""
 
-    def edited() -> None:
-        said = st.session_state[key].get("edit")
-        if said is not None and not is_locked:
+    def handle_edit() -> None:
+        value = st.session_state[key].get("edit")
+        if value is not None and not is_locked:
             with problem_kept(f"{key}.problem"):
-                on_edit(read(said, categories))
+                on_edit(read(value, categories))
 
     choices = [{"id": name, "words": words} for name, words in categories.items()]
     component(name)(
         key=key,
         data=data | {"categories": choices, "locked": is_locked},
         default={"edit": None},
-        on_edit_change=edited,
+        on_edit_change=handle_edit,
     )
     show_problem(f"{key}.problem")
 
@@ -125,27 +128,24 @@ def span_editor(
     none_words: str = "",
     is_locked: bool = False,
 ) -> None:
-    """Draw the text with its marks; within a fragment, for the text travels at every rerun."""
+    """Draw the text with its marks; use it in a fragment, since each rerun sends the text."""
     data = asdict(marked) | {"text": text, "language": language, "noneWords": none_words}
 
-    def read(said: object, known: Collection[str]) -> Marked:
-        return marked_from(said, text, known)
+    def read(value: object, known: Collection[str]) -> Marked:
+        return marked_from(value, text, known)
 
     _mount("span_editor", data, categories, read, on_edit, key=key, is_locked=is_locked)
 
 
-MOST_KEPT = 8  # pictures, of some megabytes each
-
-
 def picture_of(source_id: str, name: str) -> Upright:
-    """The stored image as people see it. Raises InputError: it is gone or cannot be drawn."""
+    """Return the stored image, turned upright. Raises InputError: it is gone or unreadable."""
     data = file_bytes(state.home(), source_id)
     with state.open_store() as store:
         settings = store.projects.settings()
     return _upright(source_id, settings.megapixels, data, name, settings)
 
 
-# As a resource, since a copy of the bytes at each rerun would gain nothing: it is frozen.
+# A resource, not data: `Upright` is frozen, so nobody needs a copy of its bytes at each rerun.
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Drawing the image…")
 def _upright(
     source_id: str, megapixels: int, _data: bytes, _name: str, _settings: Settings
@@ -154,7 +154,7 @@ def _upright(
 
 
 def address_of(picture: Upright, key: str) -> str:
-    """Where the browser fetches the picture once; a component's data travels at every rerun."""
+    """Return the URL from which the browser fetches the picture once, not at every rerun."""
     if not runtime.exists():  # a script run without a server
         return ""
     files = runtime.get_instance().media_file_mgr
@@ -163,15 +163,9 @@ def address_of(picture: Upright, key: str) -> str:
     return f"/{base}{path}" if base else path
 
 
-BoxEdit = Literal["", "draw", "move", "resize", "category", "comment", "remove", "undo", "redo"]
-SMALLEST = 0.004  # of a side: anything smaller is a click
-ROUNDING = 1e-9
-MOST_BOXES = 500
-
-
 @dataclass(frozen=True)
 class DrawnBox:
-    """A box as it stands in the editor, with an id that lives as long as the editor."""
+    """A box in the editor; its id lives as long as the editor."""
 
     id: str
     box: Box
@@ -181,33 +175,36 @@ class DrawnBox:
 
 @dataclass(frozen=True)
 class Drawn:
-    """All that stands in the editor, boxes in the order of drawing; `did` is what changed last."""
+    """The editor's state: boxes in the order of drawing; `did` is the last change."""
 
     revision: int = 0
     boxes: tuple[DrawnBox, ...] = ()
     did: BoxEdit = ""
 
 
-# msgspec may crash where two threads are the first to convert the same dataclass.
+Boxes = dict[str, Drawn]
+
+# msgspec may crash if two threads are the first to convert the same dataclass.
 from_plain(Drawn, {})
 
 
-def drawn_from(said: object, categories: Collection[str]) -> Drawn:
-    """What the browser said. Raises InputError: it does not fit an image or the categories."""
-    found = from_plain(Drawn, said)
-    if len(found.boxes) > MOST_BOXES:
+def drawn_from(value: object, categories: Collection[str]) -> Drawn:
+    """Parse what the browser sent. Raises InputError: it does not fit an image or categories."""
+    drawn = from_plain(Drawn, value)
+    if len(drawn.boxes) > MOST_BOXES:
         raise InputError(
-            f"Expected at most {MOST_BOXES} boxes on an image, found {len(found.boxes):,}; "
+            f"Expected at most {MOST_BOXES} boxes on an image, found {len(drawn.boxes):,}; "
             "remove some of them."
         )
-    for number, drawn in enumerate(found.boxes, 1):
-        _check(number, drawn, categories)
-    if len({drawn.id for drawn in found.boxes}) < len(found.boxes):
+    for number, box in enumerate(drawn.boxes, 1):
+        _validate_box(number, box, categories)
+    if len({box.id for box in drawn.boxes}) < len(drawn.boxes):
         raise InputError("Expected every box once, found one twice; draw this box again.")
-    return found
+    return drawn
 
 
-def _check(number: int, drawn: DrawnBox, categories: Collection[str]) -> None:
+def _validate_box(number: int, drawn: DrawnBox, categories: Collection[str]) -> None:
+    """Raise InputError if the box, counted from 1, lies off the image or is otherwise invalid."""
     box, problem = drawn.box, ""
     for low, high, side in ((box.left, box.right, "width"), (box.top, box.bottom, "height")):
         if not 0.0 <= low <= high <= 1.0:
@@ -240,14 +237,14 @@ def _check(number: int, drawn: DrawnBox, categories: Collection[str]) -> None:
 
 
 def image_boxes(drawn: Drawn, source_id: str) -> tuple[ImageBox, ...]:
-    """What stands in the editor over that image, as a correction keeps it."""
-    return tuple(ImageBox(source_id, one.box, one.category, one.comment) for one in drawn.boxes)
+    """Return the boxes in the editor of that image, as a correction stores them."""
+    return tuple(ImageBox(source_id, box.box, box.category, box.comment) for box in drawn.boxes)
 
 
 def drawn_of(boxes: Sequence[ImageBox], source_id: str) -> Drawn:
-    """The boxes of that image among what a correction keeps, to stand in the editor again."""
-    own = enumerate(box for box in boxes if box.source_id == source_id)
-    drawn = (DrawnBox(f"kept.{n}", one.box, one.category, one.comment) for n, one in own)
+    """Return an editor state with those of a correction's boxes that lie on that image."""
+    own = [box for box in boxes if box.source_id == source_id]
+    drawn = [DrawnBox(f"kept.{n}", box.box, box.category, box.comment) for n, box in enumerate(own)]
     return Drawn(boxes=tuple(drawn))
 
 
@@ -261,7 +258,7 @@ def box_editor(
     name: str,
     is_locked: bool = False,
 ) -> None:
-    """Draw the image with its boxes, shares of its width and height; within a fragment."""
+    """Draw the image with its boxes (shares of width and height); use it in a fragment."""
     data = asdict(drawn) | {
         "address": address_of(picture, key),
         "width": picture.width,
@@ -274,31 +271,28 @@ def box_editor(
     _mount("box_editor", data, categories, drawn_from, on_edit, key=key, is_locked=is_locked)
 
 
-Boxes = dict[str, Drawn]
-
-
 def boxes_kept(key: str) -> Boxes:
-    """What stands in a form's editors, by image."""
-    found: Boxes = st.session_state.get(f"{key}.boxes") or {}
-    return found
+    """Return the states of a form's editors by image."""
+    boxes: Boxes = st.session_state.get(f"{key}.boxes") or {}
+    return boxes
 
 
 def boxes_of(key: str) -> tuple[ImageBox, ...]:
-    """All boxes drawn in a form."""
-    return _boxes_in(boxes_kept(key))
+    """Return all boxes drawn in a form."""
+    return _flatten_boxes(boxes_kept(key))
 
 
 def boxes_to(kept: Boxes) -> Any:
-    """The boxes as plain values, as a draft keeps them."""
-    return to_plain(_boxes_in(kept))
+    """Return the boxes as plain values for a draft."""
+    return to_plain(_flatten_boxes(kept))
 
 
-def _boxes_in(kept: Boxes) -> tuple[ImageBox, ...]:
+def _flatten_boxes(kept: Boxes) -> tuple[ImageBox, ...]:
     return tuple(box for source_id, drawn in kept.items() for box in image_boxes(drawn, source_id))
 
 
 def boxes_from(draft: object) -> Boxes:
-    """What a draft kept, where it can still be read."""
+    """Return the boxes of a draft; none if they cannot be read."""
     try:
         return boxes_again(from_plain(tuple[ImageBox, ...], draft or []))
     except InputError:
@@ -306,14 +300,14 @@ def boxes_from(draft: object) -> Boxes:
 
 
 def boxes_again(boxes: Sequence[ImageBox]) -> Boxes:
-    """Saved boxes, to stand in the editors again."""
+    """Return editor states by image for saved boxes."""
     return {source_id: drawn_of(boxes, source_id) for source_id in {b.source_id for b in boxes}}
 
 
 def draw_box_fields(
     key: str, images: Sequence[Source], categories: Mapping[str, str], changed: Callable[[], None]
 ) -> None:
-    """An image to choose and the editor over it; `changed` keeps the draft."""
+    """Draw a choice of image and its editor; `changed` is called to store the draft."""
     names = {image.id: image.name for image in images}
     chosen = next(iter(names))
     if len(names) > 1:
@@ -326,7 +320,7 @@ def draw_box_fields(
 def _draw_editor(
     key: str, source_id: str, name: str, categories: Mapping[str, str], changed: Callable[[], None]
 ) -> None:
-    def told(drawn: Drawn) -> None:
+    def store_edit(drawn: Drawn) -> None:
         st.session_state[f"{key}.boxes"] = boxes_kept(key) | {source_id: drawn}
         changed()
 
@@ -335,6 +329,8 @@ def _draw_editor(
     except InputError as error:
         st.info(escaped(str(error)))
         return
-    held = boxes_kept(key).get(source_id, Drawn())
-    categories = {**categories, **{b.category: category_words(b.category) for b in held.boxes}}
-    box_editor(picture, held, categories, told, key=f"{key}.boxes.editor.{source_id}", name=name)
+    editor = boxes_kept(key).get(source_id, Drawn())
+    categories = {**categories, **{b.category: category_words(b.category) for b in editor.boxes}}
+    box_editor(
+        picture, editor, categories, store_edit, key=f"{key}.boxes.editor.{source_id}", name=name
+    )

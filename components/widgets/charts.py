@@ -1,4 +1,4 @@
-"""Plotly figures from plain data: agents, learning and calibration, models of debate."""
+"""Plotly figures built from plain data: agents, learning, calibration, models of debate."""
 
 from __future__ import annotations
 
@@ -13,52 +13,62 @@ from streamlit.elements.lib.streamlit_plotly_theme import configure_streamlit_pl
 from core.learning.data_quality import Curve
 
 configure_streamlit_plotly_theme()  # launch.py keeps plotly out of Streamlit's own start
-# Plotly knows no CSS variables: hues of assets/app.css at a lightness that stands out from the
-# light and from the dark page, so that a figure need not know which of them it is on.
+# Plotly knows no CSS variables: these hues of assets/app.css are visible in both themes.
 HALLUCINATED = "#d9540b"
 SUPPORTED = "#0284c7"
 QUIET = "#7d8793"
-# The bar of tools lies over the title, on a phone for good: full screen is what is wanted there.
+# Plotly's toolbar covers the title, on a phone permanently: only full screen stays in it.
 MODEBAR = {"remove": ["toImage", "zoom", "pan", "zoomIn", "zoomOut", "autoScale", "resetScale"]}
+# Layout of figures with a row for each agent, in pixels.
+LINE = 34  # each row
+HEAD = 88  # the title and up to two lines of legend
+FOOT = 50
+SCALE = ((0.0, "#eef2f6"), (1.0, "#0369a1"))
+TINTS = ((0.0, "#eaf4fb"), (1.0, "#7cc3e8"))  # light in both themes, so that INK is legible
+INK = "#10202e"
+CELLS = (("true_hallucinated", "missed_hallucinated"), ("false_alarms", "true_supported"))
+LABELS = ("Hallucinated", "Supported")
 Points = Sequence[tuple[float, float]]
 
 
 def threshold_figure(
     taus: Sequence[float], iou: Sequence[float], levels: Mapping[str, float]
 ) -> go.Figure:
-    """Mean IoU at each threshold, with a line at each named level; equal levels share a line."""
+    """Plot mean IoU by threshold, with a line at each named level; equal levels share one."""
     figure = go.Figure()
     points = list(zip(taus, iou, strict=True))
-    _line(figure, "", points, color=SUPPORTED, showlegend=False)
-    named: dict[float, list[str]] = {}
+    _add_line(figure, "", points, color=SUPPORTED, showlegend=False)
+    names_by_level: dict[float, list[str]] = {}
     for name, level in levels.items():
-        named.setdefault(level, []).append(name)
+        names_by_level.setdefault(level, []).append(name)
     low, high = min(iou), max(iou)
-    for number, (level, names) in enumerate(sorted(named.items())):
+    for number, (level, names) in enumerate(sorted(names_by_level.items())):
         is_new = "proposed" in names
-        look = {"color": HALLUCINATED if is_new else QUIET, "dash": ("dot", "dash")[number % 2]}
-        _line(figure, f"{', '.join(names)}: {level:.2f}", [(level, low), (level, high)], **look)
+        style = {"color": HALLUCINATED if is_new else QUIET, "dash": ("dot", "dash")[number % 2]}
+        _add_line(
+            figure, f"{', '.join(names)}: {level:.2f}", [(level, low), (level, high)], **style
+        )
     figure.update_layout(title="IoU with people's marks, by threshold")
     figure.update_xaxes(title="threshold: words are marked from this probability on")
     figure.update_yaxes(title="mean IoU")
     return plain(figure)
 
 
-def _line(
-    figure: go.Figure, name: str, points: Sequence[Any], about: str = "", **look: Any
+def _add_line(
+    figure: go.Figure, name: str, points: Sequence[Any], about: str = "", **options: Any
 ) -> None:
-    """Add the points, by default as a line; `about` is read when one is pointed at."""
-    style = {key: look.pop(key) for key in ("color", "dash") if key in look}
-    look.setdefault("mode", "lines")
+    """Add points, by default as a line; `about` is the hover template."""
+    style = {key: options.pop(key) for key in ("color", "dash") if key in options}
+    options.setdefault("mode", "lines")
     if style:
-        look["line"] = style
+        options["line"] = style
     hover = {"hovertemplate": f"{about}<extra></extra>"} if about else {}
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    figure.add_scatter(name=name, x=xs, y=ys, **hover, **look)
+    figure.add_scatter(name=name, x=xs, y=ys, **hover, **options)
 
 
 def plain(figure: go.Figure, height: int = 320) -> go.Figure:
-    """The figure with the margins and the legend that all of ours have."""
+    """Give the figure the margins and the legend that all figures have."""
     figure.update_layout(
         margin={"l": 40, "r": 10, "t": 40, "b": 40},
         height=height,
@@ -68,15 +78,9 @@ def plain(figure: go.Figure, height: int = 320) -> go.Figure:
     return figure
 
 
-LINE = 34  # pixels for each line of a figure
-HEAD = 88  # for the title and up to two lines of legend
-FOOT = 50
-SCALE = ((0.0, "#eef2f6"), (1.0, "#0369a1"))
-
-
 @dataclass(frozen=True)
 class Interval:
-    """A line of a forest plot: shares in [0, 1], and `always`, the trivial answer's."""
+    """A row of a forest plot: shares in [0, 1]; `always` is the constant answer's share."""
 
     name: str
     mean: float
@@ -89,7 +93,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Cell:
-    """A square of the heat map between two agents; `words` are read when it is pointed at."""
+    """A square of the heat map between two agents; `words` are shown on hover."""
 
     one: str
     other: str
@@ -98,8 +102,8 @@ class Cell:
 
 
 def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
-    """Means with 95% intervals, the first on top; hollow where there is too little to say."""
-    names = [_flat(line.name) for line in lines]
+    """Plot means with 95% intervals, the first on top; hollow if there are too few cases."""
+    names = [_escape_name(line.name) for line in lines]
     symbols = ["circle-open" if line.is_thin else "circle" for line in lines]
     figure = go.Figure()
     figure.add_scatter(
@@ -127,11 +131,11 @@ def forest_figure(lines: Sequence[Interval], title: str) -> go.Figure:
         hovertemplate="always hallucinated: %{x:.2f}<extra></extra>",
     )
     figure.update_xaxes(range=[0, 1.02], title="share right")
-    return _lines(figure, title, len(lines))
+    return _lay_out_rows(figure, title, len(lines))
 
 
 def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
-    """Pairs of agents, each pair in both squares; empty where it is not defined."""
+    """Plot a heat map of pairs of agents, symmetric; undefined squares stay empty."""
     place = {name: number for number, name in enumerate(names)}
     values: list[list[float | None]] = [[None] * len(names) for _ in names]
     words = [[""] * len(names) for _ in names]
@@ -143,8 +147,8 @@ def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=values,
-            x=list(map(_flat, names)),
-            y=list(map(_flat, names)),
+            x=list(map(_escape_name, names)),
+            y=list(map(_escape_name, names)),
             text=shown,
             texttemplate="%{text}",
             customdata=words,
@@ -155,7 +159,7 @@ def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
             xgap=2,
             ygap=2,
             hoverongaps=False,
-            showscale=False,  # each square has its number; on a phone the bar took a third
+            showscale=False,  # squares show their numbers; on a phone the scale takes a third
         )
     )
     figure.update_xaxes(tickangle=-35, showgrid=False)
@@ -172,7 +176,7 @@ def pairs_figure(names: Sequence[str], cells: Sequence[Cell]) -> go.Figure:
 def counts_figure(
     names: Sequence[str], wrong: Sequence[float], right: Sequence[float]
 ) -> go.Figure:
-    """What an agent's word adds to the log-odds of hallucinated, one line an agent."""
+    """Plot what each agent's answer adds to the log-odds of hallucinated, a row an agent."""
     figure = go.Figure()
     for name, added, colour, pattern in (
         ("when it says hallucinated", wrong, HALLUCINATED, ""),
@@ -181,18 +185,18 @@ def counts_figure(
         figure.add_bar(
             name=name,
             x=list(added),
-            y=[_flat(agent) for agent in names],
+            y=[_escape_name(agent) for agent in names],
             orientation="h",
             marker={"color": colour, "pattern": {"shape": pattern}},
             hovertemplate="%{y}: %{x:+.2f}<extra></extra>",
         )
     figure.update_layout(barmode="overlay")
     figure.update_xaxes(title="towards supported (below 0) or hallucinated (above 0)")
-    return _lines(figure, "How much each agent's word counts", len(names))
+    return _lay_out_rows(figure, "How much each agent's word counts", len(names))
 
 
-def _lines(figure: go.Figure, title: str, many: int) -> go.Figure:
-    """Names on the left take the room that they need; the first line stands on top."""
+def _lay_out_rows(figure: go.Figure, title: str, many: int) -> go.Figure:
+    """Give names on the left the room they need and put the first row on top."""
     figure.update_yaxes(autorange="reversed", automargin=True)
     figure.update_layout(
         title={"text": title, "y": 0.99, "yanchor": "top", "yref": "container"},
@@ -204,35 +208,35 @@ def _lines(figure: go.Figure, title: str, many: int) -> go.Figure:
     return figure
 
 
-def _flat(name: str) -> str:
+def _escape_name(name: str) -> str:
     short = name if len(name) <= 44 else name[:43] + "…"
     return html.escape(short, quote=False)
 
 
-TINTS = ((0.0, "#eaf4fb"), (1.0, "#7cc3e8"))  # light in both themes, so that INK is read on them
-INK = "#10202e"
-CELLS = (("true_hallucinated", "missed_hallucinated"), ("false_alarms", "true_supported"))
-LABELS = ("Hallucinated", "Supported")
-
-
 def matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
-    """What people say (rows) against what a version says (columns), tinted by share of the row."""
+    """Plot people's labels (rows) by a version's (columns), tinted by share of the row."""
     rows = [[int(counts.get(key) or 0) for key in row] for row in CELLS]
     shares = [[value / (sum(row) or 1) for value in row] for row in rows]
     figure = go.Figure(
         go.Heatmap(
-            z=shares, x=list(LABELS), y=list(LABELS), zmin=0, zmax=1, showscale=False,
-            colorscale=[list(tint) for tint in TINTS], xgap=3, ygap=3, customdata=rows,
+            z=shares,
+            x=list(LABELS),
+            y=list(LABELS),
+            zmin=0,
+            zmax=1,
+            showscale=False,
+            colorscale=[list(tint) for tint in TINTS],
+            xgap=3,
+            ygap=3,
+            customdata=rows,
             hovertemplate="people say %{y}, it says %{x}: %{customdata}<extra></extra>",
         )
-    )  # fmt: skip
-    for place, row in enumerate(rows):
-        for other, value in enumerate(row):
-            words = f"<b>{value}</b><br>{shares[place][other]:.0%}"
-            figure.add_annotation(
-                x=LABELS[other], y=LABELS[place], text=words, showarrow=False,
-                font={"color": INK, "size": 14},
-            )  # fmt: skip
+    )
+    font = {"color": INK, "size": 14}
+    for label, row, row_shares in zip(LABELS, rows, shares, strict=True):
+        for column, value, share in zip(LABELS, row, row_shares, strict=True):
+            words = f"<b>{value}</b><br>{share:.0%}"
+            figure.add_annotation(x=column, y=label, text=words, showarrow=False, font=font)
     figure.update_layout(title=title)
     figure.update_xaxes(title="it says", side="bottom")
     figure.update_yaxes(title="people say", autorange="reversed", tickangle=-90)
@@ -242,26 +246,26 @@ def matrix_figure(counts: Mapping[str, Any], title: str) -> go.Figure:
 def reliability_figure(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> go.Figure:
-    """How often verdicts of each confidence were right; a point's area shows its cases."""
-    most = max([one.get("n", 0) for one in (*before, *after)], default=0) or 1
+    """Plot the share of right verdicts by confidence; a point's area shows its cases."""
+    most = max([entry.get("n", 0) for entry in (*before, *after)], default=0) or 1
     figure = go.Figure()
     for name, bins, colour, symbol in (
         (names[0], before, QUIET, "diamond"),
         (names[1], after, SUPPORTED, "circle"),
     ):
-        filled = [one for one in bins if one.get("n")]
-        sizes = [6 + 16 * (one["n"] / most) ** 0.5 for one in filled]
+        filled = [entry for entry in bins if entry.get("n")]
+        sizes = [6 + 16 * (entry["n"] / most) ** 0.5 for entry in filled]
         figure.add_scatter(
             name=name,
-            x=[(one["low"] + one["high"]) / 2 for one in filled],
-            y=[one["right"] / one["n"] for one in filled],
-            text=[f"n={one['n']:.0f}" for one in filled],
+            x=[(entry["low"] + entry["high"]) / 2 for entry in filled],
+            y=[entry["right"] / entry["n"] for entry in filled],
+            text=[f"n={entry['n']:.0f}" for entry in filled],
             mode="lines+markers",
             line={"color": colour, "dash": "solid" if symbol == "circle" else "dash"},
             marker={"color": colour, "symbol": symbol, "size": sizes},
             hovertemplate=f"about %{{x:.2f}}: %{{y:.0%}} right, %{{text}}<extra>{name}</extra>",
         )
-    low = min([one["low"] for one in (*before, *after)], default=0.0)
+    low = min([entry["low"] for entry in (*before, *after)], default=0.0)
     line = {"color": QUIET, "dash": "dot", "width": 1}
     figure.add_shape(type="line", x0=low, y0=low, x1=1, y1=1, line=line)
     figure.update_layout(title="Confidence against right verdicts (larger: more cases)")
@@ -271,11 +275,11 @@ def reliability_figure(
 
 
 def loss_figure(losses: Sequence[Sequence[float]], steps: int = 0) -> go.Figure:
-    """The training loss at each step so far; `steps` is where the axis ends."""
+    """Plot the training loss at each step so far; `steps` is where the axis ends."""
     figure = go.Figure()
-    look = {"mode": "lines+markers", "marker": {"color": SUPPORTED, "size": 6}, "color": SUPPORTED}
-    points = [(one[0], one[1]) for one in losses]
-    _line(figure, "loss", points, "step %{x}: %{y:.3f}", **look)
+    style = {"mode": "lines+markers", "marker": {"color": SUPPORTED, "size": 6}, "color": SUPPORTED}
+    points = [(entry[0], entry[1]) for entry in losses]
+    _add_line(figure, "loss", points, "step %{x}: %{y:.3f}", **style)
     figure.update_layout(title="Loss: how far pairs of texts still lie wrong", showlegend=False)
     figure.update_xaxes(title="step", range=[0, steps] if steps else None)
     figure.update_yaxes(rangemode="tozero")
@@ -283,17 +287,17 @@ def loss_figure(losses: Sequence[Sequence[float]], steps: int = 0) -> go.Figure:
 
 
 def reward_figure(own: Sequence[float], held: Sequence[float]) -> go.Figure:
-    """The mean reward of a policy after each update, on its own debates and on those held out."""
+    """Plot a policy's mean reward after each update, on training and held-out debates."""
     figure = go.Figure()
     for name, rewards, dash in (("trained on", own, "dot"), ("held out", held, "solid")):
-        _line(figure, name, list(enumerate(rewards)), "update %{x}: %{y:.3f}", dash=dash)
+        _add_line(figure, name, list(enumerate(rewards)), "update %{x}: %{y:.3f}", dash=dash)
     figure.update_xaxes(title="updates")
     figure.update_yaxes(title="mean reward")
     return plain(figure)
 
 
 def curve_figure(curve: Curve) -> go.Figure:
-    """Quality against cases learned from, on to twice as many, beside a coin's."""
+    """Plot quality by number of cases learned from, up to twice as many, beside chance."""
     figure = go.Figure()
     x = [point.cases for point in curve.points]
     balanced = [point.balanced for point in curve.points]
@@ -305,18 +309,18 @@ def curve_figure(curve: Curve) -> go.Figure:
         "array": [point.balanced_high - point.balanced for point in curve.points],
         "arrayminus": [point.balanced - point.balanced_low for point in curve.points],
     }
-    looks: Sequence[tuple[str, Sequence[float], str, str, dict[str, Any]]] = (
+    series: Sequence[tuple[str, Sequence[float], str, str, dict[str, Any]]] = (
         ("balanced accuracy", balanced, SUPPORTED, "circle", {"error_y": errors}),
         ("AUROC", auroc, HALLUCINATED, "x", {"dash": "dash"}),
     )
-    for name, values, colour, symbol, look in looks:
-        look |= {"marker": {"color": colour, "symbol": symbol, "size": 8}, "color": colour}
+    for name, values, colour, symbol, style in series:
+        style |= {"marker": {"color": colour, "symbol": symbol, "size": 8}, "color": colour}
         points = list(zip(x, values, strict=True))
-        _line(figure, name, points, mode="lines+markers", **look)
+        _add_line(figure, name, points, mode="lines+markers", **style)
     ahead = [round(x[-1] + (2 * curve.cases - x[-1]) * step / 8) for step in range(9)]
     if curve.law is not None:
         law = [(cases, curve.expected(cases)) for cases in ahead]
-        _line(figure, "expected", law, color=QUIET, dash="dot")
+        _add_line(figure, "expected", law, color=QUIET, dash="dot")
     figure.add_hline(y=0.5, line={"color": QUIET, "width": 1}, annotation_text="always the same")
     figure.update_layout(title="Quality against corrected cases")
     figure.update_xaxes(title="cases learned from", type="log", tickvals=[*x, 2 * curve.cases])
@@ -327,7 +331,7 @@ def curve_figure(curve: Curve) -> go.Figure:
 def majority_figure(
     independent: Points, together: Points, bound: Points, measured: Sequence[tuple[int, float, str]]
 ) -> go.Figure:
-    """Error against the number of agents; `measured` are (agents, error, words when pointed at)."""
+    """Plot error by number of agents; `measured` holds (agents, error, hover text)."""
     figure = go.Figure()
     lines = (
         ("independent agents", independent, SUPPORTED, "solid"),
@@ -335,18 +339,18 @@ def majority_figure(
         ("Hoeffding's bound for the effective number", bound, QUIET, "dot"),
     )
     for name, points, colour, dash in lines:
-        _line(figure, name, points, "%{x} agents: %{y:.3f}", color=colour, dash=dash)
+        _add_line(figure, name, points, "%{x} agents: %{y:.3f}", color=colour, dash=dash)
     if measured:
         marker = {"color": QUIET, "size": 9, "symbol": "diamond"}
         words = [words for _, _, words in measured]
-        own = [(k, error) for k, error, _ in measured]
-        look = {"mode": "markers", "marker": marker, "text": words}
-        _line(figure, "majorities of your agents", own, "%{text}", **look)
+        majorities = [(k, error) for k, error, _ in measured]
+        style = {"mode": "markers", "marker": marker, "text": words}
+        _add_line(figure, "majorities of your agents", majorities, "%{text}", **style)
     figure.update_layout(title="How often a majority of n agents is wrong")
     figure.update_xaxes(title="agents", tick0=1)
     highest = max([0.1, *(y for _, points, _, _ in lines for _, y in points)])
     figure.update_yaxes(rangemode="tozero", range=[0, min(1.02, 1.1 * highest)])
-    return _with_room(plain(figure, height=380))
+    return _add_legend_room(plain(figure, height=380))
 
 
 def judge_figure(
@@ -356,7 +360,7 @@ def judge_figure(
     collaborating: Sequence[float],
     measured: tuple[float, float] | None,
 ) -> go.Figure:
-    """Risk against the budget of a message; `measured` is (evidence, risk) of your debates."""
+    """Plot risk by a message's budget; `measured` is (evidence, risk) of the project's debates."""
     figure = go.Figure()
     lines = (
         ("competing, taken for evidence", competing, HALLUCINATED, "dash"),
@@ -366,17 +370,17 @@ def judge_figure(
     about = "%{x:.2f} nats: %{y:.3f}"
     for name, risks, colour, dash in lines:
         points = list(zip(budgets, risks, strict=True))
-        _line(figure, name, points, about, color=colour, dash=dash)
+        _add_line(figure, name, points, about, color=colour, dash=dash)
     if measured is not None:
-        look = {"mode": "markers", "marker": {"color": QUIET, "size": 10, "symbol": "diamond"}}
-        _line(figure, "your debates, if collaborating", [measured], about, **look)
+        style = {"mode": "markers", "marker": {"color": QUIET, "size": 10, "symbol": "diamond"}}
+        _add_line(figure, "your debates, if collaborating", [measured], about, **style)
     figure.update_layout(title="The judge's risk by how far a message can move it")
     figure.update_xaxes(title="budget of a message, mean LLR in nats")
     figure.update_yaxes(range=[0, 0.62])
-    return _with_room(plain(figure, height=380))
+    return _add_legend_room(plain(figure, height=380))
 
 
-def _with_room(figure: go.Figure) -> go.Figure:
-    """Long names below each other need their room, on a phone above all."""
+def _add_legend_room(figure: go.Figure) -> go.Figure:
+    """Make room for long legend entries below each other, as on a phone."""
     figure.update_layout(margin={"l": 40, "r": 10, "t": 40, "b": 130}, legend={"y": -0.24})
     return figure

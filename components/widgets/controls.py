@@ -1,4 +1,4 @@
-"""Buttons, links, downloads and tables of all screens, and problems where they belong."""
+"""Buttons, links, downloads, tables, confirmations and error messages shared by all pages."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ ASSETS = Path(__file__).parent.parent / "assets"
 
 @cache
 def component(name: str) -> Callable[..., Any]:
-    """A component of the assets of that name; registered once, or Streamlit warns."""
+    """Register the component with files of that name; once, or Streamlit warns."""
     names = ("editor", name) if name.endswith("_editor") else (name,)
-    files = {kind: [ASSETS / f"{n}.{kind}" for n in names] for kind in ("html", "css", "js")}
-    texts = {
-        kind: "".join(file.read_text(encoding="utf-8") for file in own if file.exists())
-        for kind, own in files.items()
-    }
-    parts = {kind: text for kind, text in texts.items() if text}
-    made: Callable[..., Any] = st.components.v2.component(
+    parts: dict[str, str] = {}
+    for kind in ("html", "css", "js"):
+        files = [file for stem in names if (file := ASSETS / f"{stem}.{kind}").exists()]
+        if text := "".join(file.read_text(encoding="utf-8") for file in files):
+            parts[kind] = text
+    mount: Callable[..., Any] = st.components.v2.component(
         f"counterpoint_{name}", isolate_styles=False, **parts
     )
-    return made
+    return mount
 
 
 def button(
     label: str, key: str, act: Callable[..., None], *args: object, icon: str = "", **options: Any
 ) -> bool:
-    """A button that calls `act(*args)` when it is pressed; `icon` is a Material symbol's name."""
-    sign = f":material/{icon}:" if icon else None
-    return st.button(label, key=key, on_click=act, args=args, icon=sign, **options)
+    """Draw a button that calls `act(*args)` when pressed; `icon` is a Material symbol's name."""
+    symbol = f":material/{icon}:" if icon else None
+    return st.button(label, key=key, on_click=act, args=args, icon=symbol, **options)
 
 
 def link(page: str, label: str, icon: str, **parameters: str) -> None:
-    """A link to a page of ours, with the parameters of its address."""
+    """Draw a link to one of our pages, with these query parameters."""
     st.page_link(page, label=label, icon=f":material/{icon}:", query_params=parameters)
 
 
@@ -54,7 +53,7 @@ def download(
     icon: str = "download",
     **options: Any,
 ) -> None:
-    """A button that saves a file, made when it is asked for; the page is not drawn anew."""
+    """Draw a button that saves a file, built when it is pressed; the page does not rerun."""
     st.download_button(
         label,
         data=data,
@@ -68,13 +67,13 @@ def download(
 
 
 def table(rows: Sequence[Mapping[str, Any]], key: str | None = None, **options: Any) -> None:
-    """A table to read, as high as its rows."""
+    """Draw a table to read, as high as its rows."""
     st.dataframe(rows, key=key, hide_index=True, **{"height": "content"} | options)
 
 
 def choice_table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) -> int | None:
-    """A table whose rows can be opened by their box or a click on any cell; the one that was."""
-    picked = st.dataframe(
+    """Draw a table whose rows open by a checkbox or a click on a cell; return the chosen row."""
+    event = st.dataframe(
         rows,
         key=key,
         on_select="rerun",
@@ -82,20 +81,20 @@ def choice_table(rows: Sequence[Mapping[str, Any]], key: str, **options: Any) ->
         hide_index=True,
         **{"height": "content"} | options,
     )
-    selection = picked["selection"]
+    selection = event["selection"]
     chosen = [*selection["rows"], *(row for row, _ in selection["cells"])]
     return chosen[0] if chosen and chosen[0] < len(rows) else None
 
 
 def ask(key: str, about: object) -> None:
-    """Ask before something is done; `about` nothing takes the question back."""
+    """Ask for confirmation under `key`; `about` None withdraws the question."""
     st.session_state[key] = about
 
 
 def draw_question(
     words: str, label: str, key: str, act: Callable[..., None], *args: object, asked: str
 ) -> None:
-    """The question that was asked under `asked`: the button that does it, and one that does not."""
+    """Draw the confirmation asked for under `asked`: one button acts, the other cancels."""
     with st.container(border=True):
         st.markdown(words)
         with st.container(horizontal=True):
@@ -105,7 +104,7 @@ def draw_question(
 
 @contextlib.contextmanager
 def problem_kept(key: str) -> Iterator[None]:
-    """Keep what a person can mend under `key`, for `show_problem` to show later."""
+    """Store the message of a ReviewError under `key`, for `show_problem` to show later."""
     try:
         yield
     except ReviewError as error:
@@ -113,14 +112,14 @@ def problem_kept(key: str) -> Iterator[None]:
 
 
 def show_problem(key: str) -> None:
-    """Show what was kept under `key`, once."""
+    """Show the message stored under `key`, once."""
     if problem := st.session_state.pop(key, ""):
         st.error(escaped(problem), icon=":material/error:")
 
 
 @contextlib.contextmanager
 def problem_shown() -> Iterator[None]:
-    """Show at once what a person can mend."""
+    """Show the message of a ReviewError at once."""
     try:
         yield
     except ReviewError as error:
@@ -130,7 +129,7 @@ def problem_shown() -> Iterator[None]:
 def open_run(run_id: str) -> None:
     """Go to a run's page; the browser's Back leads to this page as it stands.
 
-    Streamlit puts the new parameters into this page's address first, and that is where Back leads:
-    what this page needs must be among them.
+    Streamlit first writes the new parameters into this page's address, and Back leads there: what
+    this page needs must be among them.
     """
     st.switch_page("pages/check/run.py", query_params={**st.query_params, "run": run_id})

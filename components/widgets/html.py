@@ -1,7 +1,7 @@
-"""The one builder of HTML: every text is escaped, only these tags and attributes exist.
+"""The only HTML builder: it escapes all text and allows only these tags and attributes.
 
-With it: marks in a text, heat by agent (MSA 3.3), differences of two texts, and what agents say
-for machines (CEDA A.3.3) put as people read it.
+It also renders marks in a text, heat by agent (MSA 3.3) and differences between two texts, and
+rewrites what agents write for machines (CEDA A.3.3) for people.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import streamlit as st
 from components.widgets.wording import clipped, percent
 from core.agents.llm_judge import ARROW, NOTHING, QUOTES
 from core.agents.reply_parser import CONFIDENCE, DOUBT, WORDS_LINE, without_marks
-from core.baseline.wording import listed
+from core.baseline.wording import capitalised, listed
 from core.schema.events import SoftLabel
 from core.schema.progress import Progress
 from core.schema.records import Reply, Span, Stance, WordScore
@@ -37,65 +37,6 @@ STANCE = re.compile(
     rf"[\s*_`]*({'|'.join(STANCES)})[*_`]*\s*(?:[.:;,!。：；，！–—-]+\s*|$)", re.IGNORECASE
 )
 VERDICT = re.compile(r"(?:^|\s)verdict:\s*(?:in)?correct\b[,:]?([^.]*)\.?\s*$", re.IGNORECASE)
-
-
-def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
-    """(the reply that the text begins with, the words after it); `under_way` while it is said."""
-    text = without_marks(text)
-    if found := REPLY.match(text):
-        reply: Reply = "agree" if found[1].lower() == "agree" else "deny"
-        return reply, _capitalised(text[found.end() :])
-    begun = text.strip()
-    is_begun = under_way and begun and any(word.startswith(begun) for word in ("AGREE", "DENY"))
-    return None, "" if is_begun else text
-
-
-def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
-    """(the stance that the text begins with, the words after it without confidence and doubt)."""
-    words = DOUBT.sub("", CONFIDENCE.sub("", without_marks(text))).strip()
-    if found := STANCE.match(words):
-        return STANCES[found[1].upper()], _capitalised(words[found.end() :])
-    is_begun = under_way and words and any(word.startswith(words) for word in STANCES)
-    return None, "" if is_begun else words
-
-
-def without_places(text: str) -> str:
-    """The text without its lines that name words of the response."""
-    return WORDS_LINE.sub("", text).strip()
-
-
-def places_told(text: str) -> list[str]:
-    """Those lines as people read them: “512 m” should be “412 m”; each is told once."""
-    told = []
-    for line in WORDS_LINE.finditer(text):
-        words, *rest = (part.strip(QUOTES) for part in ARROW.split(line["value"], maxsplit=1))
-        if not rest:
-            told.append(f"contests “{words}”")
-        elif NOTHING.fullmatch(rest[0]):
-            told.append(f"“{words}” should go")
-        else:
-            told.append(f"“{words}” should be “{rest[0]}”")
-    return list(dict.fromkeys(told))
-
-
-def rationale_words(text: str) -> str:
-    """The judge's text without the verdict line at its end; that line in words if it is all."""
-    found = VERDICT.search(text)
-    if not found:
-        return text
-    rest = found[1].strip()
-    return text[: found.start()].rstrip() or (f"{_capitalised(rest)}." if rest else "")
-
-
-def rationale_lines(text: str) -> list[str]:
-    """The same in lines: of an audit one for each statement that it tells of (“…”: why)."""
-    return TOLD.split(rationale_words(text))
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 TAGS = frozenset(
     """a article b br code dd del details div dl dt em figcaption figure h1 h2 h3 h4 header html
     body head img ins li main mark meta ol p pre section small span strong style summary sup
@@ -105,19 +46,93 @@ ATTRIBUTES = frozenset(
     """class id title dir lang data-n data-say style alt src role aria-label charset colspan href
     open rel scope tabindex target""".split()
 )
-# A place on this page, or an address that a person may choose to open.
+# An anchor on this page, or a web address that a person may choose to open.
 HREF = re.compile(r"#[\w-]+|https?://[^\s\"'<>\\]+", re.ASCII | re.IGNORECASE)
 VOID = frozenset(["br", "img", "meta"])
+MOST_TITLES = 20
+MEAN = "Mean of the vote"
+EACH_WORD = "Every word by itself"
+LEAST_SHOWN = 0.1  # words below it stay uncoloured, or most of the text would be coloured
+LONGEST_REASON = 160
+# A number with its separators, a word, or one character of a script written without spaces.
+PIECE = re.compile(r"\d+(?:[.,:]\d+)+|[^\W\u2e80-\U0010ffff]+|\s+|.", re.DOTALL)
+LONGEST_COMPARED = 4000  # characters; comparing the words of longer lines takes too long
+SIGNS = {"removed": "−", "added": "+"}
+LONGEST_WITHIN = 6000  # characters of both texts; comparing longer ones takes seconds
+LONGEST_CHANGE = 300
+GONE, COME = "taken out: ", "put in: "
+Change = tuple[str, str]  # (removed words, added words); the same words in both if unchanged
+Item = TypeVar("Item")
+A_PAGE = 20
+
+
+def spoken(text: str, *, under_way: bool = False) -> tuple[Reply | None, str]:
+    """Return (the reply that the text begins with, the rest of the text).
+
+    With `under_way` the text is still being written: the beginning of a reply is not shown yet.
+    """
+    text = without_marks(text)
+    if match := REPLY.match(text):
+        reply: Reply = "agree" if match[1].lower() == "agree" else "deny"
+        return reply, capitalised(text[match.end() :])
+    start = text.strip()
+    is_partial = under_way and start and any(word.startswith(start) for word in ("AGREE", "DENY"))
+    return None, "" if is_partial else text
+
+
+def stated(text: str, *, under_way: bool = False) -> tuple[Stance | None, str]:
+    """Return (the stance that the text begins with, the rest without confidence and doubt).
+
+    With `under_way` the beginning of a stance is not shown yet.
+    """
+    words = DOUBT.sub("", CONFIDENCE.sub("", without_marks(text))).strip()
+    if match := STANCE.match(words):
+        return STANCES[match[1].upper()], capitalised(words[match.end() :])
+    is_partial = under_way and words and any(word.startswith(words) for word in STANCES)
+    return None, "" if is_partial else words
+
+
+def without_places(text: str) -> str:
+    """Return the text without its lines that name words of the response."""
+    return WORDS_LINE.sub("", text).strip()
+
+
+def places_told(text: str) -> list[str]:
+    """Return those lines for people, each once: “512 m” should be “412 m”."""
+    corrections = []
+    for line in WORDS_LINE.finditer(text):
+        words, *rest = (part.strip(QUOTES) for part in ARROW.split(line["value"], maxsplit=1))
+        if not rest:
+            corrections.append(f"contests “{words}”")
+        elif NOTHING.fullmatch(rest[0]):
+            corrections.append(f"“{words}” should go")
+        else:
+            corrections.append(f"“{words}” should be “{rest[0]}”")
+    return list(dict.fromkeys(corrections))
+
+
+def rationale_words(text: str) -> str:
+    """Return the judge's text without its verdict line; the line in words if it is all there is."""
+    match = VERDICT.search(text)
+    if not match:
+        return text
+    rest = match[1].strip()
+    return text[: match.start()].rstrip() or (f"{capitalised(rest)}." if rest else "")
+
+
+def rationale_lines(text: str) -> list[str]:
+    """Split the rationale; an audit's has a line for each statement it mentions (“…”: why)."""
+    return TOLD.split(rationale_words(text))
 
 
 class Html(str):
-    """Markup that this builder made; anything else is text."""
+    """Markup that this builder made; any other string is text and gets escaped."""
 
     __slots__ = ()
 
 
 def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
-    """An element; `class_` gives `class`, children that are not `Html` are escaped."""
+    """Return an element; `class_` gives `class`, children that are not `Html` are escaped."""
     if name not in TAGS:
         raise ValueError(f"<{name}> is not among our tags")
     parts = [f"<{name}"]
@@ -137,14 +152,14 @@ def element(name: str, *children: str | Html, **attributes: str | None) -> Html:
 
 
 def div(class_: str, *children: str | Html, **attributes: str | None) -> Html:
-    """A `<div>` of that class."""
+    """Return a `<div>` of that class."""
     return element("div", *children, class_=class_, **attributes)
 
 
 def html_table(
     heads: Sequence[str], rows: Iterable[Sequence[str | Html]], class_: str | None = None
 ) -> Html:
-    """A table; without any name in `heads` it has no head."""
+    """Return a table; it has no head if all `heads` are empty."""
     names = element("tr", *(element("th", name, scope="col") for name in heads))
     lines = (element("tr", *(element("td", cell, dir="auto") for cell in row)) for row in rows)
     head = [element("thead", names)] if any(heads) else []
@@ -152,7 +167,7 @@ def html_table(
 
 
 def outward(address: str) -> Html:
-    """An address as a link that says it leads away; as plain text where it is no web address."""
+    """Return a link marked as leading away; plain text if the address is no web address."""
     if not HREF.fullmatch(address) or address.startswith("#"):
         return text(address)
     attributes = {"rel": "noopener noreferrer nofollow", "target": "_blank"}
@@ -161,21 +176,18 @@ def outward(address: str) -> Html:
 
 
 def text(value: str | Html) -> Html:
-    """The value as markup: `Html` as it is, all else escaped."""
+    """Return the value as markup: `Html` as it is, anything else escaped."""
     return value if isinstance(value, Html) else Html(escape(value, quote=False))
 
 
 def joined(pieces: Iterable[str | Html]) -> Html:
-    """The pieces joined, one after the other."""
+    """Join the pieces without a separator."""
     return Html("".join(text(piece) for piece in pieces))
-
-
-MOST_TITLES = 20
 
 
 @dataclass(frozen=True)
 class HtmlMark:
-    """`[start, end)` in the text; `strength` in [0, 1] colours it, None marks plainly."""
+    """`[start, end)` of the text in code points; `strength` in [0, 1] is its heat, None no heat."""
 
     start: int
     end: int
@@ -185,9 +197,12 @@ class HtmlMark:
     strength: float | None = None
 
 
+Layers = dict[str, list[HtmlMark]]
+
+
 @dataclass(frozen=True)
 class Part:
-    """`[start, end)` of the text that a link can lead to by its `id`."""
+    """`[start, end)` of the text, a target for links to `#id`."""
 
     start: int
     end: int
@@ -195,18 +210,18 @@ class Part:
 
 
 def numbered(spans: Sequence[Span]) -> list[HtmlMark]:
-    """The spans as marks with their numbers."""
+    """Return the spans as marks numbered from 1."""
     return [HtmlMark(s.start, s.end, str(number)) for number, s in enumerate(spans, start=1)]
 
 
 def marked_text(text: str, marks: Sequence[HtmlMark], parts: Sequence[Part] = ()) -> Html:
-    """The whole text with its marks; where marks overlap each stretch shows all its numbers.
+    """Return the whole text with its marks; overlapping marks show all their numbers.
 
-    The numbers are drawn by CSS, so that copying the text copies the text alone. Of parts that
-    overlap the first one counts.
+    The numbers are drawn by CSS, so that copying the text copies the text alone. Of overlapping
+    parts the first one counts.
     """
-    apart = _apart(parts, len(text))
-    stretches: list[HtmlMark | Part] = [*marks, *apart]
+    anchors = _drop_overlaps(parts, len(text))
+    stretches: list[HtmlMark | Part] = [*marks, *anchors]
     ends = {end for stretch in stretches for end in (stretch.start, stretch.end)}
     cuts = sorted(cut for cut in {0, len(text), *ends} if 0 <= cut <= len(text))
     opening, closing = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
@@ -214,9 +229,9 @@ def marked_text(text: str, marks: Sequence[HtmlMark], parts: Sequence[Part] = ()
         if max(mark.start, 0) < mark.end:
             opening[max(mark.start, 0)].append(place)
         closing[mark.end].append(place)
-    cover = _Cover(marks, any(mark.strength is not None for mark in marks))
-    inside = iter(apart)
-    part = next(inside, None)
+    cover = _MarkCover(marks, any(mark.strength is not None for mark in marks))
+    remaining = iter(anchors)
+    part = next(remaining, None)
     pieces: list[str | Html] = []
     whole: list[str | Html] = []
     for start, end in itertools.pairwise(cuts):
@@ -224,28 +239,28 @@ def marked_text(text: str, marks: Sequence[HtmlMark], parts: Sequence[Part] = ()
             whole.extend(pieces)
             pieces = []
         cover.move(opening[start], closing[start])
-        pieces.append(cover.drawn(text[start:end]))
+        pieces.append(cover.render(text[start:end]))
         ending = [marks[place].number for place in closing[end] if marks[place].number]
         pieces += [element("sup", class_="cp-number", data_n=number) for number in ending]
         if part and end == part.end:
             whole.append(element("span", *pieces, class_="cp-part", id=part.id))
-            part, pieces = next(inside, None), []
+            part, pieces = next(remaining, None), []
     return div("cp-text", *whole, *pieces, dir="auto")
 
 
-def _apart(parts: Sequence[Part], length: int) -> list[Part]:
-    """The parts in the order of the text, without those that overlap an earlier one."""
-    found: list[Part] = []
-    for part in sorted(parts, key=lambda own: own.start):
-        free_from = found[-1].end if found else 0
+def _drop_overlaps(parts: Sequence[Part], length: int) -> list[Part]:
+    """Return the parts in the order of the text, without those that overlap an earlier one."""
+    kept: list[Part] = []
+    for part in sorted(parts, key=lambda candidate: candidate.start):
+        free_from = kept[-1].end if kept else 0
         if free_from <= part.start < part.end <= length:
-            found.append(part)
-    return found
+            kept.append(part)
+    return kept
 
 
 @dataclass
-class _Cover:
-    """The marks over one stretch, as the stretches are gone through from left to right."""
+class _MarkCover:
+    """The marks over the current stretch of text, moved along from left to right."""
 
     marks: Sequence[HtmlMark]
     is_heat: bool
@@ -254,7 +269,7 @@ class _Cover:
     titled: list[int] = field(default_factory=list)
 
     def move(self, opened: Sequence[int], closed: Sequence[int]) -> None:
-        """Go on to the next stretch: some marks begin here, others ended."""
+        """Go on to the next stretch: `opened` marks begin here, `closed` ones have ended."""
         for place in opened:
             self.places.add(place)
             self.kinds[self.marks[place].kind] += 1
@@ -266,8 +281,8 @@ class _Cover:
             if self.marks[place].title:
                 self.titled.remove(place)
 
-    def drawn(self, words: str) -> str | Html:
-        """The stretch's words, marked if any mark lies over them."""
+    def render(self, words: str) -> str | Html:
+        """Return the stretch's words, marked if any mark covers them."""
         if not self.places:
             return words
         kinds = sorted(kind for kind, count in self.kinds.items() if kind and count)
@@ -275,9 +290,9 @@ class _Cover:
         titles = [self.marks[place].title for place in self.titled[:MOST_TITLES]]
         if len(self.titled) > MOST_TITLES:
             titles.append("…")
-        said = "\n".join(titles) or None
+        hint = "\n".join(titles) or None
         if not self.is_heat:
-            return element("mark", words, class_=classes, title=said)
+            return element("mark", words, class_=classes, title=hint)
         strongest = max(self.marks[place].strength or 0.0 for place in self.places)
         return element(
             "mark",
@@ -285,146 +300,131 @@ class _Cover:
             class_=f"{classes} cp-heat",
             style=f"--cp-heat: {100 * strongest:.0f}%",
             tabindex="0",
-            data_say=said,
-            aria_label=f"{words}: {said}" if said else None,
+            data_say=hint,
+            aria_label=f"{words}: {hint}" if hint else None,
         )
 
 
-MEAN = "Mean of the vote"
-EACH_WORD = "Every word by itself"
-LEAST_SHOWN = 0.1  # colder words are not coloured: they would be most of the text
-LONGEST_REASON = 160
-Layers = dict[str, list[HtmlMark]]
-
-
 def layers_of(progress: Progress) -> Layers:
-    """What each agent says, by its name in the order in which they spoke; the vote's mean first."""
+    """Return the marks by agent in the order in which they spoke, the vote's mean first."""
     layers: Layers = {}
-    for name, mark in _told(progress):
+    for name, mark in _marks_by_layer(progress):
         layers.setdefault(name, []).append(mark)
     return layers
 
 
 def heated(layers: Layers, chosen: Iterable[str], progress: Progress) -> list[HtmlMark]:
-    """The marks of the chosen layers, with who said it; what counts in the end is outlined."""
-    own = ((name, mark) for name in chosen for mark in layers.get(name, []))
-    marks = [replace(mark, title=f"{name}: {mark.title}") for name, mark in own]
-    return marks + [HtmlMark(s.start, s.end, "", "", "hard", 0.0) for s in progress.spans]
+    """Return the marks of the chosen layers titled by agent, and the final spans outlined."""
+    named_marks = ((name, mark) for name in chosen for mark in layers.get(name, []))
+    marks = [replace(mark, title=f"{name}: {mark.title}") for name, mark in named_marks]
+    final = [HtmlMark(s.start, s.end, kind="hard", strength=0.0) for s in progress.spans]
+    return marks + final
 
 
-def _told(progress: Progress) -> Iterable[tuple[str, HtmlMark]]:
-    def warm(own: Span | SoftLabel | WordScore, words: str = "") -> HtmlMark:
-        return HtmlMark(own.start, own.end, "", words or percent(own.p), "", own.p)
+def _marks_by_layer(progress: Progress) -> Iterable[tuple[str, HtmlMark]]:
+    def heat_mark(scored: Span | SoftLabel | WordScore, title: str = "") -> HtmlMark:
+        title = title or percent(scored.p)
+        return HtmlMark(scored.start, scored.end, title=title, strength=scored.p)
 
-    def because(reason: str) -> str:
+    def format_reason(reason: str) -> str:
         return f" – {clipped(reason, LONGEST_REASON)}" if reason else ""
 
-    yield from ((MEAN, warm(label)) for label in (progress.soft.labels if progress.soft else ()))
+    soft_labels = progress.soft.labels if progress.soft else ()
+    yield from ((MEAN, heat_mark(label)) for label in soft_labels)
     for span in progress.proposed:
         instead = f", should say “{clipped(span.instead, 80)}”" if span.instead else ""
         words = f"{percent(span.p)}, {category_words(span.category)}{instead}"
-        # Who raised it together has a layer each.
-        yield from ((name, warm(span, words)) for name in span.source.split(", "))
+        # Agents who raised a span together have a layer each.
+        yield from ((name, heat_mark(span, words)) for name in span.source.split(", "))
     for vote in progress.votes:
         if vote.p is not None:
-            span, why = vote.span, f"{percent(vote.p)}{because(vote.reason)}"
-            yield vote.adjudicator, HtmlMark(span.start, span.end, "", why, "", vote.p)
-    adjudicator = next((u.agent for u in progress.roles if u.role == "span adjudicator"), "")
+            title = f"{percent(vote.p)}{format_reason(vote.reason)}"
+            mark = HtmlMark(vote.span.start, vote.span.end, title=title, strength=vote.p)
+            yield vote.adjudicator, mark
+    adjudicator = next((r.agent for r in progress.roles if r.role == "span adjudicator"), "")
     for ruling in progress.rulings if adjudicator else ():
-        kept = f"{'kept' if ruling.kept else 'dropped'}{because(ruling.reason)}"
-        yield adjudicator, warm(ruling.span, f"{percent(ruling.span.p)}, {kept}")
+        decision = f"{'kept' if ruling.kept else 'dropped'}{format_reason(ruling.reason)}"
+        yield adjudicator, heat_mark(ruling.span, f"{percent(ruling.span.p)}, {decision}")
     scores = progress.words.scores if progress.words else ()
-    yield from ((EACH_WORD, warm(score)) for score in scores if score.p >= LEAST_SHOWN)
+    yield from ((EACH_WORD, heat_mark(score)) for score in scores if score.p >= LEAST_SHOWN)
 
 
 def missing_votes(progress: Progress) -> Sequence[str]:
-    """Who gave no vote, and on how many spans: absent from every mean, and said to be."""
+    """Say who gave no vote on how many spans; such votes count in no mean."""
     silent = [vote.adjudicator for vote in progress.votes if vote.p is None]
     return [f"{name} on {silent.count(name)}" for name in dict.fromkeys(silent)]
 
 
-# A number with its separators, a word, or one character of a script that is written without spaces.
-PIECE = re.compile(r"\d+(?:[.,:]\d+)+|[^\W\u2e80-\U0010ffff]+|\s+|.", re.DOTALL)
-LONGEST_COMPARED = 4000  # characters; beyond it comparing the words of a line takes too long
-SIGNS = {"removed": "−", "added": "+"}
-
-
 def changed_lines(before: str, after: str) -> tuple[int, int]:
-    """How many lines go and how many come."""
-    codes = _matcher(before, after).get_opcodes()
+    """Return (number of lines removed, number of lines added)."""
+    codes = _match_lines(before, after).get_opcodes()
     changed = [code for code in codes if code[0] != "equal"]
     return sum(code[2] - code[1] for code in changed), sum(code[4] - code[3] for code in changed)
 
 
 def difference_html(before: str, after: str, *, context: int = 1) -> Html:
-    """Lines that go and come, each with `context` equal lines around it; empty for equal texts."""
+    """Return a line diff, each change with `context` equal lines around it; empty if equal."""
     if before == after:
         return Html()
     old, new = before.split("\n"), after.split("\n")
     rows: list[Html] = []
     shown = 0
-    for group in _matcher(before, after).get_grouped_opcodes(context):
-        rows += _left_out(group[0][1] - shown)
+    for group in _match_lines(before, after).get_grouped_opcodes(context):
+        rows += _gap_html(group[0][1] - shown)
         shown = group[-1][2]
         for kind, start, end, new_start, new_end in group:
             if kind == "equal":
-                rows += [_row("same", [line]) for line in old[start:end]]
+                rows += [_diff_line("same", [line]) for line in old[start:end]]
             else:
-                rows += _changed(old[start:end], new[new_start:new_end])
-    rows += _left_out(len(old) - shown)
+                rows += _changed_lines_html(old[start:end], new[new_start:new_end])
+    rows += _gap_html(len(old) - shown)
     return div("cp-diff", joined(rows))
 
 
-def _matcher(before: str, after: str) -> SequenceMatcher[str]:
+def _match_lines(before: str, after: str) -> SequenceMatcher[str]:
     return SequenceMatcher(None, before.split("\n"), after.split("\n"))
 
 
-def _left_out(lines: int) -> list[Html]:
+def _gap_html(lines: int) -> list[Html]:
     words = "1 line that is alike" if lines == 1 else f"{lines} lines that are alike"
     return [div("cp-diff-gap", f"… {words}")] if lines > 0 else []
 
 
-def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[Html]:
-    """The lines that go, then those that come; as many of both are compared word by word."""
+def _changed_lines_html(old: Sequence[str], new: Sequence[str]) -> Iterator[Html]:
+    """Yield removed lines, then added ones; equally many are compared word by word."""
     if len(old) != len(new):
-        yield from (_row("removed", [line]) for line in old)
-        yield from (_row("added", [line]) for line in new)
+        yield from (_diff_line("removed", [line]) for line in old)
+        yield from (_diff_line("added", [line]) for line in new)
         return
-    compared = [_words(*pair) for pair in zip(old, new, strict=True)]
-    yield from (_row("removed", pieces) for pieces, _ in compared)
-    yield from (_row("added", pieces) for _, pieces in compared)
+    compared = [_diff_words(*pair) for pair in zip(old, new, strict=True)]
+    yield from (_diff_line("removed", pieces) for pieces, _ in compared)
+    yield from (_diff_line("added", pieces) for _, pieces in compared)
 
 
-def _words(old: str, new: str) -> tuple[list[str | Html], list[str | Html]]:
+def _diff_words(old: str, new: str) -> tuple[list[str | Html], list[str | Html]]:
     if len(old) + len(new) > LONGEST_COMPARED:
         return [old], [new]
     a, b = PIECE.findall(old), PIECE.findall(new)
-    gone: list[str | Html] = []
-    come: list[str | Html] = []
+    removed: list[str | Html] = []
+    added: list[str | Html] = []
     for kind, start, end, new_start, new_end in SequenceMatcher(None, a, b).get_opcodes():
-        for pieces, words in ((gone, a[start:end]), (come, b[new_start:new_end])):
-            told = "".join(words)
-            pieces.append(told if kind == "equal" or not told else element("strong", told))
-    return gone, come
+        for pieces, words in ((removed, a[start:end]), (added, b[new_start:new_end])):
+            piece = "".join(words)
+            pieces.append(piece if kind == "equal" or not piece else element("strong", piece))
+    return removed, added
 
 
-def _row(kind: str, pieces: Sequence[str | Html]) -> Html:
+def _diff_line(kind: str, pieces: Sequence[str | Html]) -> Html:
     label, role = (kind, "img") if kind in SIGNS else (None, None)
     sign = element("span", SIGNS.get(kind, ""), class_="cp-diff-sign", role=role, aria_label=label)
     words = element("span", joined(pieces), class_="cp-diff-words", dir="auto")
     return div(f"cp-diff-line cp-diff-{kind}", sign, words)
 
 
-LONGEST_WITHIN = 6000  # characters of both; comparing longer ones takes seconds
-LONGEST_CHANGE = 300
-GONE, COME = "taken out: ", "put in: "
-Change = tuple[str, str]  # (the words that go, the words that come); equal words stand in both
-
-
 def changes(before: str, after: str) -> Iterator[Change]:
-    """Stretches of both texts, in order; those of a text that is too long are one."""
+    """Yield stretches of both texts in order; texts that are too long give one change."""
     if len(before) + len(after) > LONGEST_WITHIN:
-        yield from _around(before, after)
+        yield from _cut_common_ends(before, after)
         return
     old, new = PIECE.findall(before), PIECE.findall(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
@@ -433,52 +433,52 @@ def changes(before: str, after: str) -> Iterator[Change]:
 
 
 def within_html(before: str, after: str) -> Html:
-    """Both as one text, in the direction of its own script."""
+    """Return both texts as one with deletions and insertions, in its script's direction."""
     pieces: list[str | Html] = []
-    for gone, come in changes(before, after):
-        if gone == come:
-            pieces.append(gone)
+    for removed, added in changes(before, after):
+        if removed == added:
+            pieces.append(removed)
             continue
-        pieces += [element("del", gone, title=GONE + gone)] if gone else []
-        pieces += [element("ins", come, title=COME + come)] if come else []
+        pieces += [element("del", removed, title=GONE + removed)] if removed else []
+        pieces += [element("ins", added, title=COME + added)] if added else []
     return div("cp-text cp-within", joined(pieces), dir="auto")
 
 
 def change_words(before: str, after: str) -> list[str]:
-    """Each change on a line of its own: “530” → “412”."""
-    told = []
-    for gone, come in changes(before, after):
-        old, new = (clipped(words, LONGEST_CHANGE) for words in (gone, come))
-        if gone == come:
+    """Return a line for each change: “530” → “412”."""
+    lines = []
+    for removed, added in changes(before, after):
+        if removed == added:
             continue
+        old, new = clipped(removed, LONGEST_CHANGE), clipped(added, LONGEST_CHANGE)
         if old and new:
-            told.append(f"“{old}” → “{new}”")
+            lines.append(f"“{old}” → “{new}”")
         elif old or new:
-            told.append(f"{GONE}“{old}”" if old else f"{COME}“{new}”")
+            lines.append(f"{GONE}“{old}”" if old else f"{COME}“{new}”")
         else:
-            told.append("other spaces")
-    return told
+            lines.append("other spaces")
+    return lines
 
 
 def contested_still(before: str, after: str, spans: Sequence[Span]) -> str:
-    """Which marked words the text after still has; empty where it has none."""
-    left = [s.text for s in spans if is_unchanged(before, after, s.start, s.end)]
-    return f"Unchanged, though contested: {listed(left)}." if left else ""
+    """Name the marked words that the new text still has; empty if there are none."""
+    unchanged = [s.text for s in spans if is_unchanged(before, after, s.start, s.end)]
+    return f"Unchanged, though contested: {listed(unchanged)}." if unchanged else ""
 
 
 def is_unchanged(before: str, after: str, start: int, end: int) -> bool:
-    """True where nothing at `[start, end)` of the text before has changed."""
+    """Return True if nothing at `[start, end)` of `before` has changed."""
     place = 0
-    for gone, come in changes(before, after):
-        overlaps = place < end and start < place + len(gone)
-        put_in = not gone and start < place < end
-        if gone != come and (overlaps or put_in):
+    for removed, added in changes(before, after):
+        overlaps = place < end and start < place + len(removed)
+        is_insertion = not removed and start < place < end
+        if removed != added and (overlaps or is_insertion):
             return False
-        place += len(gone)
+        place += len(removed)
     return True
 
 
-def _around(before: str, after: str) -> Iterator[Change]:
+def _cut_common_ends(before: str, after: str) -> Iterator[Change]:
     most = min(len(before), len(after))
     head = next((n for n in range(most) if before[n] != after[n]), most)
     rest = range(1, most - head + 1)
@@ -489,12 +489,8 @@ def _around(before: str, after: str) -> Iterator[Change]:
     yield before[ends[0] :], after[ends[1] :]
 
 
-Item = TypeVar("Item")
-A_PAGE = 20
-
-
 def show(markup: Html) -> None:
-    """Draw the markup; nothing for none."""
+    """Draw the markup; nothing if it is empty."""
     if not isinstance(markup, Html):
         raise TypeError("only markup from components.widgets.html may be drawn")
     if markup:
@@ -502,7 +498,7 @@ def show(markup: Html) -> None:
 
 
 def paged(items: Sequence[Item], key: str) -> Sequence[Item]:
-    """The page of a list that is open; a switch appears above it when there are several."""
+    """Return the open page of a list; a switch is drawn above it if there are several."""
     pages = -(-len(items) // A_PAGE)
     if pages < 2:
         return items

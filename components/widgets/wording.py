@@ -1,4 +1,4 @@
-"""How labels, causes, prompts, times and numbers are put in words, the same on every page."""
+"""Words for labels, causes, prompts, times and numbers, the same on every page."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from core.schema.records import Label, Passage, PersonRole, Quote, QuoteStatus, 
 from core.schema.rosters import BUILT_IN, PROTOCOL_INFOS
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    """The rows of a table beside this file."""
+def _read_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file beside this module."""
     with (Path(__file__).parent / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 LANGUAGE_WORDS = {"en": "English", "zh": "Chinese"}
-FIELD_WORDS = {row["field"]: row["words"] for row in _rows("prompt_fields")}
-_CAUSES = _rows("causes")
+FIELD_WORDS = {row["field"]: row["words"] for row in _read_rows("prompt_fields")}
+_CAUSES = _read_rows("causes")
 CAUSE_WORDS = {row["cause"]: row["words"] for row in _CAUSES}
 CAUSE_ADVICE = {row["cause"]: row["advice"] for row in _CAUSES}
-
-
 WORD_JOINER = "\u2060"
 MADE_LATER = re.compile(r":(?=[^\W\d])|(?:https?|ftp)(?=://)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
 LABEL_WORDS: dict[Label, str] = {
@@ -54,48 +52,48 @@ ROLE_WORDS: dict[PersonRole, str] = {
     "lead": "Lead: also retrains and activates",
     "admin": "Admin: also sets up the project",
 }
-PROTOCOL_WORDS = {way.name: way.words for way in PROTOCOL_INFOS}
-PROTOCOL_FITS = {way.name: way.fits for way in PROTOCOL_INFOS}
+PROTOCOL_WORDS = {info.name: info.words for info in PROTOCOL_INFOS}
+PROTOCOL_FITS = {info.name: info.fits for info in PROTOCOL_INFOS}
 
 
 def roster_words(name: str, words: str = "", *, short: bool = False) -> str:
-    """A roster as people know it; `words` are those of its sheet, where it is not one of ours."""
-    known = ROSTER_WORDS.get(name, words)
+    """Return a roster's display name; `words` are its own description if it is not built in."""
+    description = ROSTER_WORDS.get(name, words)
     if name == BUILT_IN:
-        return known.split(":")[0] if short else known
-    return name if short or not known else f"{name}: {known}"
+        return description.split(":")[0] if short else description
+    return name if short or not description else f"{name}: {description}"
 
 
 def status_words(run: Run) -> str:
-    """How far a run came; an end for want of a model or of money is no verdict, and not the end."""
+    """Return a run's status; one that ended for want of a model or of money can be resumed."""
     if run.status == "finished" and can_resume(run):
         return "Can be resumed"
     return STATUS_WORDS[run.status]
 
 
 def signed(label: Label | None) -> str:
-    """A label with its sign; a dash for none."""
+    """Return a label with its sign; a dash for None."""
     return f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "–"
 
 
 def p_words(p: float | None) -> str:
-    """A probability of being hallucinated; empty for none."""
+    """Return a probability of being hallucinated with two decimals; empty for None."""
     return "" if p is None else f"{p:.2f}"
 
 
 def protocol_words(name: str, *, short: bool = False) -> str:
-    """A protocol as people know it; its name where we know nothing better."""
+    """Return a protocol's display name with its description; its id if it is unknown."""
     words = PROTOCOL_WORDS.get(name, name)
     return words.split(":")[0] if short else words
 
 
 def place_words(place: Passage | Quote) -> str:
-    """The source with its page, in words."""
+    """Return the source with its page."""
     return f"{place.source}, p. {place.page}" if place.page else place.source
 
 
 def when(at: float) -> str:
-    """A moment in local time, to the minute; an imported one may be none that a calendar knows."""
+    """Format a timestamp in local time to the minute; an imported one may be out of range."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
     except (OverflowError, ValueError, OSError):
@@ -103,7 +101,7 @@ def when(at: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration as people say it."""
+    """Format a duration."""
     if value < 1:
         return "under a second"
     if value < 90:
@@ -112,7 +110,7 @@ def seconds(value: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """“1 call”, “2 calls”, “2 summaries”."""
+    """Format a count with its noun: “1 call”, “2 calls”, “2 summaries”."""
     if number == 1:
         return f"{number} {noun}"
     is_changed = noun.endswith("y") and noun[-2:-1] not in "aeiou"
@@ -120,7 +118,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A share as a whole percentage that is never rounded to certainty."""
+    """Format a share as a whole percentage that is never rounded to certainty."""
     if value >= 0.995:
         return "over 99%"
     if value <= 0.005:
@@ -129,28 +127,28 @@ def percent(value: float) -> str:
 
 
 def size(number: int) -> str:
-    """A number of bytes in words, as kB or MB."""
+    """Format a number of bytes as kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{max(1, number // 1000)} kB"
 
 
 def clipped(text: str, limit: int) -> str:
-    """One line of at most `limit` characters."""
+    """Return the text on one line of at most `limit` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
 def escaped(text: str) -> str:
-    """The text so that Streamlit's Markdown shows it letter by letter, on one line.
+    """Escape the text so that Streamlit's Markdown shows it literally, on one line.
 
-    Icons (`:material/home:`), emoji names and bare addresses are made of the text after backslashes
-    are gone; an invisible word joiner keeps them apart.
+    Streamlit makes icons (`:material/home:`), emoji and links after it has removed backslashes; an
+    invisible word joiner breaks them up.
     """
-    flat = MADE_LATER.sub(lambda found: found[0] + WORD_JOINER, " ".join(text.split()))
+    flat = MADE_LATER.sub(lambda match: match[0] + WORD_JOINER, " ".join(text.split()))
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>~$:&^=" else c for c in flat)
 
 
 def reused_words(reused: StepsReused) -> str:
-    """What a run took over from an earlier one, whose inputs were the same."""
+    """Say what a run took over from an earlier one with the same inputs."""
     if reused.through == "judgement":
         return "Evidence and debate are those of an earlier run; the classifier's label is new."
     return "The statements are those of an earlier run; evidence and debate are new."

@@ -1,4 +1,4 @@
-"""Compare: one case in several ways at once; or two checks of it side by side."""
+"""Compare: check one case in several ways at once, or see two of its runs side by side."""
 
 import streamlit as st
 

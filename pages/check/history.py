@@ -1,4 +1,4 @@
-"""History: every run, found by words, label, status, protocol, or whether people corrected it."""
+"""History: all runs, filtered by words, label, status, protocol and corrections."""
 
 from components.app.frame import page_title
 from components.check.history import draw_filters, draw_page
@@ -6,7 +6,7 @@ from components.report import draw_report_button
 from components.setup.import_export import draw_trace_import
 
 page_title("History", "Every check of this project, newest first.")
-wanted = draw_filters()
-if draw_page(wanted):
-    draw_report_button(wanted)
+run_filter = draw_filters()
+if draw_page(run_filter):
+    draw_report_button(run_filter)
 draw_trace_import()

@@ -1,4 +1,4 @@
-"""Batch check: a table of claims in, a table of verdicts out, each row a run of its own."""
+"""Batch check: a table of claims in, a table of verdicts out, a run for each row."""
 
 from components.app.frame import page_title
 from components.check.batch import draw_batches, draw_new_table

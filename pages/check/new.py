@@ -37,8 +37,9 @@ with left:
         placeholder="Paste a claim, an answer, or a whole response of a language model.",
         persist_state="session",
     )
-    words = "The question it answers (optional)"
-    question = st.text_input(words, key="new.question", persist_state="session")
+    question = st.text_input(
+        "The question it answers (optional)", key="new.question", persist_state="session"
+    )
     draw_checked_before(response or "", question or "")
 with right:
     sources = draw_source_fields("new", "Sources: documents and images")
@@ -48,7 +49,7 @@ protocol = draw_protocol_choice(
 )
 with st.expander("Role, instruction and options", icon=":material/tune:"):
     draw_plan(protocol)
-# On a phone they stand below each other: who checks and what it costs comes before the button.
+# Columns stack on a phone: roster and cost then come before the button.
 choice, expected, start = st.columns([5, 6, 4], vertical_alignment="bottom")
 with start:
     button(

@@ -1,4 +1,4 @@
-"""Replay: a stored run is played again, at its own pace or at a reader's."""
+"""Replay: play a stored run again, at its recorded pace or at a reading pace."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""One run: live while it goes on, its verdict and everything behind it afterwards."""
+"""Run: live while it goes on; afterwards its verdict and everything behind it."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""A table of claims that was checked: its results as they come."""
+"""Checked table: the results of a batch check as they come."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Calibration: how often verdicts at each level were right, and which are left to people."""
+"""Calibration: how often verdicts at each confidence were right, and which go to people."""
 
 from components.app.frame import page_title
 from components.measure.calibration import draw_confidence

@@ -1,4 +1,4 @@
-"""Reliability: how far each agent can be trusted, who makes up for whom, and what they come to."""
+"""Reliability: how often each agent is right, alone and together with the others."""
 
 from components.app.frame import page_title
 from components.measure.reliability import draw_reliability, draw_theory

@@ -1,4 +1,4 @@
-"""Retrain: what there is to learn from, training under way, the candidate beside the active one."""
+"""Retrain: the training data, a training under way, the candidate beside the active version."""
 
 from components.app.frame import page_title
 from components.app.state import answers_mark

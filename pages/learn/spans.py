@@ -1,4 +1,4 @@
-"""Span tuning: what people's marks teach about which words to mark, with the examples from them."""
+"""Span tuning: learn from people's marks which words to mark, and use them as examples."""
 
 from components.app.frame import page_title
 from components.learn.span_tuning import (
@@ -13,8 +13,8 @@ page_title(
     "Span tuning",
     "Marked words set the threshold for marking, and serve as examples for language models.",
 )
-found = material()
-draw_marked(found)
-draw_threshold(found)
-draw_members(found)
-draw_examples(found)
+marks = material()
+draw_marked(marks)
+draw_threshold(marks)
+draw_members(marks)
+draw_examples(marks)

@@ -1,4 +1,4 @@
-"""Adjudicate: where people differ, what was flagged, and what was settled."""
+"""Adjudicate: cases where people differ or asked for a lead, and settled ones."""
 
 from components.app.frame import page_title
 from components.review.review_queue import draw_settling

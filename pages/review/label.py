@@ -1,4 +1,4 @@
-"""Label: one item of the review queue, and then the next."""
+"""Label: one item of the review queue, then the next."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""One case to settle: everybody's version side by side, and the right answer."""
+"""Adjudicate a case: everybody's answers side by side, and the right answer."""
 
 import streamlit as st
 

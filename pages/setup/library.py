@@ -1,4 +1,4 @@
-"""Library: files that are uploaded once and used in many checks."""
+"""Library: files uploaded once and used in many checks."""
 
 from components.app.frame import page_title
 from components.check.new_check import draw_sources, draw_uploader

@@ -1,4 +1,4 @@
-"""Project: its name and defaults, the people in it and their roles, its prompts."""
+"""Project: its name and defaults, its members and their roles, its prompts."""
 
 from components.app.frame import page_title
 from components.setup.project import draw_choice, draw_members, draw_record

@@ -1,4 +1,4 @@
-"""Settings: your name, keys, rosters, reader, web search, the limits, and what works here."""
+"""Settings: your name, keys, rosters, reader, web search, limits, and what works here."""
 
 from components.app.frame import page_title
 from components.setup.rosters import draw_rosters

@@ -94,7 +94,7 @@ def test_both_versions_can_be_read_out_of_it(before: str, after: str) -> None:
 
 @given(TEXTS, TEXTS)
 def test_so_they_can_where_the_texts_are_too_long_to_compare(before: str, after: str) -> None:
-    found = list(html._around(before, after))
+    found = list(html._cut_common_ends(before, after))
     assert "".join(gone for gone, _ in found) == before
     assert "".join(come for _, come in found) == after
     long = "x" * html.LONGEST_COMPARED
