@@ -1,1 +1,1 @@
-"""Labelled public data and what is measured on it."""
+"""Load labelled public data, and measure engines on it."""

@@ -1,15 +1,14 @@
-"""How far runs explain themselves as people do: rated by a language model, and counted in quotes.
+"""Measure how well runs explain their verdicts as people do, by a model's ratings and by quotes.
 
     python -m core.evaluation.alignment --model openai/gpt-4o-mini --home FOLDER --json
 
-Rated are runs whose verdict is the person's, on a scale from 1 (another reason) to 5 (the same), in
-a structured reply. Beside each protocol's mean stands the mean for the same explanations against
-reasons that people gave on other cases of that label: what sounding alike is worth. Calls go over
-the ledger, within the caps, and what they came to is told; at temperature 0 what was rated before
-is not paid for again, so that the same command goes on where a cap or a failing service ended it.
-A reply that cannot be used is counted as such and rates nothing. The page shows the newest rating
-that was not cut short. Without `--model` nothing is rated: there is no built-in stand-in, and only
-quotes are counted. Source: ColMAD 4, figure 5b.
+A language model rates runs whose verdict is the person's, from 1 (another reason) to 5 (the same),
+in a structured reply. As a baseline, the same explanations are rated against reasons that people
+gave on other cases of that label: the value of merely sounding alike. Calls go through the ledger,
+within the caps, and their totals are printed. At temperature 0 a rating is not paid for twice, so
+the same command continues after a cap or a failing service. An unusable reply is counted and rates
+nothing. The page shows the newest complete rating. Without `--model` nothing is rated, because
+there is no built-in rater, and only quotes are counted. Source: ColMAD 4, figure 5b.
 """
 
 from __future__ import annotations
@@ -48,15 +47,17 @@ from core.store import Store, open_store
 
 SEED = 11
 MOST = 200
-Rate = Callable[[Reasons, str], int | None]  # with whose reason; None: no usable reply
+# (run, a person's reason) -> rating, or None without a usable reply
+Rate = Callable[[Reasons, str], int | None]
+ROLE = "alignment"
 
 
 @dataclass(frozen=True)
 class Rated:
-    """Runs by one protocol: each interval is 95 % of a bootstrap over cases, None where nothing is.
+    """The figures of one protocol's runs, with 95 % intervals of a bootstrap over cases.
 
-    `agreement` is the mean over the `rated` runs, `unlike` the same against other cases' reasons.
-    `quoted` and `found` are shares of people's `marks`.
+    `agreement` is the mean over the `rated` runs, `unlike` the mean against other cases' reasons.
+    `quoted` and `found` are shares of people's `marks`. A figure without data is None.
     """
 
     protocol: str
@@ -72,7 +73,7 @@ class Rated:
 
 @dataclass(frozen=True)
 class AlignmentLead:
-    """Two protocols on the `n` cases on which both were right: the first's mean lead in rating."""
+    """The first protocol's mean lead in rating over the other, on `n` cases both got right."""
 
     one: str
     other: str
@@ -82,10 +83,10 @@ class AlignmentLead:
 
 @dataclass(frozen=True)
 class AlignmentRatings:
-    """By run: how far its explanation gives the person's reason, and one from another case.
+    """Ratings by run of its explanation against the person's reason, and against another case's.
 
-    `unusable` are the runs of which no usable reply came. `ended` says what ended the rating before
-    all were rated; empty where nothing did.
+    `unusable` holds the runs without a usable reply. `ended` says what stopped the rating early;
+    empty if it is complete.
     """
 
     own: Mapping[str, int]
@@ -98,98 +99,98 @@ UNRATED = AlignmentRatings({}, {})
 
 
 def ratings_of(reasons: Sequence[Reasons], rate: Rate, most: int = MOST) -> AlignmentRatings:
-    """The ratings of `most` runs at most, where there is a reason and an explanation.
+    """Rate at most `most` runs that have a person's reason and an explanation.
 
-    Raises BudgetReached: a cap leaves no room for the first rating. Raises ModelError: the service
-    failed; what was rated stays in the ledger.
+    Raises BudgetReached if a cap leaves no room for the first rating, and ModelError if the service
+    fails; finished ratings stay in the ledger.
     """
-    own: dict[str, int] = {}
-    other: dict[str, int] = {}
+    own_ratings: dict[str, int] = {}
+    unlike_ratings: dict[str, int] = {}
     unusable: set[str] = set()
     try:
         for reason in [r for r in reasons if r.reason and r.rationale][:most]:
-            said = rate(reason, reason.reason)
-            if said is None:
+            rating = rate(reason, reason.reason)
+            if rating is None:
                 unusable.add(reason.run_id)
                 continue
-            own[reason.run_id] = said
-            unlike = _reason_of_another(reason, reasons)
-            against = rate(reason, unlike) if unlike else None
-            if against is not None:
-                other[reason.run_id] = against
+            own_ratings[reason.run_id] = rating
+            unlike = _find_other_reason(reason, reasons)
+            baseline = rate(reason, unlike) if unlike else None
+            if baseline is not None:
+                unlike_ratings[reason.run_id] = baseline
     except BudgetReached as error:
-        if not own:
+        if not own_ratings:
             raise
-        return AlignmentRatings(own, other, frozenset(unusable), str(error))
-    return AlignmentRatings(own, other, frozenset(unusable))
+        return AlignmentRatings(own_ratings, unlike_ratings, frozenset(unusable), str(error))
+    return AlignmentRatings(own_ratings, unlike_ratings, frozenset(unusable))
 
 
 def aligned(
     reasons: Sequence[Reasons], ratings: AlignmentRatings = UNRATED
 ) -> tuple[list[Rated], list[AlignmentLead]]:
-    """Every protocol's figures, and pairs of protocols; without ratings quotes are counted."""
+    """Return the figures of each protocol and each pair; without ratings only quotes count."""
     protocols = sorted({reason.protocol for reason in reasons})
-    own = {name: [r for r in reasons if r.protocol == name] for name in protocols}
-    return [_rated(name, own[name], ratings) for name in protocols], _paired(reasons, ratings.own)
+    by_protocol = {name: [r for r in reasons if r.protocol == name] for name in protocols}
+    rated = [_summarize_protocol(name, by_protocol[name], ratings) for name in protocols]
+    return rated, _compare_protocols(reasons, ratings.own)
 
 
-def _reason_of_another(reason: Reasons, reasons: Sequence[Reasons]) -> str:
-    same = [r for r in reasons if r.label == reason.label and r.reason]
-    places = [place for place, r in enumerate(same) if r.run_id == reason.run_id]
-    for step in range(1, len(same)):
-        candidate = same[(places[0] + step) % len(same)]
+def _find_other_reason(reason: Reasons, reasons: Sequence[Reasons]) -> str:
+    candidates = [r for r in reasons if r.label == reason.label and r.reason]
+    positions = [place for place, r in enumerate(candidates) if r.run_id == reason.run_id]
+    for offset in range(1, len(candidates)):
+        candidate = candidates[(positions[0] + offset) % len(candidates)]
         if candidate.group != reason.group:
             return candidate.reason
     return ""
 
 
-def _rated(protocol: str, runs: Sequence[Reasons], ratings: AlignmentRatings) -> Rated:
-    own, other = ratings.own, ratings.unlike
+def _summarize_protocol(protocol: str, runs: Sequence[Reasons], ratings: AlignmentRatings) -> Rated:
+    own, unlike = ratings.own, ratings.unlike
     marked = [run for run in runs if run.marks]
     marks = sum(run.marks for run in marked)
     quoted = [(float(run.quoted), float(run.marks), run.group) for run in marked]
-    told = [(float(own[r.run_id]), 1.0, r.group) for r in runs if r.run_id in own]
-    against = [(float(other[r.run_id]), 1.0, r.group) for r in runs if r.run_id in other]
+    rated = [(float(own[r.run_id]), 1.0, r.group) for r in runs if r.run_id in own]
+    baseline = [(float(unlike[r.run_id]), 1.0, r.group) for r in runs if r.run_id in unlike]
     return Rated(
         protocol,
         len(runs),
-        len(told),
+        len(rated),
         sum(run.run_id in ratings.unusable for run in runs),
-        _share(told),
-        _share(against),
+        _estimate_ratio(rated),
+        _estimate_ratio(baseline),
         marks,
-        _share(quoted),
+        _estimate_ratio(quoted),
         sum(run.found for run in marked) / marks if marks else None,
     )
 
 
-def _share(parts: Sequence[tuple[float, float, str]]) -> dict[str, float] | None:
-    """Sum of the first over sum of the second, with its interval; the third are groups."""
+def _estimate_ratio(parts: Sequence[tuple[float, float, str]]) -> dict[str, float] | None:
+    """Return summed values over summed weights with an interval; parts are (v, w, group)."""
     if not parts:
         return None
     value, weight = (np.array([part[place] for part in parts]) for place in (0, 1))
 
-    def share(times: Numbers) -> Numbers:
-        return np.asarray((times @ value) / np.maximum(times @ weight, 1e-9))
+    def share(weights: Numbers) -> Numbers:
+        return np.asarray((weights @ value) / np.maximum(weights @ weight, 1e-9))
 
     return figures({"": share}, numbered([part[2] for part in parts]), SEED)[""]
 
 
-def _paired(reasons: Sequence[Reasons], own: Mapping[str, int]) -> list[AlignmentLead]:
+def _compare_protocols(
+    reasons: Sequence[Reasons], ratings: Mapping[str, int]
+) -> list[AlignmentLead]:
     by_protocol: dict[str, dict[str, int]] = defaultdict(dict)
     for reason in reasons:
-        if reason.run_id in own:
-            by_protocol[reason.protocol][reason.group] = own[reason.run_id]
-    found = []
-    for (one, first), (other, second) in combinations(sorted(by_protocol.items()), 2):
+        if reason.run_id in ratings:
+            by_protocol[reason.protocol][reason.group] = ratings[reason.run_id]
+    leads = []
+    for (name, first), (other, second) in combinations(sorted(by_protocol.items()), 2):
         common = sorted(first.keys() & second.keys())
-        lead = _share([(float(first[g] - second[g]), 1.0, g) for g in common])
+        lead = _estimate_ratio([(float(first[g] - second[g]), 1.0, g) for g in common])
         if lead is not None:
-            found.append(AlignmentLead(one, other, len(common), lead))
-    return found
-
-
-ROLE = "alignment"
+            leads.append(AlignmentLead(name, other, len(common), lead))
+    return leads
 
 
 class Rating(msgspec.Struct, frozen=True):
@@ -202,19 +203,19 @@ class Rating(msgspec.Struct, frozen=True):
 def work_of(
     home: Path, store: Store, project: Project, person: str, token_cap: int = 0
 ) -> tuple[AgentContext, MeteredClient]:
-    """What a rating model works with, and its desk, on the project's account."""
+    """Return the context and the metered client of a rating model, on the project's account."""
     from core.llm.client import ModelClient
 
     keys = keys_here(os.environ, PROJECT_ROOT)
     account = Account(new_id(), person, project.id)
     caps = Caps.of(store.projects.settings(), token_cap)
-    table = MeteredClient(ModelClient(keys), home, account, caps, time.time)
+    client = MeteredClient(ModelClient(keys), home, account, caps, time.time)
     book = PromptBook(store.prompt_edits.of_project(project.id))
-    return AgentContext(table, book, Fence.of_run(account.run_id), home), table
+    return AgentContext(client, book, Fence.of_run(account.run_id), home), client
 
 
 def rated_at(work: AgentContext, seat: Seat) -> Rate:
-    """Ratings by the model of a seat, over a desk."""
+    """Return a function that rates with the model of a seat."""
 
     def rate(reasons: Reasons, reason: str) -> int | None:
         ask = SeatAsker(seat, work, reasons.language, Stop(), ROLE)
@@ -228,30 +229,31 @@ def rated_at(work: AgentContext, seat: Seat) -> Rate:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure a home's first project and print it; 1 where a service failed, 2 for bad input."""
-    given = _parser().parse_args(arguments)
+    """Measure a home's first project; return 1 if a service failed, 2 for bad input."""
+    given = _build_parser().parse_args(arguments)
     home = home_from(os.environ, given.home)
     try:
-        told = _measured(home, given)
+        result = _measure_alignment(home, given)
     except ModelError as error:
-        _say(f"{error} What was rated is kept; the same command goes on from there.")
+        _print_message(f"{error} What was rated is kept; the same command goes on from there.")
         return 1
     except KeyboardInterrupt:
-        _say("Stopped. What was rated is kept; the same command goes on from there.")
+        _print_message("Stopped. What was rated is kept; the same command goes on from there.")
         return 1
     except ReviewError as error:
-        _say(str(error))
+        _print_message(str(error))
         return 2
-    sys.stdout.write(json.dumps(told, indent=None if given.json else 1, ensure_ascii=False) + "\n")
+    text = json.dumps(result, indent=None if given.json else 1, ensure_ascii=False)
+    sys.stdout.write(text + "\n")
     return 0
 
 
-def _say(words: str) -> None:
+def _print_message(words: str) -> None:
     sys.stderr.write(f"{words}\n")
 
 
-def _measured(home: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """All figures; what was not cut short is kept beside the project, for the page."""
+def _measure_alignment(home: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return all figures; store a complete rating with the project, for the page."""
     if not home.is_dir():
         raise InputError(f"Expected a home at {home}, found none; give --home FOLDER.")
     with open_store(home) as store:
@@ -260,46 +262,46 @@ def _measured(home: Path, given: argparse.Namespace) -> dict[str, Any]:
             raise InputError(f"Expected a project in {home}, found none; check something first.")
         reasons = reasons_of(store, rows_of(store, project.id, {}))
         ratings, used = UNRATED, calls_used([])
-        if given.model:
-            ratings, used = _asked(home, store, project, reasons, given)
+        if options.model:
+            ratings, used = _rate_with_model(home, store, project, reasons, options)
         rated, paired = aligned(reasons, ratings)
-        told = {
-            "model": given.model,
+        result = {
+            "model": options.model,
             "at": time.time(),
-            "by_protocol": [asdict(own) for own in rated],
-            "paired": [asdict(own) for own in paired],
+            "by_protocol": [asdict(record) for record in rated],
+            "paired": [asdict(record) for record in paired],
             "used": used,
-            "note": ratings.ended if given.model else "No model was given: nothing was rated.",
+            "note": ratings.ended if options.model else "No model was given: nothing was rated.",
         }
-        if given.model and not ratings.ended:
+        if options.model and not ratings.ended:
             with store.writing():
-                store.projects.save_note(note_name(project.id), json.dumps(told))
-    return told
+                store.projects.save_note(note_name(project.id), json.dumps(result))
+    return result
 
 
-def _asked(
+def _rate_with_model(
     home: Path,
     store: Store,
     project: Project,
     reasons: Sequence[Reasons],
-    given: argparse.Namespace,
+    options: argparse.Namespace,
 ) -> tuple[AlignmentRatings, dict[str, Any]]:
-    """The model's ratings, and what its calls came to, which is said where they break off too."""
-    sheet = chosen_roster(home, "", given.model, given.api_base).sheet
-    work, table = work_of(home, store, project, given.by, given.token_cap)
+    """Return the model's ratings and call totals; the totals are printed after a failure too."""
+    sheet = chosen_roster(home, "", options.model, options.api_base).sheet
+    work, client = work_of(home, store, project, options.by, options.token_cap)
     rate = rated_at(work, replace(sheet.judge, temperature=0.0))
     try:
-        ratings = ratings_of(reasons, rate, given.most)
+        ratings = ratings_of(reasons, rate, options.most)
     finally:
         first: dict[str, ModelCall] = {}
-        for call in table.drain():  # the same question again is the same call, told once more
+        for call in client.drain():  # a repeated question is reported as the same call again
             first.setdefault(call.id, call)
         used = calls_used(list(first.values()))
-        _say(_used_words(used))
+        _print_message(_format_usage(used))
     return ratings, used
 
 
-def _used_words(used: Mapping[str, Any]) -> str:
+def _format_usage(used: Mapping[str, Any]) -> str:
     cost = "a cost that is not known" if used["cost"] is None else f"{used['cost']:.4f} US dollars"
     return (
         f"{used['calls']} calls, {used['tokens_in']:,} tokens in, {used['tokens_out']:,} out, "
@@ -307,7 +309,7 @@ def _used_words(used: Mapping[str, Any]) -> str:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m core.evaluation.alignment")
     parser.add_argument("--model", default="", help="provider/model that rates")
     parser.add_argument("--api-base", default="")

@@ -1,9 +1,9 @@
-"""Loads labelled rows from folders of public data as they lie.
+"""Load labelled rows from folders of public data in their published layout.
 
-`sets/rules.csv` says what each set means: its unit, labels, groups and licence; `python -m
-core.evaluation.datasets` prints that as one table. A set's name is its folder's name. Label words
-become `supported`, `hallucinated` or `unclear` in the loaders and nowhere else. No row is kept in
-the project: the folder is given.
+`sets/rules.csv` describes each set: its unit, labels, groups and licence; `python -m
+core.evaluation.datasets` prints it as a table. A set's name is its folder's name. Only the loaders
+map label words to `supported`, `hallucinated` or `unclear`. The project holds no rows; callers give
+the folder.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ COLUMNS = ("set", "task", "unit", "labels", "group", "licence", "may be shipped"
 
 @dataclass(frozen=True)
 class TaskRule:
-    """One task of one set. `task` is "" where the set has only one.
+    """One task of one set. `task` is "" if the set has only one.
 
-    `labels` tells what the set's own words mean. `group` names the text that ties rows together.
-    `permits`: may the licence's terms be met by weights trained on the set and shipped for any use?
-    "copyleft": perhaps only if the whole were shipped under the same licence, which ours is not.
-    `is_recorded`: its rows are the verdicts of another detector, which are measured themselves.
+    `labels` gives the meaning of the set's own words. `group` names the text that ties rows
+    together. `permits` says if weights trained on the set may be shipped for any use; "copyleft"
+    means perhaps only under the same licence, which ours is not. `is_recorded` rows are verdicts of
+    another detector, which are measured themselves.
     """
 
     name: str
@@ -52,8 +52,8 @@ class TaskRule:
     is_recorded: bool
 
 
-def _rules() -> Iterator[TaskRule]:
-    """One for each task of each line; several tasks of a line are parted by semicolons."""
+def _iter_rules() -> Iterator[TaskRule]:
+    """Yield a rule for each task of each line; semicolons separate the tasks of a line."""
     for line in rule_lines():
         cells = dict(line)
         name, recorded = cells.pop("set"), cells.pop("recorded")
@@ -62,19 +62,19 @@ def _rules() -> Iterator[TaskRule]:
             yield TaskRule(name, task, loader, is_recorded=bool(recorded), **cells)
 
 
-# A set's first task is the one taken where none is named.
-RULES: tuple[TaskRule, ...] = tuple(_rules())
+# A set's first task is its default.
+RULES: tuple[TaskRule, ...] = tuple(_iter_rules())
 NAMES: tuple[str, ...] = tuple(sorted({rule.name for rule in RULES}))
 
 
 def load(
     name: str, folder: Path, *, task: str | None = None, split: str | None = None
 ) -> Iterator[GoldRow]:
-    """The rows of a set, lazily; `folder` is the one that holds the sets' folders.
+    """Return the rows of a set lazily; `folder` is the one that holds the sets' folders.
 
     `split` is dev20, train80, train70 or calibration10 (by hash of the group), a split that files
-    are named after, or a file's name; without it every file of the set is read. Raises InputError:
-    set or task is unknown, files are missing, or (while reading) a row is broken.
+    are named after, or a file's name; without it every file of the set is read. Raises InputError
+    if set or task is unknown, files are missing, or (while reading) a row is invalid.
     """
     rule = rule_of(name, task)
     if not folder.is_dir():
@@ -89,9 +89,9 @@ def load(
 
 
 def tasks_of(name: str) -> tuple[str, ...]:
-    """The tasks of a set, the one taken by default first; ("",) where there is nothing to choose.
+    """Return the tasks of a set, the default first; ("",) if there is only one.
 
-    Raises InputError: the set is unknown.
+    Raises InputError if the set is unknown.
     """
     tasks = tuple(rule.task for rule in RULES if rule.name == name)
     if not tasks:
@@ -100,7 +100,7 @@ def tasks_of(name: str) -> tuple[str, ...]:
 
 
 def rule_of(name: str, task: str | None = None) -> TaskRule:
-    """The rule of a set and a task. Raises InputError: there is no such set or task."""
+    """Return the rule of a set and a task. Raises InputError if there is no such set or task."""
     tasks = tasks_of(name)
     wanted = tasks[0] if task is None else task
     for rule in RULES:
@@ -111,15 +111,15 @@ def rule_of(name: str, task: str | None = None) -> TaskRule:
 
 
 def as_table(rules: Iterable[TaskRule]) -> str:
-    """The rules as one Markdown table, sorted by set; the first task is the one by default."""
-    lines = [_line(COLUMNS), _line("---" for _ in COLUMNS)]
+    """Return the rules as a Markdown table, sorted by set; a set's first task is the default."""
+    lines = [_format_line(COLUMNS), _format_line("---" for _ in COLUMNS)]
     for rule in sorted(rules, key=lambda rule: rule.name):
         cells = (rule.name, rule.task, rule.unit, rule.labels, rule.group, rule.licence)
-        lines.append(_line((*cells, rule.permits, rule.note)))
+        lines.append(_format_line((*cells, rule.permits, rule.note)))
     return "\n".join(lines) + "\n"
 
 
-def _line(cells: Iterable[str]) -> str:
+def _format_line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -1,18 +1,18 @@
-"""Have an engine check rows, keep what it said of each, and count what agents said on the way.
+"""Run an engine over rows, keep its predictions, and count the agents' answers.
 
 Figures of SC-MAKS 4.7:
 
-- CAAR, the cross-agent agreement rate: how often agents come to one stance independently. An answer
-  is independent where its debater heard nobody (manners `answer` and `detect`). `caar` is the share
-  of pairs of such answers of a row that take the same stance, its mean over rows with two or more;
-  `caar_all` the share of rows in which all take one; `caar_chance` what `caar` would be had the
-  same answers fallen on debaters and rows by lot.
-- FCR, the factual consistency ratio (`fcr`): the share of rows whose statements the judgement all
-  found supported. HR, the hallucination rate (`hr`): the share with a hallucinated statement. Where
-  a judgement labels no statements its label stands for them; what stays open counts in neither.
+- CAAR, the cross-agent agreement rate: how often agents reach the same stance independently. An
+  answer is independent if its debater had seen no other (manners `answer` and `detect`). `caar` is
+  the share of pairs of such answers of a row with the same stance, averaged over rows with two or
+  more; `caar_all` is the share of rows in which all agree; `caar_chance` is the expected `caar` if
+  the same answers were assigned to debaters and rows at random.
+- FCR, the factual consistency ratio (`fcr`): the share of rows of which the judgement found all
+  statements supported. HR, the hallucination rate (`hr`): the share with a hallucinated statement.
+  If a judgement labels no statements, its own label is used; `unclear` counts in neither.
 
-They say how the engine reads a set; what people hold of it stands in `golds`. Rows that broke off
-or were refused have no figure.
+They describe how the engine reads a set; people's labels are in `golds`. Rows that failed or were
+refused have no figure.
 """
 
 from __future__ import annotations
@@ -55,50 +55,6 @@ from core.store.sqlite import to_json
 from core.store.versions import NONE, Learned, read_body
 from core.verdict.consensus_weights import LearnedWeigher, learned_in, with_weigher
 
-
-def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
-    """Raise InputError for learned weights where none of the plans weighs answers by them."""
-    if is_learned and not any(may_be_learned(plan) for plan in plans):
-        left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
-        names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
-        raise InputError(
-            f"Expected a protocol that weighs answers beside --weights learned, found {names}; "
-            "choose sc_maks, or leave --weights out."
-        )
-
-
-def weights_in_use(store: Store, home: Path) -> Learned:
-    """The weights of debaters that the home's first project goes by.
-
-    Raises InputError: there are none, or they are of no debater's answers. Raises ConfigError: they
-    are not as they were learned.
-    """
-    project = store.projects.first()
-    found = store.learned.in_use(CONSENSUS, project.id) if project else None
-    if found is None or read_body(found, learned_in) is None:
-        raise InputError(
-            f"Expected learned weights of debaters in use in {home}, found none; learn them there "
-            "with python -m core.learning.weigh --use REASON, or leave --weights out."
-        )
-    return found
-
-
-def weights_said(weigher: Weigher) -> str:
-    """The weigher's method, and which debaters it does not know.
-
-    Raises InputError: the weights are learned, but of none of these debaters.
-    """
-    if not isinstance(weigher, LearnedWeigher):
-        return weigher.method
-    unknown = weigher.unknown
-    if len(unknown) == len(weigher.seats):
-        raise InputError(
-            f"Expected weights of {listed_plainly(unknown)}, found none of them in "
-            f"{weigher.method}; learn from checks with this roster, or leave --weights out."
-        )
-    return "; ".join([weigher.method, *(f"no record of {name}" for name in unknown)])
-
-
 WEIGHTS = ("uniform", "learned")
 MOST_ROWS = 1_000_000_000
 EVALUATE_WORDS = """\
@@ -118,12 +74,63 @@ examples:
 
 exit code: 0 measured; 1 the engine failed or was stopped; 2 bad input or a missing key, with one
 line that says so."""
+STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
+INDEPENDENT = ("answer", "detect")
+Tell = Callable[[str], None]
+TELL_SECONDS = 5.0
+FAILURES_IN_A_ROW = 3
+LOGGER = logging.getLogger(__name__)
+# Measuring code and user interface are not part of the engine that is measured.
+NOT_MEASURED = ("evaluation", "__main__.py", "pipeline/doctor.py")
+
+
+def require_weighed(is_learned: bool, plans: Sequence[Plan]) -> None:
+    """Raise InputError if learned weights are asked for and no plan can use them."""
+    if is_learned and not any(may_be_learned(plan) for plan in plans):
+        left_out = " without weights" if any(is_weighed(plan) for plan in plans) else ""
+        names = ", ".join(dict.fromkeys(plan.protocol for plan in plans)) + left_out
+        raise InputError(
+            f"Expected a protocol that weighs answers beside --weights learned, found {names}; "
+            "choose sc_maks, or leave --weights out."
+        )
+
+
+def weights_in_use(store: Store, home: Path) -> Learned:
+    """Return the debaters' weights in use in the home's first project.
+
+    Raises InputError if there are none, or they are not for debaters' answers, and ConfigError if
+    they were changed after learning.
+    """
+    project = store.projects.first()
+    learned = store.learned.in_use(CONSENSUS, project.id) if project else None
+    if learned is None or read_body(learned, learned_in) is None:
+        raise InputError(
+            f"Expected learned weights of debaters in use in {home}, found none; learn them there "
+            "with python -m core.learning.weigh --use REASON, or leave --weights out."
+        )
+    return learned
+
+
+def weights_said(weigher: Weigher) -> str:
+    """Return the weigher's method, and which debaters it does not know.
+
+    Raises InputError if the weights are learned, but for none of these debaters.
+    """
+    if not isinstance(weigher, LearnedWeigher):
+        return weigher.method
+    unknown = weigher.unknown
+    if len(unknown) == len(weigher.seats):
+        raise InputError(
+            f"Expected weights of {listed_plainly(unknown)}, found none of them in "
+            f"{weigher.method}; learn from checks with this roster, or leave --weights out."
+        )
+    return "; ".join([weigher.method, *(f"no record of {name}" for name in unknown)])
 
 
 def add_commands(
     commands: Any, add_home: Any, add_who: Any, whole: Callable[[str, int, int], int]
 ) -> None:
-    """Add it; `whole(text, least, most)` reads a number, `add_who` adds who checks."""
+    """Add `evaluate`; `whole(text, least, most)` parses a number, `add_who` adds engine options."""
     parser = commands.add_parser(
         "evaluate",
         help="measure an engine on a labelled public set",
@@ -131,7 +138,7 @@ def add_commands(
         epilog=EVALUATE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_which(parser, whole)
+    _add_options(parser, whole)
     add_who(parser)
     add_weights(parser)
     parser.add_argument("--keep", metavar="DIR", help="also write the result there, as a file")
@@ -139,9 +146,9 @@ def add_commands(
     add_home(parser)
 
 
-def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]) -> None:
-    """Which rows, and what else than an engine may be measured."""
-    count, seed = (partial(_whole, whole, least) for least in (1, 0))
+def _add_options(parser: argparse.ArgumentParser, whole: Callable[[str, int, int], int]) -> None:
+    """Add the options that choose rows, and what to measure instead of an engine."""
+    count, seed = (partial(_parse_number, whole, least) for least in (1, 0))
     parser.add_argument("--dataset", required=True, metavar="NAME", help="the set's name")
     parser.add_argument(
         "--path", required=True, metavar="DIR", help="the folder that holds the sets' folders"
@@ -183,12 +190,12 @@ def _add_which(parser: argparse.ArgumentParser, whole: Callable[[str, int, int],
     )
 
 
-def _whole(whole: Callable[[str, int, int], int], least: int, text: str) -> int:
+def _parse_number(whole: Callable[[str, int, int], int], least: int, text: str) -> int:
     return whole(text, least, MOST_ROWS)
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
-    """By which weights debaters' answers count, where a protocol weighs them."""
+    """Add the option that chooses the weights of debaters' answers."""
     parser.add_argument(
         "--weights",
         choices=WEIGHTS,
@@ -198,61 +205,52 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     )
 
 
-STANCES: tuple[Stance, ...] = ("supported", "hallucinated", "unclear")
-INDEPENDENT = ("answer", "detect")
-
-
 def first_answers(progress: Progress) -> tuple[Stance, ...]:
-    """The stance of each debater's first answer that was given alone, in the debaters' order."""
-    found: dict[str, Stance] = {}
+    """Return the stance of each debater's first independent answer, in the debaters' order."""
+    stances: dict[str, Stance] = {}
     for turn in sorted(progress.turns, key=lambda turn: turn.number):
         if turn.manner in INDEPENDENT and turn.assigned is None:
-            found.setdefault(turn.debater, turn.stance)
-    return tuple(found.values())
+            stances.setdefault(turn.debater, turn.stance)
+    return tuple(stances.values())
 
 
 def statement_labels(progress: Progress) -> tuple[Label, ...]:
-    """What the judgement found of each statement; of the whole where it tells none apart."""
+    """Return the judgement's label of each statement; its own label if it has no statements."""
     judgement = progress.judgement
     return (judgement.statement_labels or (judgement.label,)) if judgement is not None else ()
 
 
 def agent_rows(found: Outcomes) -> dict[str, Numbers]:
-    """(n,) each figure of each row, NaN where the row has none; a figure of no row is left out."""
-    rows = np.array([_row(one) for one in found.said], dtype=np.float64).reshape(-1, 4)
-    named = zip(("caar", "caar_all", "fcr", "hr"), rows.T, strict=True)
-    return {name: values for name, values in named if not np.isnan(values).all()}
+    """Return (n,) values by figure, NaN for rows without one; figures without any are left out."""
+    figures = [_compute_row_figures(prediction) for prediction in found.said]
+    columns = np.array(figures, dtype=np.float64).reshape(-1, 4).T
+    named_columns = zip(("caar", "caar_all", "fcr", "hr"), columns, strict=True)
+    return {name: values for name, values in named_columns if not np.isnan(values).all()}
 
 
 def openings(found: Outcomes) -> Numbers:
-    """(n, 3) how many first answers took each stance, of rows that have an agreement."""
+    """Return (n, 3) counts of first answers by stance; zeros for rows with fewer than two."""
     rows = [one.openings if len(one.openings) > 1 else () for one in found.said]
     counts = [[row.count(stance) for stance in STANCES] for row in rows]
     return np.array(counts, dtype=np.float64).reshape(-1, len(STANCES))
 
 
-def _row(said: Prediction) -> tuple[float, float, float, float]:
-    pair = whole = carried = wrong = np.nan
-    if len(said.openings) > 1:
-        pairs = [a == b for a, b in itertools.combinations(said.openings, 2)]
-        pair, whole = sum(pairs) / len(pairs), float(all(pairs))
-    if said.statements and not said.is_failure:
-        carried = float(all(label == "supported" for label in said.statements))
-        wrong = float("hallucinated" in said.statements)
-    return pair, whole, carried, wrong
-
-
-Tell = Callable[[str], None]
-TELL_SECONDS = 5.0
-FAILURES_IN_A_ROW = 3
-LOGGER = logging.getLogger(__name__)
+def _compute_row_figures(prediction: Prediction) -> tuple[float, float, float, float]:
+    agreement = unanimity = all_supported = any_hallucinated = np.nan
+    if len(prediction.openings) > 1:
+        pairs = [a == b for a, b in itertools.combinations(prediction.openings, 2)]
+        agreement, unanimity = sum(pairs) / len(pairs), float(all(pairs))
+    if prediction.statements and not prediction.is_failure:
+        all_supported = float(all(label == "supported" for label in prediction.statements))
+        any_hallucinated = float("hallucinated" in prediction.statements)
+    return agreement, unanimity, all_supported, any_hallucinated
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Who checks: a plan over a home, whose classifier, ledger and settings are used.
+    """The engine that checks: a plan and the home whose classifier, ledger and settings it uses.
 
-    `project_id` is the project whose learned weights the plan names, where it names any.
+    `project_id` is the project whose learned weights the plan names, if it names any.
     """
 
     home: Path
@@ -262,49 +260,44 @@ class Engine:
 
     @property
     def id(self) -> str:
-        """Changes whenever the same row could get another answer."""
+        """An id that changes whenever the same row could get another answer."""
         names = (engine_digest()[:12], load_multilingual_encoder().id, self.plan.classifier)
         return " ".join((*names, assessor_of(self.home, self.plan.reader).id))
 
 
 def engine_of(home: Path, plan: Plan, keys: Keys, *, is_learned: bool = False) -> Engine:
-    """The engine as the home's settings and active classifier have it.
+    """Return the engine with the home's settings and active classifier.
 
-    All answers count alike, unless it `is_learned`: then they count by the weights that are in use
-    in the home's first project, where the plan's protocol weighs answers. Raises InputError: there
-    are none in use.
+    All answers count equally, unless it `is_learned` and the plan's protocol weighs answers: then
+    the weights in use in the home's first project apply. Raises InputError if none are in use.
     """
     with open_store(home) as store:
         settings = store.projects.settings()
         active, reader = store.versions.active(), plan.reader or reader_in_use(store)
-        found = weights_in_use(store, home) if is_learned and may_be_learned(plan) else None
+        learned = weights_in_use(store, home) if is_learned and may_be_learned(plan) else None
     passages, turns = settings.passages, settings.max_turns
     plan = replace(plan, classifier=active, reader=reader, passages=passages, max_turns=turns)
-    if found is None:
+    if learned is None:
         return Engine(home, plan, keys)
-    return Engine(home, replace(plan, agent_weights=found.number), keys, found.project_id)
-
-
-# What measures, and what only talks to people, is no part of the engine that is measured.
-NOT_MEASURED = ("evaluation", "__main__.py", "pipeline/doctor.py")
+    return Engine(home, replace(plan, agent_weights=learned.number), keys, learned.project_id)
 
 
 @lru_cache(maxsize=1)
 def engine_digest() -> str:
-    """Names all that is in `core` but `NOT_MEASURED`, and the pinned packages."""
+    """Return a digest of everything in `core` except `NOT_MEASURED`, and of the pinned packages."""
     core = PROJECT_ROOT / "core"
-    aside = {core / name for name in NOT_MEASURED}
-    whole = hashlib.sha256()
+    excluded = {core / name for name in NOT_MEASURED}
+    digest = hashlib.sha256()
     for path in sorted([*core.rglob("*"), PROJECT_ROOT / "requirements.txt"]):
-        if path.is_file() and path.suffix != ".pyc" and not aside & {path, *path.parents}:
-            whole.update(str(path.relative_to(PROJECT_ROOT)).encode())
-            whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()
+        if path.is_file() and path.suffix != ".pyc" and not excluded & {path, *path.parents}:
+            digest.update(str(path.relative_to(PROJECT_ROOT)).encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 @dataclass
 class EngineRuns:
-    """An engine at work; `failed` counts rows that it could not finish and that are tried again."""
+    """Runs an engine over rows; `failed` counts unfinished rows, which a next call tries again."""
 
     engine: Engine
     bench: BenchHome
@@ -316,64 +309,64 @@ class EngineRuns:
     staff: Staff | None = field(default=None)
 
     def predictions(self, rows: Sequence[GoldRow], what: str) -> list[Prediction]:
-        """What the engine says of each row, in order; `what` names the rows on screen.
+        """Return a prediction for each row, in order; `what` names the rows in progress messages.
 
-        Raises ModelError: a budget is spent, or several rows in a row failed; the rest is kept.
+        Raises ModelError if a budget is spent, or several rows in a row failed; the rest is kept.
         """
         digests = [digest_of(row) for row in rows]
-        said = {d: found for d in digests if (found := self.kept.get(d)) is not None}
-        unknown = [(d, r) for d, r in zip(digests, rows, strict=True) if d not in said]
-        waiting = _by_documents(unknown)
-        if said:
+        predictions = {d: cached for d in digests if (cached := self.kept.get(d)) is not None}
+        unknown = [(d, r) for d, r in zip(digests, rows, strict=True) if d not in predictions]
+        waiting = _sort_by_documents(unknown)
+        if predictions:
             self.tell(f"{what}: {len(rows) - len(waiting)} of {len(rows)} rows are known already")
-        began = told = time.monotonic()
+        started = last_told = time.monotonic()
         for done, (digest, row) in enumerate(waiting, start=1):
-            said[digest] = self._said(digest, row)
+            predictions[digest] = self._predict_row(digest, row)
             now = time.monotonic()
-            if now - told >= TELL_SECONDS or done == len(waiting):
-                told = now
-                rate = done / max(now - began, 1e-9)
+            if now - last_told >= TELL_SECONDS or done == len(waiting):
+                last_told = now
+                rate = done / max(now - started, 1e-9)
                 self.tell(f"{what}: {done} of {len(waiting)} rows, {rate:.1f} a second")
-        return [said[digest] for digest in digests]
+        return [predictions[digest] for digest in digests]
 
     def weights(self) -> str | None:
-        """By which weights debaters' answers count, in words; None where nobody weighs them.
+        """Describe the weights of debaters' answers; None if the protocol does not weigh them.
 
-        Raises InputError: the learned ones are of none of this roster's debaters.
+        Raises InputError if learned weights exist for none of this roster's debaters.
         """
         if not is_weighed(self.engine.plan):
             return None
         return weights_said(self.seated("weights").roster.weigher)
 
     def checked(self, digest: str, row: GoldRow) -> Progress:
-        """The whole run over a row, which is not kept.
+        """Check a row and return the whole run, which is not kept.
 
-        Raises InputError: the row cannot be stored as a case.
+        Raises InputError if the row cannot be stored as a case.
         """
         material = BenchMaterial(row.response, row.question, row.documents, row.images)
         return self.bench.check(material, self.seated(digest), self.engine.plan, Stop())
 
-    def _said(self, digest: str, row: GoldRow) -> Prediction:
-        """One row's prediction; what is no answer of the engine's is not kept."""
-        began = time.monotonic()
+    def _predict_row(self, digest: str, row: GoldRow) -> Prediction:
+        """Return one row's prediction; failures are not kept."""
+        started = time.monotonic()
         try:
             progress = self.checked(digest, row)
         except InputError as error:
-            said = Prediction("unclear", cause=f"{REFUSED}: {error}")
+            prediction = Prediction("unclear", cause=f"{REFUSED}: {error}")
         except ModelError:
             raise
         except Exception as error:
             LOGGER.exception("%s: the engine broke off", row.place)
-            return self._failure(f"an unexpected error: {error!r}", row)
+            return self._record_failure(f"an unexpected error: {error!r}", row)
         else:
             if progress.verdict is None or progress.verdict.cause in RESUMABLE:
-                return self._failure(_why(progress), row)
-            said = predicted(progress, round(time.monotonic() - began, 4))
+                return self._record_failure(_describe_failure(progress), row)
+            prediction = predicted(progress, round(time.monotonic() - started, 4))
         self.in_a_row = 0
-        self.kept.add(digest, said)
-        return said
+        self.kept.add(digest, prediction)
+        return prediction
 
-    def _failure(self, why: str, row: GoldRow) -> Prediction:
+    def _record_failure(self, why: str, row: GoldRow) -> Prediction:
         self.failed += 1
         self.in_a_row += 1
         if why.startswith("budget_reached") or self.in_a_row >= FAILURES_IN_A_ROW:
@@ -385,12 +378,13 @@ class EngineRuns:
         return Prediction("unclear", cause=FAILED)
 
     def seated(self, digest: str) -> Staff:
-        """Built-in agents serve all rows; models get an account for each, the same every time."""
+        """Return the staff: one for all rows if built-in; models get the same account per row."""
         if self.staff is not None:
             return self.staff
         plan = self.engine.plan
-        alike = replace(plan, agent_weights=NONE)  # the bench's own project has learned nothing
-        run = Run(digest, digest, self.bench.project.id, alike, "running", 0.0)
+        # The bench's own project has no learned weights.
+        unweighted = replace(plan, agent_weights=NONE)
+        run = Run(digest, digest, self.bench.project.id, unweighted, "running", 0.0)
         payer = Payer(BY, self.engine.keys)
         staff = staffed(self.store, self.engine.home, run, payer, None, sources=self.bench.home)
         run = replace(run, plan=plan, project_id=self.engine.project_id)
@@ -402,9 +396,9 @@ class EngineRuns:
 
 @contextlib.contextmanager
 def opened_runs(engine: Engine, name: str, tell: Tell) -> Iterator[EngineRuns]:
-    """The engine at work on the set of that name."""
+    """Open the runs of an engine on the set of that name."""
     identity = (name, engine.id, to_json(engine.plan))
-    warm_up(engine.home)  # loading is no part of a row's time
+    warm_up(engine.home)  # loading does not count as a row's time
     with open_store(engine.home) as store, opened_bench(store.projects.settings()) as bench:
         kept = KeptOutcomes(engine.home, name, identity)
         try:
@@ -414,12 +408,12 @@ def opened_runs(engine: Engine, name: str, tell: Tell) -> Iterator[EngineRuns]:
 
 
 def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
-    """What a finished run says, in the terms of labelled rows.
+    """Convert a finished run into a prediction.
 
-    Words found wrong are those that the span reader would mark whatever the verdict, for that is
-    what sets with marked words ask; what a person is shown follows the verdict and stands beside.
-    Where a panel voted they are what its votes come to. With neither they are the spans that were
-    kept, and as likely as those ruled upon are.
+    `spans` are the words that the span reader would mark whatever the verdict, because that is what
+    sets with marked words ask for; `shown` are those a person sees, which depend on the verdict. If
+    a panel voted, `spans` follow its votes. With neither, `spans` are the run's spans, and `soft`
+    those that were ruled on, with their probabilities.
     """
     verdict, judgement = progress.verdict, progress.judgement
     if verdict is None:
@@ -436,23 +430,32 @@ def predicted(progress: Progress, seconds: float = 0.0) -> Prediction:
         soft = tuple(GoldSpan(label.start, label.end, label.p) for label in labels)
     elif progress.words is not None and progress.case is not None:
         scores, threshold = progress.words.scores, progress.words.threshold
-        found = stretches(scores, progress.case.response, threshold)
-        wrong = tuple(GoldSpan(one.start, one.end, one.p) for one in found)
+        marked = stretches(scores, progress.case.response, threshold)
+        wrong = tuple(GoldSpan(stretch.start, stretch.end, stretch.p) for stretch in marked)
         soft = tuple(GoldSpan(word.start, word.end, word.p) for word in between(scores))
-    told = (wrong, soft, verdict.cause or "", seconds, shown)
-    heard = (first_answers(progress), statement_labels(progress), len(progress.turns))
-    return Prediction(verdict.label, p, *told, *heard)
+    return Prediction(
+        verdict.label,
+        p,
+        spans=wrong,
+        soft=soft,
+        cause=verdict.cause or "",
+        seconds=seconds,
+        shown=shown,
+        openings=first_answers(progress),
+        statements=statement_labels(progress),
+        turns=len(progress.turns),
+    )
 
 
-def _why(progress: Progress) -> str:
+def _describe_failure(progress: Progress) -> str:
     if progress.verdict is not None:
         return f"{progress.verdict.cause}: {progress.verdict.cause_words}"
     ending = progress.ending
     return ending.message if ending is not None and ending.kind == "run_failed" else "it broke off"
 
 
-def _by_documents(rows: Sequence[tuple[str, GoldRow]]) -> list[tuple[str, GoldRow]]:
-    first: dict[tuple[object, ...], int] = {}
-    for place, (_, row) in enumerate(rows):
-        first.setdefault((row.documents, row.images), place)
-    return sorted(rows, key=lambda item: first[item[1].documents, item[1].images])
+def _sort_by_documents(rows: Sequence[tuple[str, GoldRow]]) -> list[tuple[str, GoldRow]]:
+    first_positions: dict[tuple[object, ...], int] = {}
+    for position, (_, row) in enumerate(rows):
+        first_positions.setdefault((row.documents, row.images), position)
+    return sorted(rows, key=lambda item: first_positions[item[1].documents, item[1].images])

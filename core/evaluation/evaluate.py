@@ -1,13 +1,13 @@
-"""Measure an engine on a labelled set: figures with intervals, beside those of trivial answers.
+"""Measure an engine on a labelled set, beside trivial answers, with intervals.
 
-`claim_only` is the same engine with the evidence taken away; `other_evidence` the same over
-documents of another row, which shows what wording alone gives away. Both run on a seeded sample.
-Rows of one group are drawn together for the intervals; `core/evaluation/metrics.py` says what each
-figure counts. A task whose rows are recorded verdicts of other detectors is measured on these.
+`claim_only` is the same engine without the evidence; `other_evidence` is the same engine with the
+documents of another row, which shows how much the wording alone reveals. Both run on a seeded
+sample. Intervals resample groups of rows; `core/evaluation/metrics.py` defines each figure. A task
+whose rows are recorded verdicts of other detectors is measured on these verdicts.
 
-A `MeasuredWay` is a protocol as it is named to be measured, perhaps with options: `colmad:rounds=1`
-is ColMAD with one round, `copmad:swap` CopMAD judged both ways round, `sc_maks:without=adversary`
-SC-MAKS without its attacks. What is not said is the protocol's own.
+A `MeasuredWay` is a protocol with options as named on the command line: `colmad:rounds=1` is ColMAD
+with one round, `copmad:swap` CopMAD judged with sides swapped too, `sc_maks:without=adversary`
+SC-MAKS without its attacks. Options that are not named keep the protocol's defaults.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "style": STYLES, "then": DEBATE_NAMES, "without": PARTS,
 }  # fmt: skip
 DIGITS = len(str(MOST_ROUNDS))
+TRIVIAL_ROWS = 200
+RECORDED = "recorded"  # the roster of results on verdicts that a set records
+Figures = dict[str, Figure]
 
 
 @dataclass(frozen=True)
 class MeasuredWay:
-    """One way that is measured; `name` is what it was asked for by."""
+    """A protocol with options to measure; `name` is the text that asked for it."""
 
     name: str
     protocol: str
@@ -47,27 +50,27 @@ class MeasuredWay:
 
 
 def ways_of(text: str) -> tuple[MeasuredWay, ...]:
-    """The ways that a list names, each once, in its order.
+    """Parse a comma-separated list of ways; repeated ones are dropped.
 
-    Raises InputError: a protocol, an option or its value is not known.
+    Raises InputError if a protocol, an option or its value is unknown.
     """
     named = dict.fromkeys(part.strip() for part in text.split(","))
-    return tuple(_way(name) for name in named)
+    return tuple(_parse_way(name) for name in named)
 
 
-def _way(name: str) -> MeasuredWay:
-    protocol, *chosen = name.split(":")
+def _parse_way(name: str) -> MeasuredWay:
+    protocol, *option_texts = name.split(":")
     if protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise InputError(f"Expected protocols of {known}; found “{protocol[:80]}”.")
     options = AS_IS
-    for one in chosen:
-        key, _, value = one.partition("=")
-        options = replace(options, **_option(key, value))
+    for option_text in option_texts:
+        key, _, value = option_text.partition("=")
+        options = replace(options, **_parse_option(key, value))
     return MeasuredWay(name, protocol, options)
 
 
-def _option(key: str, value: str) -> dict[str, Any]:
+def _parse_option(key: str, value: str) -> dict[str, Any]:
     if key == "swap" and not value:
         return {"is_swapped": True}
     is_number = value.isascii() and value.isdigit() and len(value) <= DIGITS
@@ -83,69 +86,68 @@ def _option(key: str, value: str) -> dict[str, Any]:
 
 
 def sampled(rows: Sequence[GoldRow], limit: int | None, seed: int) -> list[GoldRow]:
-    """At most `limit` rows, each label with its share of the set, in the set's order.
+    """Return at most `limit` rows, stratified by label, in the set's order.
 
-    Shares are rounded so that they add up. A label that is there gets one row at least, at the cost
-    of the label with most rows, unless there are more labels than rows to choose. The same rows and
+    Shares are rounded so that they add up. Each label present gets at least one row, at the cost of
+    the label with most rows, unless there are more labels than rows to choose. The same rows and
     seed always give the same sample.
     """
     if limit is None or limit >= len(rows):
         return list(rows)
-    places: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(row.label or "", []).append(place)
+    positions: dict[str, list[int]] = {}
+    for position, row in enumerate(rows):
+        positions.setdefault(row.label or "", []).append(position)
     chosen: list[int] = []
-    for label, count in _counts({name: len(found) for name, found in places.items()}, limit):
-        chosen += random.Random(f"{seed} {label}").sample(places[label], count)
-    return [rows[place] for place in sorted(chosen)]
+    sizes = {label: len(places) for label, places in positions.items()}
+    for label, count in _allot_rows(sizes, limit):
+        chosen += random.Random(f"{seed} {label}").sample(positions[label], count)
+    return [rows[position] for position in sorted(chosen)]
 
 
-def _counts(there: dict[str, int], limit: int) -> list[tuple[str, int]]:
-    whole = sum(there.values())
-    shares = {name: n * limit / whole for name, n in sorted(there.items())}
+def _allot_rows(sizes: dict[str, int], limit: int) -> list[tuple[str, int]]:
+    total = sum(sizes.values())
+    shares = {name: n * limit / total for name, n in sorted(sizes.items())}
     counts = {name: int(share) for name, share in shares.items()}
-    by_need = sorted(shares, key=lambda name: (counts[name] > 0, counts[name] - shares[name], name))
-    for name in by_need[: limit - sum(counts.values())]:
+    by_remainder = sorted(
+        shares, key=lambda name: (counts[name] > 0, counts[name] - shares[name], name)
+    )
+    for name in by_remainder[: limit - sum(counts.values())]:
         counts[name] += 1
-    for name in [one for one, count in counts.items() if not count]:
-        most = max(counts, key=lambda one: counts[one])
-        if counts[most] > 1:
-            counts[most], counts[name] = counts[most] - 1, 1
+    for name in [label for label, count in counts.items() if not count]:
+        largest = max(counts, key=lambda label: counts[label])
+        if counts[largest] > 1:
+            counts[largest], counts[name] = counts[largest] - 1, 1
     return list(counts.items())
 
 
 def without_evidence(rows: Sequence[GoldRow]) -> list[GoldRow]:
-    """The same rows with nothing to check them against."""
+    """Return the same rows without documents and images."""
     return [replace(row, documents=(), images=()) for row in rows]
 
 
 def with_other_evidence(
     rows: Sequence[GoldRow], donors: Sequence[GoldRow], seed: int
 ) -> list[GoldRow]:
-    """The same rows, each over the documents of a row of another group, in its language if any.
+    """Return the same rows, each with the documents of a row of another group.
 
-    What is still right then was read off the wording. Rows for which there is none are left out.
+    A donor in the row's language is preferred. What is still right then was read from the wording
+    alone. Rows without a donor are left out.
     """
     pool = [(normalised(row.group), row) for row in donors if row.documents or row.images]
     exchanged = []
     for row in rows:
         group = normalised(row.group)
         others = [d for own, d in pool if own != group and d.documents != row.documents]
-        near = [d for d in others if d.language == row.language] or others
-        if near and (row.documents or row.images):
-            donor = random.Random(f"{seed} {row.id}").choice(near)
+        candidates = [d for d in others if d.language == row.language] or others
+        if candidates and (row.documents or row.images):
+            donor = random.Random(f"{seed} {row.id}").choice(candidates)
             exchanged.append(replace(row, documents=donor.documents, images=donor.images))
     return exchanged
 
 
-TRIVIAL_ROWS = 200
-RECORDED = "recorded"  # the roster where verdicts that a set holds are measured
-Figures = dict[str, Figure]
-
-
 @dataclass(frozen=True)
 class EvaluationOrder:
-    """What is to be measured; `trivial_limit` bounds the rows run again without their evidence."""
+    """What to measure; `trivial_limit` bounds the rows checked again with changed evidence."""
 
     dataset: str
     folder: Path
@@ -159,36 +161,36 @@ class EvaluationOrder:
 def evaluate(
     order: EvaluationOrder, engine: Engine, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
-    """The object of `python -m core evaluate --json`.
+    """Return the object that `python -m core evaluate --json` prints.
 
-    `seconds` is the time that the rows took when they were checked, now or in an earlier call;
-    `failed` counts the rows that broke off, `trivial_failed` those without or with other evidence.
-    Raises InputError: the set is unknown, missing, broken or without labels. Raises ModelError: a
-    budget is spent or a service fails; what is done is kept.
+    `seconds` is the time that checking the rows took, now or in an earlier call; `failed` counts
+    failed rows, `trivial_failed` those without or with other evidence. Raises InputError if the set
+    is unknown, missing, invalid or without labels, and ModelError if a budget is spent or a service
+    fails; finished rows are kept.
     """
     rule = rule_of(order.dataset, order.task)
-    there = labelled_rows(order)
-    rows = sampled(there, order.limit, order.seed)
+    all_rows = labelled_rows(order)
+    rows = sampled(all_rows, order.limit, order.seed)
     if rule.is_recorded:
         tell(f"{order.dataset} {rule.task}: recorded verdicts are measured, no engine is run")
         measured = Measurement(recorded(rows), answers(rows))
     else:
-        measured = _checked(rows, there, order, engine, tell)
+        measured = _run_engine(rows, all_rows, order, engine, tell)
     by: dict[str, Any] = {"roster": RECORDED, "protocol": None, "options": {}, "weights": None}
     if not rule.is_recorded:
         plan = engine.plan
         by = {"roster": plan.roster, "protocol": plan.protocol, "options": plan.options.chosen}
         by["weights"] = measured.weights
     by["engine"] = None if rule.is_recorded else engine.id
-    beside = {"risk_coverage": risk_coverage(measured.found)}
-    return result_of(order, measured, beside=beside, by=by, now=clock())
+    extra_figures = {"risk_coverage": risk_coverage(measured.found)}
+    return result_of(order, measured, beside=extra_figures, by=by, now=clock())
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was found on the rows and what trivial answers come to, with the rows that broke off.
+    """The outcomes on the rows and of trivial answers, with the numbers of failed rows.
 
-    `weights` says by which debaters' answers counted, None where nobody weighed any.
+    `weights` describes the weights of debaters' answers; None if none were weighed.
     """
 
     found: Outcomes
@@ -198,15 +200,16 @@ class Measurement:
     weights: str | None = None
 
 
-def _counted_rows(measured: Measurement) -> dict[str, Any]:
-    found = measured.found
-    rows, seconds = len(found.rows), sum(one.seconds for one in found.said)
-    answered = int(found.answered.sum())
-    causes = Counter(one.cause.split(":")[0] for one in found.said if one.label == "unclear")
+def _count_rows(measured: Measurement) -> dict[str, Any]:
+    outcomes = measured.found
+    rows, seconds = len(outcomes.rows), sum(prediction.seconds for prediction in outcomes.said)
+    answered = int(outcomes.answered.sum())
+    unclear = [prediction for prediction in outcomes.said if prediction.label == "unclear"]
+    causes = Counter(prediction.cause.split(":")[0] for prediction in unclear)
     return {
         "rows": rows,
-        "groups": int(found.groups.max()) + 1,
-        "golds": dict(sorted(Counter(str(row.label) for row in found.rows).items())),
+        "groups": int(outcomes.groups.max()) + 1,
+        "golds": dict(sorted(Counter(str(row.label) for row in outcomes.rows).items())),
         "answered": answered,
         "unclear": rows - answered,
         "causes": dict(causes.most_common()),
@@ -226,16 +229,16 @@ def result_of(
     asked: Mapping[str, Any] = MappingProxyType({}),
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The object that `evaluate --json` prints.
+    """Return the object that `evaluate --json` prints.
 
-    `asked` stands beside the order, `beside` with the figures; `by` says who was measured.
+    `asked` is added to the order's fields, `beside` to the figures; `by` says what was measured.
     """
     return {
         "dataset": order.dataset,
         "task": rule_of(order.dataset, order.task).task or None,
         **{name: getattr(order, name) for name in ("split", "limit", "seed")},
         **asked,
-        **_counted_rows(measured),
+        **_count_rows(measured),
         "metrics": figures_of(measured.found, order.seed),
         **beside,
         "trivial": {n: figures_of(one, order.seed) for n, one in measured.trivial.items()},
@@ -246,62 +249,62 @@ def result_of(
 
 
 def labelled_rows(order: EvaluationOrder) -> list[GoldRow]:
-    """The set's rows that people labelled.
+    """Return the set's rows that people labelled.
 
-    Raises InputError: there is no row, or none has a label.
+    Raises InputError if there is no row, or none has a label.
     """
     rows = list(load(order.dataset, order.folder, task=order.task, split=order.split))
-    where = f"{order.dataset} in {order.folder}"
+    source = f"{order.dataset} in {order.folder}"
     if not rows:
-        raise InputError(f"Expected rows of {where}, found none; try another --split or --task.")
-    found = [row for row in rows if row.label is not None]
-    if not found:
+        raise InputError(f"Expected rows of {source}, found none; try another --split or --task.")
+    labelled = [row for row in rows if row.label is not None]
+    if not labelled:
         raise InputError(
-            f"Expected labels in {where}, found {len(rows):,} rows without any: the set says "
+            f"Expected labels in {source}, found {len(rows):,} rows without any: the set says "
             "nothing of right and wrong, so nothing can be measured on it."
         )
-    return found
+    return labelled
 
 
 def figures_of(found: Outcomes, seed: int) -> Figures:
-    """All figures of the outcomes, `ece_null` (a calibrated model's) beside `ece`."""
-    named = figures(measures(found), found.groups, seed)
-    null = calibrated_null(found, seed)
-    if null is not None:
-        named["ece_null"] = null
-    return {name: named[name] for name in sorted(named)}
+    """Return all figures of the outcomes, with `ece_null` (a calibrated model's ECE) by `ece`."""
+    by_name = figures(measures(found), found.groups, seed)
+    calibrated = calibrated_null(found, seed)
+    if calibrated is not None:
+        by_name["ece_null"] = calibrated
+    return {name: by_name[name] for name in sorted(by_name)}
 
 
-def _checked(
+def _run_engine(
     rows: Sequence[GoldRow],
-    there: Sequence[GoldRow],
+    all_rows: Sequence[GoldRow],
     order: EvaluationOrder,
     engine: Engine,
     tell: Tell,
 ) -> Measurement:
-    """The engine on the rows, and on a sample of them with their evidence taken or exchanged."""
+    """Run the engine on the rows, and on a sample with evidence removed or exchanged."""
     trivial = answers(rows)
-    few = sampled(rows, order.trivial_limit, order.seed)
-    again: Mapping[str, Sequence[GoldRow]] = {
-        "claim_only": without_evidence(few),
-        "other_evidence": with_other_evidence(few, there, order.seed),
+    sample = sampled(rows, order.trivial_limit, order.seed)
+    changed_rows: Mapping[str, Sequence[GoldRow]] = {
+        "claim_only": without_evidence(sample),
+        "other_evidence": with_other_evidence(sample, all_rows, order.seed),
     }
     task = rule_of(order.dataset, order.task).task
     with opened_runs(engine, f"{order.dataset}-{task or 'all'}", tell) as runs:
         weights = runs.weights()
         if weights is not None:
             tell(f"{order.dataset}: weights of answers: {weights}")
-        found = Outcomes(rows, runs.predictions(rows, order.dataset))
+        outcomes = Outcomes(rows, runs.predictions(rows, order.dataset))
         failed = runs.failed
-        for name, changed in again.items():
+        for name, changed in changed_rows.items():
             if changed:
-                said = runs.predictions(changed, name.replace("_", " "))
-                trivial[name] = Outcomes(changed, said)
-        return Measurement(found, trivial, failed, runs.failed - failed, weights)
+                predictions = runs.predictions(changed, name.replace("_", " "))
+                trivial[name] = Outcomes(changed, predictions)
+        return Measurement(outcomes, trivial, failed, runs.failed - failed, weights)
 
 
 def answers(rows: Sequence[GoldRow]) -> dict[str, Outcomes]:
-    """The answers that need nothing read."""
+    """Return the outcomes of answers that need no reading."""
     return {
         "always_hallucinated": always("hallucinated", rows),
         "always_supported": always("supported", rows),

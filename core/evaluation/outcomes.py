@@ -1,8 +1,8 @@
-"""What was said of labelled rows, beside what people said of them, and kept in the home.
+"""Hold the predictions on labelled rows, and keep them in the home.
 
-A kept line stands for a row by the digest of all that was read, so a row whose text changed is
-checked anew, and a row without its evidence is another row. A process that is killed loses the row
-under way; half a line is passed over.
+A kept prediction is found by the digest of all that was read, so a row whose text changed is
+checked again, and a row without its evidence is another row. A process that is killed loses only
+its current row; an incomplete line is skipped.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from core.runtime.errors import ConfigError, InputError
 from core.schema.records import Label
 
 PRIOR = 0.5
-FAILED, REFUSED = "failed", "refused"  # causes of rows that got no answer
+FAILED, REFUSED = "failed", "refused"  # causes of rows without an answer
 UNREAD = "unreadable_reply"
+FOLDER = "evaluations"
+LABELS = ("supported", "hallucinated", "unclear")
+MARKED, LABELLED = ("spans", "soft", "shown"), ("openings", "statements")
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was said of one row.
+    """The prediction on one row.
 
     `p` is p_hallucinated, for an abstention the one that the engine had before it abstained; None
-    where it had none. `spans` are the words found wrong, `shown` those that a person is shown under
-    that verdict, `soft` every stretch with how likely it is wrong; all count code points of the
-    response. `cause` is why it was `unclear`. `openings` are the first answers of agents who heard
-    nobody, `statements` what was found of each statement; `turns`
-    were taken in the debate.
+    if it had none. `spans` are the words found wrong, `shown` those that a person sees under that
+    verdict, `soft` every stretch with the probability that it is wrong; all are code points in the
+    response. `cause` says why it was `unclear`. `openings` are the agents' first answers, given
+    independently; `statements` holds the label of each statement, `turns` the debate's turns.
     """
 
     label: Label
@@ -52,7 +54,7 @@ class Prediction:
 
     @property
     def is_failure(self) -> bool:
-        """True where no answer was reached: the row broke off, or was refused."""
+        """True if there is no answer: the row failed, or was refused."""
         return self.cause.split(":")[0] in (FAILED, REFUSED)
 
 
@@ -65,12 +67,12 @@ class Outcomes:
 
     @property
     def has_open_golds(self) -> bool:
-        """True where people found of some rows that the evidence does not decide."""
+        """True if some gold labels are `unclear`."""
         return any(row.label == "unclear" for row in self.rows)
 
     @property
     def has_both(self) -> bool:
-        """True where there is something to tell apart."""
+        """True if both classes occur among the golds."""
         return len(set(self.wrong.tolist())) == 2
 
     @property
@@ -80,9 +82,9 @@ class Outcomes:
 
     @property
     def told(self) -> tuple[Label, ...]:
-        """The labels as they count: `unclear` is right, so as good as any, on an open gold.
+        """The labels as they are scored: `unclear` counts as right if the gold is `unclear`.
 
-        A failure stays `unclear`, which is right nowhere.
+        A failure stays `unclear`, which is never right.
         """
         return tuple(
             "hallucinated"
@@ -94,19 +96,19 @@ class Outcomes:
     @property
     def right(self) -> Flags:
         """(n,) True where the label counts as right."""
-        wanted = ("supported", "hallucinated")
+        gold_labels = ("supported", "hallucinated")
         pairs = zip(self.told, self.wrong.tolist(), strict=True)
-        return np.array([told == wanted[is_wrong] for told, is_wrong in pairs], dtype=bool)
+        return np.array([label == gold_labels[is_wrong] for label, is_wrong in pairs], dtype=bool)
 
     @property
     def exact(self) -> Flags:
-        """(n,) True where the label is the gold one, of three; never for a failure."""
+        """(n,) True where the label equals the gold, of three; never for a failure."""
         pairs = zip(self.rows, self.said, strict=True)
         return np.array([r.label == s.label and not s.is_failure for r, s in pairs], dtype=bool)
 
     @property
     def forced(self) -> Flags:
-        """(n,) True where there is evidence, so that a label can be asked for."""
+        """(n,) True where there is evidence, so that a label can be forced."""
         return np.array([bool(row.documents or row.images) for row in self.rows], dtype=bool)
 
     @property
@@ -116,28 +118,28 @@ class Outcomes:
 
     @property
     def p(self) -> Numbers:
-        """(n,) p_hallucinated; one half where the engine had none."""
+        """(n,) p_hallucinated; one half if the engine had none."""
         return np.array([PRIOR if s.p is None else s.p for s in self.said], dtype=np.float64)
 
     @property
     def groups(self) -> Places:
-        """(n,) the number of each row's group; related rows share it."""
+        """(n,) the group number of each row; related rows share it."""
         return numbered([row.group for row in self.rows], is_sorted=False)
 
     @property
     def languages(self) -> Places:
-        """(n,) the number of each row's language."""
+        """(n,) the language number of each row."""
         return numbered([row.language for row in self.rows], is_sorted=False)
 
 
 def always(label: Label, rows: Sequence[GoldRow]) -> Outcomes:
-    """The trivial answer: every row gets the label, surely; no word is marked."""
-    said = Prediction(label, 1.0 if label == "hallucinated" else 0.0, statements=(label,))
-    return Outcomes(rows, [said] * len(rows))
+    """Return the trivial outcomes in which every row surely has the label; no word is marked."""
+    prediction = Prediction(label, 1.0 if label == "hallucinated" else 0.0, statements=(label,))
+    return Outcomes(rows, [prediction] * len(rows))
 
 
 def recorded(rows: Sequence[GoldRow]) -> Outcomes:
-    """What the sets record of other detectors; they give no probability, so each verdict is sure.
+    """Return the recorded verdicts of other detectors, which give no probability and count as sure.
 
     A verdict that could not be read is `unclear`.
     """
@@ -148,22 +150,20 @@ def recorded(rows: Sequence[GoldRow]) -> Outcomes:
 
 
 def mark_all(rows: Sequence[GoldRow]) -> Outcomes:
-    """The trivial marking: every row is hallucinated, and so is every character of it."""
-    said = []
+    """Return the trivial outcomes in which every row and every character is hallucinated."""
+    predictions = []
     for row in rows:
-        whole = (GoldSpan(0, len(row.response)),)
-        said.append(Prediction("hallucinated", 1.0, whole, whole, shown=whole))
-    return Outcomes(rows, said)
-
-
-FOLDER = "evaluations"
-LABELS = ("supported", "hallucinated", "unclear")
+        all_characters = (GoldSpan(0, len(row.response)),)
+        predictions.append(
+            Prediction("hallucinated", 1.0, all_characters, all_characters, shown=all_characters)
+        )
+    return Outcomes(rows, predictions)
 
 
 def digest_of(row: GoldRow) -> str:
-    """Names what an engine is shown of a row; its gold label is not among it.
+    """Return a digest of what an engine sees of a row, which excludes the gold label.
 
-    Raises InputError: an image of the row cannot be read.
+    Raises InputError if an image of the row cannot be read.
     """
     try:
         images = [hashlib.sha256(path.read_bytes()).hexdigest() for path in row.images]
@@ -171,18 +171,18 @@ def digest_of(row: GoldRow) -> str:
         raise InputError(
             f"{row.place}: expected an image at {error.filename}, found: {error.strerror}."
         ) from error
-    shown = [row.id, row.response, row.question, row.documents, images]
-    text = json.dumps(shown, ensure_ascii=True)
+    parts = [row.id, row.response, row.question, row.documents, images]
+    text = json.dumps(parts, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class KeptOutcomes:
-    """The predictions of one engine on one set; a file of JSON lines."""
+    """Keeps the predictions of one engine on one set in a file of JSON lines."""
 
     def __init__(self, home: Path, name: str, identity: Sequence[str]) -> None:
-        """`identity` holds all that another prediction could come from.
+        """`identity` holds everything that could change a prediction.
 
-        Raises ConfigError: the home cannot be written.
+        Raises ConfigError if the home cannot be written.
         """
         digest = hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:16]
         self.path = home / FOLDER / f"{name}-{digest}.jsonl"
@@ -192,21 +192,21 @@ class KeptOutcomes:
             text = self.path.read_text("utf-8", "replace") if self.path.exists() else ""
             self._file = self.path.open("a", encoding="utf-8")
             if text and not text.endswith("\n"):
-                self._file.write("\n")  # the rest of that line was never written
+                self._file.write("\n")  # that line is incomplete
         except OSError as error:
             raise ConfigError(
                 f"Expected a folder that can be written at {self.path.parent}, found: "
                 f"{error.strerror}. Choose another with --home or COUNTERPOINT_HOME."
             ) from error
-        for line in text.split("\n"):  # nothing else ends a line: a cause may hold U+2028
-            self._take(line)
+        for line in text.split("\n"):  # not splitlines: a cause may hold U+2028
+            self._load_line(line)
 
     def get(self, digest: str) -> Prediction | None:
-        """What was said of that row, if it was."""
+        """Return the kept prediction of that row, or None."""
         return self._known.get(digest)
 
     def add(self, digest: str, said: Prediction) -> None:
-        """Keep a prediction; it is on its way to the disk when this returns."""
+        """Keep a prediction, written and flushed when this returns."""
         names = ("label", "p", "cause", "seconds", "turns")
         line: dict[str, object] = {"row": digest} | {name: getattr(said, name) for name in names}
         line |= {name: getattr(said, name) for name in LABELLED if getattr(said, name)}
@@ -218,33 +218,30 @@ class KeptOutcomes:
         self._known[digest] = said
 
     def close(self) -> None:
-        """Write what is left, as safely as the system can."""
+        """Flush the file to disk and close it."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
 
-    def _take(self, line: str) -> None:
+    def _load_line(self, line: str) -> None:
         try:
             entry = json.loads(line)
-            self._known[entry["row"]] = _prediction(entry)
+            self._known[entry["row"]] = _parse_prediction(entry)
         except (ValueError, KeyError, TypeError, RecursionError):
-            return  # half a line, or not ours: that row is checked again
+            return  # incomplete or foreign line: that row is checked again
 
 
-MARKED, LABELLED = ("spans", "soft", "shown"), ("openings", "statements")
-
-
-def _prediction(entry: dict[str, Any]) -> Prediction:
-    said = entry["label"]
+def _parse_prediction(entry: dict[str, Any]) -> Prediction:
+    label = entry["label"]
     labels: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in LABELLED}
-    if not {said, *labels["openings"], *labels["statements"]} <= {*LABELS}:
+    if not {label, *labels["openings"], *labels["statements"]} <= {*LABELS}:
         raise ValueError(entry)
     spans: dict[str, Any] = {
         name: tuple(GoldSpan(int(a), int(b), float(p)) for a, b, p in entry.get(name, ()))
         for name in MARKED
     }
     return Prediction(
-        said,
+        label,
         None if entry["p"] is None else float(entry["p"]),
         cause=str(entry["cause"]),
         seconds=float(entry["seconds"]),

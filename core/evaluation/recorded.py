@@ -1,10 +1,10 @@
-"""What can be decided from verdicts that a set records: `evaluate --task recorded --system …`.
+"""Measure systems that decide from recorded verdicts: `evaluate --task recorded --system …`.
 
-`own_answer` is one detector's verdict, `majority` that of most; both learn nothing. `classifier`
-reads one detector's reasoning and the answer that it was about (CEDA 3.4), `consensus` all
-verdicts, all reasonings and the answer (SC-MAKS 3.5). Both stack cross-fitted scores
-(`core/learning/answer_weights.py`) and call hallucinated what is likelier wrong than the cases they
-learned from. Variants are parts of a system on the same folds.
+`own_answer` is one detector's verdict, `majority` the most frequent one; both learn nothing.
+`classifier` reads one detector's reasoning and the answer it is about (CEDA 3.4), `consensus` reads
+all verdicts, all reasonings and the answer (SC-MAKS 3.5). Both stack cross-fitted scores
+(`core/learning/answer_weights.py`) and predict hallucinated if that is likelier than among the
+training cases. Variants are parts of a system on the same folds.
 """
 
 from __future__ import annotations
@@ -42,39 +42,42 @@ from core.learning.head_fit import (
 from core.learning.metrics import Flags, Numbers, Places, grouped_folds, numbered
 from core.runtime.errors import InputError
 
+SYSTEMS = ("own_answer", "classifier", "majority", "consensus")
+LEARNED = ("classifier", "consensus")
+WHOLE = ""  # the variant that is the whole system
+VERDICTS = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
+FEWEST_OF_LABEL = 10
+VOTE_REGULARISATION = 0.03  # scikit-learn's C, strong because dozens of verdicts are similar
+Predictions = dict[str, list[Prediction]]
+Tell = Callable[[str], None]
+# Sets that record several detectors' verdicts on each case.
+RECORDED_SETS: dict[str, Callable[[Path], list[RecordedCase]]] = {"realmistake": load_cases}
+MARKS = "mark_all"  # a trivial answer about words, which does not apply here
+OF_ONE = ("own_answer", "classifier")
+
 
 def detectors_of(
     cases: Sequence[RecordedCase], name: str | None = None, prompt: str | None = None
 ) -> list[Detector]:
-    """Who spoke of every case, in order; only those of that name and prompt where they are given.
+    """Return the sorted detectors with a verdict on every case, optionally by name and prompt.
 
-    Raises InputError: there is no such detector.
+    Raises InputError if there is no such detector.
     """
-    there = set.intersection(*(set(case.said) for case in cases)) if cases else set()
-    found = sorted(d for d in there if name in (None, d.name) and prompt in (None, d.prompt))
-    if not found:
-        names = ", ".join(sorted({d.name for d in there})) or "none that spoke of every row"
-        prompts = ", ".join(sorted({d.prompt for d in there})) or "none"
-        asked = " ".join(part for part in (name, prompt and f"prompt {prompt}") if part)
+    common = set.intersection(*(set(case.said) for case in cases)) if cases else set()
+    matching = sorted(d for d in common if name in (None, d.name) and prompt in (None, d.prompt))
+    if not matching:
+        names = ", ".join(sorted({d.name for d in common})) or "none that spoke of every row"
+        prompts = ", ".join(sorted({d.prompt for d in common})) or "none"
+        wanted = " ".join(part for part in (name, prompt and f"prompt {prompt}") if part)
         raise InputError(
-            f"Expected a detector of {names} with a prompt of {prompts}; found “{asked}”."
+            f"Expected a detector of {names} with a prompt of {prompts}; found “{wanted}”."
         )
-    return found
-
-
-SYSTEMS = ("own_answer", "classifier", "majority", "consensus")
-LEARNED = ("classifier", "consensus")
-WHOLE = ""  # the variant that is the system itself
-VERDICTS = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
-FEWEST_OF_LABEL = 10
-VOTE_REGULARISATION = 0.03  # scikit-learn's C: dozens of verdicts that are much alike
-Predictions = dict[str, list[Prediction]]
-Tell = Callable[[str], None]
+    return matching
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """Cases with the places that are learned from and those that are decided, fold by fold."""
+    """Cases with the positions to train on and those to decide, by fold."""
 
     cases: Sequence[RecordedCase]
     folds: Sequence[tuple[Places, Places]]
@@ -82,114 +85,119 @@ class Fitting:
 
     @property
     def is_wrong(self) -> Flags:
-        """(cases,) the labels that people gave."""
+        """(cases,) True where people's label is hallucinated."""
         return np.array([case.row.label == "hallucinated" for case in self.cases], dtype=bool)
 
     @property
     def groups(self) -> Places:
-        """(cases,) numbers of the groups that lie on one side."""
+        """(cases,) group numbers; a group is on one side of a fold."""
         return numbered([case.row.group for case in self.cases], is_sorted=False)
 
 
 @dataclass(frozen=True)
 class System:
-    """Scorers by name, and which of them each variant stacks; `WHOLE` is the system's own."""
+    """Scorers by name, and the names that each variant stacks; `WHOLE` is the system itself."""
 
     scorers: Mapping[str, Scorer]
     variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def five_folds(cases: Sequence[RecordedCase], seed: int) -> Fitting:
-    """Every case is decided by what was learned from the other four fifths."""
-    whole = Fitting(cases, (), seed)
-    _require_labels(whole)
-    return Fitting(cases, tuple(grouped_folds(whole.is_wrong, whole.groups, seed)), seed)
+    """Plan five folds: each fifth is decided by a model of the other four."""
+    unsplit = Fitting(cases, (), seed)
+    _require_labels(unsplit)
+    return Fitting(cases, tuple(grouped_folds(unsplit.is_wrong, unsplit.groups, seed)), seed)
 
 
 def fitted_elsewhere(
     learned: Sequence[RecordedCase], cases: Sequence[RecordedCase], seed: int
 ) -> Fitting:
-    """The cases are decided by what was learned from others; those of the same group are left out.
+    """Plan to decide `cases` by a model of the `learned` cases that share no group with them.
 
-    `cases` come last in the fitting's cases.
+    `cases` come last in the plan's cases.
     """
     groups = {case.row.group for case in cases}
-    kept = [case for case in learned if case.row.group not in groups]
-    _require_labels(Fitting(kept, (), seed))
-    places = np.arange(len(kept)), np.arange(len(kept), len(kept) + len(cases))
-    return Fitting([*kept, *cases], (places,), seed)
+    training = [case for case in learned if case.row.group not in groups]
+    _require_labels(Fitting(training, (), seed))
+    fold = np.arange(len(training)), np.arange(len(training), len(training) + len(cases))
+    return Fitting([*training, *cases], (fold,), seed)
 
 
 def _require_labels(fitting: Fitting) -> None:
-    """Scores are cross-fitted in five folds, within each of the five again: all need both labels.
+    """Raise InputError unless both labels have enough cases for nested five-fold cross-fitting.
 
-    With ten of a label at least eight are learned from; with groups it may be some fewer.
+    Of ten cases of a label at least eight are trained on; with groups it may be somewhat fewer.
     """
-    labels, many = {case.row.label for case in fitting.cases}, len(fitting.cases)
+    labels, total = {case.row.label for case in fitting.cases}, len(fitting.cases)
     if not {"supported", "hallucinated"} <= labels:
         raise InputError(
-            f"Expected supported and hallucinated cases to learn from, found {many} cases of "
+            f"Expected supported and hallucinated cases to learn from, found {total} cases of "
             f"{len(labels)} labels."
         )
     wrong = int(fitting.is_wrong.sum())
-    if min(wrong, many - wrong) < FEWEST_OF_LABEL:
+    if min(wrong, total - wrong) < FEWEST_OF_LABEL:
         raise InputError(
             f"Expected at least {FEWEST_OF_LABEL} supported and {FEWEST_OF_LABEL} hallucinated "
-            f"cases to learn from, found {many - wrong} and {wrong}; take more."
+            f"cases to learn from, found {total - wrong} and {wrong}; take more."
         )
 
 
 def own_answer(cases: Sequence[RecordedCase], detector: Detector) -> list[Prediction]:
-    """What one detector said; it gives no probability, so each verdict is sure."""
-    said = [case.said[detector].label for case in cases]
-    return [_sure(label, (1.0 + VERDICTS[label]) / 2.0) for label in said]
+    """Return one detector's verdicts as sure predictions, since it gives no probability."""
+    labels = [case.said[detector].label for case in cases]
+    return [_build_sure_prediction(label, (1.0 + VERDICTS[label]) / 2.0) for label in labels]
 
 
 def majority(cases: Sequence[RecordedCase], detectors: Sequence[Detector]) -> list[Prediction]:
-    """The label that most say; p is the share that says hallucinated. A draw is unclear."""
-    found = []
+    """Return the most frequent label, unclear on a draw; p is the share of hallucinated."""
+    predictions = []
     for case in cases:
-        said = [case.said[detector].label for detector in detectors]
-        wrong, right = said.count("hallucinated"), said.count("supported")
-        p = wrong / (wrong + right) if wrong + right else 0.5
-        label = "unclear" if wrong == right else "hallucinated" if wrong > right else "supported"
-        found.append(_sure(label, p))
-    return found
+        labels = [case.said[detector].label for detector in detectors]
+        hallucinated, supported = labels.count("hallucinated"), labels.count("supported")
+        p = hallucinated / (hallucinated + supported) if hallucinated + supported else 0.5
+        label = "unclear"
+        if hallucinated != supported:
+            label = "hallucinated" if hallucinated > supported else "supported"
+        predictions.append(_build_sure_prediction(label, p))
+    return predictions
 
 
-def _sure(label: str, p: float) -> Prediction:
+def _build_sure_prediction(label: str, p: float) -> Prediction:
     if label == "unclear":
         return Prediction("unclear", p if p != 0.5 else None, cause="undecided")
     return Prediction("hallucinated" if label == "hallucinated" else "supported", p)
 
 
 def classifier(fitting: Fitting, detector: Detector) -> System:
-    """Reads one detector's reasoning, and the answer that it was about."""
+    """Return the system that reads one detector's reasoning and the answer it is about."""
     views = (((c.said[detector].reasoning,), (c.row.response,)) for c in fitting.cases)
     words = counted([CaseTexts(v, c.kind) for v, c in zip(views, fitting.cases, strict=True)])
     wrong = fitting.is_wrong
     scorers = {
-        "reasoning": _reader(words.of_views([0]), wrong),
-        "answer": _reader(words.of_views([1]), wrong),
-        "both": _reader(words, wrong),
+        "reasoning": _make_word_scorer(words.of_views([0]), wrong),
+        "answer": _make_word_scorer(words.of_views([1]), wrong),
+        "both": _make_word_scorer(words, wrong),
     }
     variants = {WHOLE: ("both",), "reasoning alone": ("reasoning",), "answer alone": ("answer",)}
     return System(scorers, variants)
 
 
 def consensus(fitting: Fitting, detectors: Sequence[Detector]) -> System:
-    """Weighs all verdicts, each detector's reasonings, and the answer."""
+    """Return the system that weighs all verdicts, each detector's reasonings and the answer."""
     names = sorted({detector.name for detector in detectors})
-    words = counted([_all_words(case, names, detectors) for case in fitting.cases])
+    words = counted([_collect_words(case, names, detectors) for case in fitting.cases])
     wrong = fitting.is_wrong
-    scorers: dict[str, Scorer] = {"verdicts": _voter(fitting, detectors)}
+    scorers: dict[str, Scorer] = {"verdicts": _make_verdict_scorer(fitting, detectors)}
     for place, name in enumerate(names):
-        scorers[f"reasonings of {name}"] = _reader(words.of_views([place]), wrong)
+        scorers[f"reasonings of {name}"] = _make_word_scorer(words.of_views([place]), wrong)
     reasonings = tuple(name for name in scorers if name != "verdicts")
-    scorers["answer"] = _reader(words.of_views([len(names)]), wrong)
+    scorers["answer"] = _make_word_scorer(words.of_views([len(names)]), wrong)
     learned = tuple(scorers)
-    votes = _votes(fitting, detectors)
-    scorers |= {"all alike": _weighing(votes, "uniform"), "by record": _weighing(votes, "history")}
+    votes = _build_votes(fitting, detectors)
+    scorers |= {
+        "all alike": _make_weighted_scorer(votes, "uniform"),
+        "by record": _make_weighted_scorer(votes, "history"),
+    }
     variants = {
         WHOLE: learned,
         "verdicts alone": ("verdicts",),
@@ -202,69 +210,75 @@ def consensus(fitting: Fitting, detectors: Sequence[Detector]) -> System:
 
 
 def decided(fitting: Fitting, system: System, tell: Tell) -> Predictions:
-    """What each variant says of the cases that are decided, in the fitting's order of cases."""
+    """Return each variant's predictions on the decided cases, in the order of the cases."""
     wrong, groups = fitting.is_wrong, fitting.groups
     scorers = list(system.scorers.values())
     names = list(system.scorers)
-    found: dict[str, dict[int, Prediction]] = {variant: {} for variant in system.variants}
+    predictions: dict[str, dict[int, Prediction]] = {variant: {} for variant in system.variants}
     for number, (fit, test) in enumerate(fitting.folds, 1):
         tell(f"Learning from {len(fit):,} cases ({number} of {len(fitting.folds)})")
         inner = cross_fitted(scorers, fit, wrong[fit], groups[fit], fitting.seed)
         outer = np.stack([scorer(fit, test) for scorer in scorers], axis=1)
-        for variant, parts in system.variants.items():
-            columns = [names.index(part) for part in parts]
+        for variant, scorer_names in system.variants.items():
+            columns = [names.index(part) for part in scorer_names]
             p = fit_stack(inner[:, columns], wrong[fit]).p(outer[:, columns])
-            said = (_likelier(float(value), float(wrong[fit].mean())) for value in p)
-            found[variant].update(zip(test.tolist(), said, strict=True))
-    return {variant: [own[case] for case in sorted(own)] for variant, own in found.items()}
+            decisions = (_predict_likelier(float(value), float(wrong[fit].mean())) for value in p)
+            predictions[variant].update(zip(test.tolist(), decisions, strict=True))
+    return {
+        name: [by_case[case] for case in sorted(by_case)] for name, by_case in predictions.items()
+    }
 
 
-def _likelier(p: float, share: float) -> Prediction:
-    """Hallucinated where that is likelier than among the cases that were learned from."""
+def _predict_likelier(p: float, share: float) -> Prediction:
+    """Predict hallucinated if p is at least the share of hallucinated training cases."""
     return Prediction("hallucinated" if p >= share else "supported", p)
 
 
-def _reader(words: CountedWords, is_wrong: Flags) -> Scorer:
+def _make_word_scorer(words: CountedWords, is_wrong: Flags) -> Scorer:
     return lambda fit, test: fit_words(words, fit, is_wrong[fit]).scores(words, test)
 
 
-def _all_words(
+def _collect_words(
     case: RecordedCase, names: Sequence[str], detectors: Sequence[Detector]
 ) -> CaseTexts:
-    """A view for each detector's reasonings under all its prompts, and one for the answer."""
+    """Return a view of each detector's reasonings under all its prompts, and one of the answer."""
     views = [tuple(case.said[d].reasoning for d in detectors if d.name == name) for name in names]
     return CaseTexts((*views, (case.row.response,)), case.kind)
 
 
-def _votes(fitting: Fitting, detectors: Sequence[Detector]) -> Votes:
+def _build_votes(fitting: Fitting, detectors: Sequence[Detector]) -> Votes:
     cases = fitting.cases
-    said = [[(1.0 + VERDICTS[case.said[d].label]) / 2.0 for d in detectors] for case in cases]
+    values = [[(1.0 + VERDICTS[case.said[d].label]) / 2.0 for d in detectors] for case in cases]
     return Votes(
         tuple(f"{d.name} {d.prompt}" for d in detectors),
-        np.array(said),
+        np.array(values),
         tuple(case.kind for case in cases),
         tuple(case.row.group for case in cases),
         fitting.is_wrong.astype(np.float64),
     )
 
 
-def _weighing(votes: Votes, weighting: Weighting) -> Scorer:
-    """Log odds by weights of agents, fitted as for a project's own (core/learning/consensus.py)."""
+def _make_weighted_scorer(votes: Votes, weighting: Weighting) -> Scorer:
+    """Score by log odds from agents' weights, fitted as in core/learning/consensus.py."""
 
     def score(fit: Places, test: Places) -> Numbers:
-        asked = votes.rows(test)
-        p = fit_weights(votes.rows(fit), weighting).p(asked.said, asked.kinds)
+        test_votes = votes.rows(test)
+        p = fit_weights(votes.rows(fit), weighting).p(test_votes.said, test_votes.kinds)
         return np.asarray(np.log(p / (1.0 - p)))
 
     return score
 
 
-def _voter(fitting: Fitting, detectors: Sequence[Detector]) -> Scorer:
-    """A logistic regression over the verdicts, with weights of its own for each kind of case."""
+def _make_verdict_scorer(fitting: Fitting, detectors: Sequence[Detector]) -> Scorer:
+    """Score by a logistic regression over the verdicts, with separate weights by kind of case."""
     kinds = sorted({case.kind for case in fitting.cases})
-    own = np.array([[case.kind == kind for kind in kinds] for case in fitting.cases], dtype=float)
+    kind_columns = np.array(
+        [[case.kind == kind for kind in kinds] for case in fitting.cases], dtype=float
+    )
     votes = np.array([[VERDICTS[case.said[d].label] for d in detectors] for case in fitting.cases])
-    table = np.hstack([votes, own, *(votes * own[:, [kind]] for kind in range(len(kinds)))])
+    table = np.hstack(
+        [votes, kind_columns, *(votes * kind_columns[:, [kind]] for kind in range(len(kinds)))]
+    )
     wrong = fitting.is_wrong
 
     def score(fit: Places, test: Places) -> Numbers:
@@ -276,17 +290,11 @@ def _voter(fitting: Fitting, detectors: Sequence[Detector]) -> Scorer:
     return score
 
 
-# Sets that record what several detectors said of each case.
-RECORDED_SETS: dict[str, Callable[[Path], list[RecordedCase]]] = {"realmistake": load_cases}
-MARKS = "mark_all"  # a trivial answer to which words are wrong, which is not asked here
-OF_ONE = ("own_answer", "classifier")
-
-
 @dataclass(frozen=True)
 class Wanted:
-    """Which system, over which detectors; `fit` is the folder to learn from, None for five folds.
+    """The system and its detectors; `fit` is the folder to learn from, None for five folds.
 
-    As with an order's folder, it is the one that holds the sets' folders.
+    Like an order's folder, it is the one that holds the sets' folders.
     """
 
     system: str
@@ -298,37 +306,39 @@ class Wanted:
 def evaluate_recorded(
     order: EvaluationOrder, wanted: Wanted, tell: Tell, clock: Callable[[], float] = time.time
 ) -> dict[str, Any]:
-    """The object of `python -m core evaluate --system … --json`.
+    """Return the object that `python -m core evaluate --system … --json` prints.
 
-    Raises InputError: the set holds no cases, or the system, the detector or what it learns from is
-    not there.
+    Raises InputError if the set holds no cases, or the system, the detector or the training cases
+    are missing.
     """
-    _require(order, wanted)
-    began = clock()
-    cases = _cases(order, order.folder)
+    _require_valid(order, wanted)
+    started = clock()
+    cases = _load_cases(order, order.folder)
     if not cases:
         raise InputError(f"Expected cases of {order.dataset} in {order.folder}, found none.")
-    fitting = _fitting(order, wanted, cases)
-    said = _said(fitting, wanted, cases, tell)
+    fitting = _plan_fitting(order, wanted, cases)
+    predictions = _predict_cases(fitting, wanted, cases, tell)
     rows = [case.row for case in cases]
-    trivial = {name: always for name, always in answers(rows).items() if name != MARKS}
-    measured = Measurement(Outcomes(rows, said[WHOLE]), trivial)
+    trivial = {name: outcomes for name, outcomes in answers(rows).items() if name != MARKS}
+    measured = Measurement(Outcomes(rows, predictions[WHOLE]), trivial)
     figures = {
-        name: figures_of(Outcomes(rows, own), order.seed) for name, own in said.items() if name
+        name: figures_of(Outcomes(rows, own), order.seed)
+        for name, own in predictions.items()
+        if name
     }
     by: dict[str, Any] = {"roster": f"recorded-{wanted.system}", "protocol": None, "engine": None}
-    asked = {name: getattr(wanted, name) for name in ("system", "detector", "prompt")}
-    asked["fit"] = None
+    request_fields = {name: getattr(wanted, name) for name in ("system", "detector", "prompt")}
+    request_fields["fit"] = None
     if fitting is not None:
-        asked["fit"] = f"five folds by group, seed {fitting.seed}"
+        request_fields["fit"] = f"five folds by group, seed {fitting.seed}"
         if wanted.fit is not None:
-            asked["fit"] = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
-    by |= {"seconds": round(clock() - began, 3)}
+            request_fields["fit"] = f"{len(fitting.folds[0][0]):,} cases of {wanted.fit}"
+    by |= {"seconds": round(clock() - started, 3)}
     beside = {"variants": figures}
-    return result_of(order, measured, asked=asked, beside=beside, by=by, now=clock())
+    return result_of(order, measured, asked=request_fields, beside=beside, by=by, now=clock())
 
 
-def _require(order: EvaluationOrder, wanted: Wanted) -> None:
+def _require_valid(order: EvaluationOrder, wanted: Wanted) -> None:
     if order.dataset not in RECORDED_SETS or order.task != "recorded":
         known = " or ".join(f"--dataset {name} --task recorded" for name in RECORDED_SETS)
         raise InputError(f"Expected {known} with --system; found --dataset {order.dataset}.")
@@ -340,7 +350,7 @@ def _require(order: EvaluationOrder, wanted: Wanted) -> None:
         raise InputError(f"--system {wanted.system} learns nothing: leave --fit out.")
 
 
-def _cases(order: EvaluationOrder, folder: Path) -> list[RecordedCase]:
+def _load_cases(order: EvaluationOrder, folder: Path) -> list[RecordedCase]:
     if not folder.is_dir():
         raise InputError(
             f"Expected a folder that holds the data sets' folders at {folder}, found none."
@@ -348,27 +358,27 @@ def _cases(order: EvaluationOrder, folder: Path) -> list[RecordedCase]:
     parts = PARTS.get(order.split or "")
     if order.split and parts is None:
         raise InputError(f"Expected a split of {', '.join(PARTS)}; found “{order.split}”.")
-    there = RECORDED_SETS[order.dataset](folder / order.dataset)
-    kept = [case for case in there if parts is None or part_of(case.row.group) in parts]
-    chosen = {row.id for row in sampled([case.row for case in kept], order.limit, order.seed)}
-    return [case for case in kept if case.row.id in chosen]
+    all_cases = RECORDED_SETS[order.dataset](folder / order.dataset)
+    in_split = [case for case in all_cases if parts is None or part_of(case.row.group) in parts]
+    chosen = {row.id for row in sampled([case.row for case in in_split], order.limit, order.seed)}
+    return [case for case in in_split if case.row.id in chosen]
 
 
-def _fitting(
+def _plan_fitting(
     order: EvaluationOrder, wanted: Wanted, cases: Sequence[RecordedCase]
 ) -> Fitting | None:
     if wanted.system not in LEARNED:
         return None
     if wanted.fit is None:
         return five_folds(cases, order.seed)
-    whole = EvaluationOrder(order.dataset, wanted.fit, order.task, None, None, order.seed)
-    return fitted_elsewhere(_cases(whole, wanted.fit), cases, order.seed)
+    fit_order = EvaluationOrder(order.dataset, wanted.fit, order.task, None, None, order.seed)
+    return fitted_elsewhere(_load_cases(fit_order, wanted.fit), cases, order.seed)
 
 
-def _said(
+def _predict_cases(
     fitting: Fitting | None, wanted: Wanted, cases: Sequence[RecordedCase], tell: Tell
 ) -> dict[str, list[Prediction]]:
-    """By variant, `WHOLE` the system's own, what is said of the cases in their order."""
+    """Return each variant's predictions on the cases, in order; `WHOLE` is the system itself."""
     known = cases if fitting is None else fitting.cases
     detectors = detectors_of(known, wanted.detector, wanted.prompt)
     if fitting is None:

@@ -25,7 +25,7 @@ Cell = Callable[[Result], str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print or write the tables; 2 where a result or the place for them is missing."""
+    """Print or write the tables; return 2 if a result or the place for them is missing."""
     parser = argparse.ArgumentParser(prog="python -m core.evaluation.table", description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
@@ -45,35 +45,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def stored_results(folder: Path) -> list[Result]:
-    """All results in the folder, by set, task and split.
+    """Return all results in the folder, sorted by set, task and split.
 
-    Raises InputError: a file is not what `evaluate --keep` writes.
+    Raises InputError if a file is not what `evaluate --keep` writes.
     """
     results: list[Result] = []
     for path in sorted(folder.glob("*.json")):
         try:
             result = json.loads(path.read_text(encoding="utf-8"))
-            _row(result, (WORD_COLUMNS if _marks_words(result) else LABEL_COLUMNS))
+            _build_cells(result, (WORD_COLUMNS if _marks_words(result) else LABEL_COLUMNS))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"Expected a result of `python -m core evaluate --keep` in {path}, found something "
                 f"else: {error!r}. Measure again, or take the file away."
             ) from error
         results.append(result)
-    return sorted(results, key=_name)
+    return sorted(results, key=_build_name)
 
 
 def tables_of(results: Sequence[Result]) -> str:
-    """One table for labels, one for marked words; each says where its intervals come from."""
-    parts = {False: LABEL_COLUMNS, True: WORD_COLUMNS}
-    rows = {marks: [r for r in results if _marks_words(r) is marks] for marks in parts}
-    return "\n".join(_table(rows[m], columns) for m, columns in parts.items() if rows[m])
+    """Return one table for labels and one for marked words."""
+    labels = [result for result in results if not _marks_words(result)]
+    words = [result for result in results if _marks_words(result)]
+    tables = ((labels, LABEL_COLUMNS), (words, WORD_COLUMNS))
+    return "\n".join(_format_table(rows, columns) for rows, columns in tables if rows)
 
 
 def with_tables(text: str, tables: str) -> str:
-    """The page with the tables between its markers.
+    """Return the page with the tables between its markers.
 
-    Raises InputError: a marker is not there exactly once, or they are in the wrong order.
+    Raises InputError unless each marker is there exactly once, in the right order.
     """
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -85,16 +86,16 @@ def with_tables(text: str, tables: str) -> str:
     return f"{before}{begin}\n{tables}{end}{after}"
 
 
-def _table(results: Sequence[Result], columns: Mapping[str, Cell]) -> str:
+def _format_table(results: Sequence[Result], columns: Mapping[str, Cell]) -> str:
     lines = [
         "| " + " | ".join(columns) + " |",
         "|" + "---|" * len(columns),
-        *("| " + " | ".join(_row(result, columns)) + " |" for result in results),
+        *("| " + " | ".join(_build_cells(result, columns)) + " |" for result in results),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row(result: Result, columns: Mapping[str, Cell]) -> list[str]:
+def _build_cells(result: Result, columns: Mapping[str, Cell]) -> list[str]:
     return [cell(result) for cell in columns.values()]
 
 
@@ -102,7 +103,7 @@ def _marks_words(result: Result) -> bool:
     return "iou" in result["metrics"]
 
 
-def _name(result: Result) -> str:
+def _build_name(result: Result) -> str:
     parts = [result["dataset"], result["task"] or "", result["split"] or ""]
     name = " ".join(part for part in parts if part)
     if result["limit"] is not None and result["rows"] >= result["limit"]:
@@ -110,7 +111,7 @@ def _name(result: Result) -> str:
     return name if result["roster"] == "builtin" else f"{name}, {result['roster']}"
 
 
-def _figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
+def _read_figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
 
     def cell(result: Result) -> str:
         figures = result["trivial"].get(trivial, {}) if trivial else result["metrics"]
@@ -124,40 +125,46 @@ def _figure(name: str, trivial: str = "", *, interval: bool = False) -> Cell:
     return cell
 
 
-def _both(first: Cell, second: Cell) -> Cell:
+def _join_cells(first: Cell, second: Cell) -> Cell:
 
     def cell(result: Result) -> str:
-        told = first(result), second(result)
-        return NONE if told == (NONE, NONE) else " / ".join(told)
+        cells = first(result), second(result)
+        return NONE if cells == (NONE, NONE) else " / ".join(cells)
 
     return cell
 
 
 LABEL_COLUMNS: Mapping[str, Cell] = {
-    "set": _name,
+    "set": _build_name,
     "rows": lambda result: f"{result['rows']:,}",
-    "forced balanced accuracy": _figure("forced_balanced_accuracy", interval=True),
-    "AUROC": _figure("auroc", interval=True),
-    "answered; right of that": _both(_figure("coverage"), _figure("selective_accuracy")),
-    "balanced accuracy": _figure("balanced_accuracy", interval=True),
-    "F1 / always hallucinated": _both(_figure("f1"), _figure("f1", "always_hallucinated")),
-    "three-way / no evidence": _both(_figure("accuracy3"), _figure("accuracy3", "claim_only")),
-    "ECE / by chance": _both(_figure("ece"), _figure("ece_null")),
-    "no evidence: balanced / AUROC": _both(
-        _figure("balanced_accuracy", "claim_only"), _figure("auroc", "claim_only")
+    "forced balanced accuracy": _read_figure("forced_balanced_accuracy", interval=True),
+    "AUROC": _read_figure("auroc", interval=True),
+    "answered; right of that": _join_cells(
+        _read_figure("coverage"), _read_figure("selective_accuracy")
     ),
-    "other evidence: AUROC": _figure("auroc", "other_evidence"),
+    "balanced accuracy": _read_figure("balanced_accuracy", interval=True),
+    "F1 / always hallucinated": _join_cells(
+        _read_figure("f1"), _read_figure("f1", "always_hallucinated")
+    ),
+    "three-way / no evidence": _join_cells(
+        _read_figure("accuracy3"), _read_figure("accuracy3", "claim_only")
+    ),
+    "ECE / by chance": _join_cells(_read_figure("ece"), _read_figure("ece_null")),
+    "no evidence: balanced / AUROC": _join_cells(
+        _read_figure("balanced_accuracy", "claim_only"), _read_figure("auroc", "claim_only")
+    ),
+    "other evidence: AUROC": _read_figure("auroc", "other_evidence"),
 }
 WORD_COLUMNS: Mapping[str, Cell] = {
-    "set": _name,
+    "set": _build_name,
     "rows": lambda result: f"{result['rows']:,}",
-    "IoU": _figure("iou", interval=True),
-    "correlation": _figure("correlation", interval=True),
-    "character F1": _figure("char_f1"),
-    "mark all: IoU": _figure("iou", "mark_all"),
-    "no evidence: IoU": _figure("iou", "claim_only"),
-    "balanced accuracy": _figure("balanced_accuracy"),
-    "AUROC": _figure("auroc"),
+    "IoU": _read_figure("iou", interval=True),
+    "correlation": _read_figure("correlation", interval=True),
+    "character F1": _read_figure("char_f1"),
+    "mark all: IoU": _read_figure("iou", "mark_all"),
+    "no evidence: IoU": _read_figure("iou", "claim_only"),
+    "balanced accuracy": _read_figure("balanced_accuracy"),
+    "AUROC": _read_figure("auroc"),
 }
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""In and out of a store: rows of any format, and whole projects as archives."""
+"""Import and export rows in several formats, and whole projects as archives."""

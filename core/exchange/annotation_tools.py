@@ -1,14 +1,14 @@
-"""Tasks of Label Studio and records of Argilla 2, in and out.
+"""Read and write tasks of Label Studio and records of Argilla 2.
 
-Label Studio: `data` with id and text, annotations by people, predictions by models. Offsets count
-code points, as its editor writes them since 1.5; older files count UTF-16 units, which the quoted
-texts show, or else those of the rest of the file; of texts shown as HTML `globalOffsets` count.
-What a person alone annotated, or what is marked as `ground_truth`, is the gold.
+Label Studio: `data` holds id and text, annotations are by people, predictions by models. Offsets
+count code points, as its editor writes them since 1.5. Older files count UTF-16 units, which the
+quoted texts of the annotation reveal, or else those of the rest of the file. For texts shown as
+HTML, `globalOffsets` are used. An only annotation, or one marked as `ground_truth`, is the gold.
 
 Argilla, as `records.to_json` writes it: the questions are `label`, `spans`, `reason` and
-`corrected_answer`. People are UUIDs, whose names stand in the metadata as `user.UUID`; `gold` there
-names the one whose response is the gold, as a single person's is. Of several suggestions the newest
-is Argilla's own; the others, and what else has no place, stand there under `counterpoint`.
+`corrected_answer`. People are UUIDs whose names are in the metadata as `user.UUID`; its `gold`
+names the person whose response is the gold; a single person's response is the gold too. The newest
+suggestion is stored as Argilla's own; older ones and what has no place are under `counterpoint`.
 """
 
 from __future__ import annotations
@@ -65,184 +65,6 @@ FIELDS = (*ARGILLA_TEXTS, "question", "context")
 WORDS = ("reason", "corrected_answer")
 QUESTIONS = ("label", "spans", *WORDS)
 USER, GOLD, LANGUAGE, MORE = "user.", "gold", "language", "counterpoint"
-
-
-def read_argilla(name: str, data: bytes) -> Read:
-    """The records of a file. Raises InputError: nothing in it can be read."""
-    return read_of(json_items(text_of(name, data)), _argilla_row, "row")
-
-
-def _argilla_row(record: Record) -> ExchangeRow:
-    fields = record.inner("fields")
-    response = fields.text(*ARGILLA_TEXTS)
-    metadata = _mapping(record, "metadata")
-    golds, corrections = _argilla_people(record, response, metadata)
-    context = plain_text(fields, "context")
-    earlier = suggestions_of(response, _own(metadata).get("suggestions"))
-    others = {k: v for k, v in metadata.items() if not k.startswith(USER)}
-    return ExchangeRow(
-        id=case_id(record.fields.get("id")),
-        response=response,
-        question=plain_text(fields, "question"),
-        language=plain_text(Record(metadata, "", record.line), LANGUAGE),
-        documents=(Document("context.txt", context),) if context.strip() else (),
-        golds=golds,
-        corrections=corrections,
-        suggestions=(*earlier, *_suggestions(record, response)),
-        others=(*others_of(others, (GOLD, LANGUAGE, MORE)), *others_of(fields.fields, FIELDS)),
-        place=record.line,
-    )
-
-
-def _mapping(record: Record, name: str) -> dict[str, Any]:
-    value = record.fields.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise record.broken(f"an object called {name}", value)
-    return value
-
-
-def _argilla_people(
-    record: Record, response: str, metadata: dict[str, Any]
-) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
-    said_by: dict[str, dict[str, Any]] = {}
-    for question, values in _mapping(record, "responses").items():
-        if question not in QUESTIONS or not isinstance(values, list):
-            continue
-        for value in values:
-            if not isinstance(value, dict):
-                raise record.broken(f"responses to {question} with value and user_id", value)
-            said_by.setdefault(str(value.get("user_id")), {})[question] = value.get("value")
-    chosen = str(metadata.get(GOLD) or (next(iter(said_by)) if len(said_by) == 1 else ""))
-    golds: list[Gold] = []
-    corrections: list[Correction] = []
-    for user, answers in said_by.items():
-        label, spans, texts = _answer(record, response, answers)
-        name = str(metadata.get(USER + user) or user)[:60]
-        if user == chosen:
-            gold = replace(gold_of(label, spans, author=name), **texts)
-            golds.append(_with_more(gold, metadata, response))
-        else:
-            corrections.append(replace(correction_of(name, label, spans), **texts))
-    return tuple(golds), tuple(corrections)
-
-
-def _with_more(gold: Gold, metadata: dict[str, Any], response: str) -> Gold:
-    """The gold with what Argilla's own values have no place for, where it is about the same."""
-    own = _own(metadata)
-    spans = spans_of(response, own.get("spans"))
-    told, said_of = ([(s.start, s.end, s.category) for s in one] for one in (spans, gold.spans))
-    soft = soft_of(response, own.get("soft"))
-    return replace(gold, spans=spans if told == said_of else gold.spans, soft=soft)
-
-
-def _own(metadata: dict[str, Any]) -> dict[str, Any]:
-    """What Argilla's own values have no place for; empty where it is not as it was written."""
-    more = metadata.get(MORE)
-    try:
-        own = json.loads(more) if isinstance(more, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return own if isinstance(own, dict) else {}
-
-
-def _answer(
-    record: Record, response: str, answers: dict[str, Any]
-) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
-    spans = spans_of(response, answers.get("spans"))
-    label = said(label_of(answers.get("label")), spans, is_marked=True)
-    texts = {n: "" if answers.get(n) is None else answers[n] for n in WORDS}
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            raise record.broken(f"a text as the response to {name}", value)
-    return label or "supported", spans, texts
-
-
-def _suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
-    by_agent: dict[str, dict[str, Any]] = {}
-    for question, value in _mapping(record, "suggestions").items():
-        if question not in ("label", "spans") or value is None:
-            continue
-        if not isinstance(value, dict):
-            raise record.broken(f"a suggestion to {question} with value and agent", value)
-        by_agent.setdefault(str(value.get("agent") or "unknown"), {})[question] = value
-    found = []
-    for agent, own in by_agent.items():
-        told = own.get("label", {})
-        label, p = label_of(told.get("value")), probability(told.get("score"))
-        spans = spans_of(response, own.get("spans", {}).get("value"))
-        found.append(Suggestion("", "", agent, 0.0, label, p, spans))
-    return tuple(found)
-
-
-def write_argilla(rows: Sequence[ExchangeRow]) -> bytes:
-    """The rows as a file of records."""
-    return json_list(map(_record, rows))
-
-
-def _record(row: ExchangeRow) -> dict[str, Any]:
-    fields: dict[str, Any] = {"response": row.response, "question": row.question}
-    texts = [document.text for document in row.documents if document.text]
-    fields |= {"context": "\n\n".join(texts)} if texts else {}
-    metadata = {
-        name: value
-        for name, value in plain_others(row.others).items()
-        if name not in (GOLD, LANGUAGE, MORE) and not name.startswith(USER)
-    }
-    metadata |= {LANGUAGE: row.language} if row.language not in UNKNOWN else {}
-    answer = row.settled
-    given = [*([answer] if answer else ()), *(one for one in row.people if one is not answer)]
-    responses: dict[str, list[dict[str, Any]]] = {}
-    for one in given:
-        kind = "gold" if isinstance(one, Gold) else "person"  # one may be both
-        user = str(uuid.uuid5(NAMES, f"{kind}\n{one.author}"))
-        metadata[USER + user] = one.author
-        if one is answer:
-            metadata[GOLD] = user
-        values: dict[str, Any] = {"label": one.label, "spans": _marks(one.spans)}
-        values |= {name: getattr(one, name) for name in WORDS if getattr(one, name)}
-        for question, value in values.items():
-            responses.setdefault(question, []).append({"value": value, "user_id": user})
-    metadata |= _more(row)
-    return {
-        "id": row.id,
-        "fields": fields,
-        "metadata": metadata,
-        "suggestions": _suggested(row),
-        "responses": responses,
-        "vectors": {},
-    }
-
-
-def _marks(spans: Sequence[Span]) -> list[dict[str, Any]]:
-    return [{"label": s.category, "start": s.start, "end": s.end} for s in spans]
-
-
-def _more(row: ExchangeRow) -> dict[str, str]:
-    answer = row.answer
-    own: dict[str, Any] = {}
-    if answer and any(s.p != 1.0 or s.instead for s in answer.spans):
-        names = ("start", "end", "text", "category", "p", "instead")
-        own["spans"] = [{name: getattr(s, name) for name in names} for s in answer.spans]
-    if row.soft:
-        own["soft"] = plain_soft(row)
-    if row.suggestions[1:]:
-        own["suggestions"] = [plain_suggestion(one) for one in row.suggestions[:-1]]
-    return {MORE: json.dumps(own, ensure_ascii=False)} if own else {}
-
-
-def _suggested(row: ExchangeRow) -> dict[str, Any]:
-    if not row.suggestions:
-        return {}
-    newest = row.suggestions[-1]
-    by = {"agent": newest.agent}
-    made = {"spans": {"value": _marks(newest.spans), "score": None, **by}}
-    return made | (
-        {"label": {"value": newest.label, "score": newest.p, **by}} if newest.label else {}
-    )
-
-
 CONFIG = Template("""\
 <View>
   <Text name="question" value="$$question"/>
@@ -263,145 +85,335 @@ MARKS = ("labels", "hypertextlabels")
 NOBODY = "unknown"
 
 
+def read_argilla(name: str, data: bytes) -> Read:
+    """Read a file of Argilla records. Raises InputError if nothing in it can be read."""
+    return read_of(json_items(text_of(name, data)), _parse_argilla_row, "row")
+
+
+def _parse_argilla_row(record: Record) -> ExchangeRow:
+    fields = record.inner("fields")
+    response = fields.text(*ARGILLA_TEXTS)
+    metadata = _get_mapping(record, "metadata")
+    golds, corrections = _parse_argilla_people(record, response, metadata)
+    context = plain_text(fields, "context")
+    earlier = suggestions_of(response, _get_extension(metadata).get("suggestions"))
+    metadata_columns = {k: v for k, v in metadata.items() if not k.startswith(USER)}
+    return ExchangeRow(
+        id=case_id(record.fields.get("id")),
+        response=response,
+        question=plain_text(fields, "question"),
+        language=plain_text(Record(metadata, "", record.line), LANGUAGE),
+        documents=(Document("context.txt", context),) if context.strip() else (),
+        golds=golds,
+        corrections=corrections,
+        suggestions=(*earlier, *_parse_suggestions(record, response)),
+        others=(
+            *others_of(metadata_columns, (GOLD, LANGUAGE, MORE)),
+            *others_of(fields.fields, FIELDS),
+        ),
+        place=record.line,
+    )
+
+
+def _get_mapping(record: Record, name: str) -> dict[str, Any]:
+    value = record.fields.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise record.broken(f"an object called {name}", value)
+    return value
+
+
+def _parse_argilla_people(
+    record: Record, response: str, metadata: dict[str, Any]
+) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
+    by_user: dict[str, dict[str, Any]] = {}
+    for question, values in _get_mapping(record, "responses").items():
+        if question not in QUESTIONS or not isinstance(values, list):
+            continue
+        for value in values:
+            if not isinstance(value, dict):
+                raise record.broken(f"responses to {question} with value and user_id", value)
+            by_user.setdefault(str(value.get("user_id")), {})[question] = value.get("value")
+    only = next(iter(by_user)) if len(by_user) == 1 else ""
+    gold_user = str(metadata.get(GOLD) or only)
+    golds: list[Gold] = []
+    corrections: list[Correction] = []
+    for user, answers in by_user.items():
+        label, spans, texts = _parse_answer(record, response, answers)
+        name = str(metadata.get(USER + user) or user)[:60]
+        if user == gold_user:
+            gold = replace(gold_of(label, spans, author=name), **texts)
+            golds.append(_apply_extension(gold, metadata, response))
+        else:
+            corrections.append(replace(correction_of(name, label, spans), **texts))
+    return tuple(golds), tuple(corrections)
+
+
+def _apply_extension(gold: Gold, metadata: dict[str, Any], response: str) -> Gold:
+    """Return the gold with the details kept under `counterpoint`, if its spans are the same."""
+    extension = _get_extension(metadata)
+    spans = spans_of(response, extension.get("spans"))
+    marks, gold_marks = ([(s.start, s.end, s.category) for s in one] for one in (spans, gold.spans))
+    soft = soft_of(response, extension.get("soft"))
+    return replace(gold, spans=spans if marks == gold_marks else gold.spans, soft=soft)
+
+
+def _get_extension(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the object kept under `counterpoint`; {} if it is not as it was written."""
+    text = metadata.get(MORE)
+    try:
+        extension = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return extension if isinstance(extension, dict) else {}
+
+
+def _parse_answer(
+    record: Record, response: str, answers: dict[str, Any]
+) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
+    spans = spans_of(response, answers.get("spans"))
+    label = said(label_of(answers.get("label")), spans, is_marked=True)
+    texts = {n: "" if answers.get(n) is None else answers[n] for n in WORDS}
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise record.broken(f"a text as the response to {name}", value)
+    return label or "supported", spans, texts
+
+
+def _parse_suggestions(record: Record, response: str) -> tuple[Suggestion, ...]:
+    by_agent: dict[str, dict[str, Any]] = {}
+    for question, value in _get_mapping(record, "suggestions").items():
+        if question not in ("label", "spans") or value is None:
+            continue
+        if not isinstance(value, dict):
+            raise record.broken(f"a suggestion to {question} with value and agent", value)
+        by_agent.setdefault(str(value.get("agent") or "unknown"), {})[question] = value
+    suggestions = []
+    for agent, answers in by_agent.items():
+        choice = answers.get("label", {})
+        label, p = label_of(choice.get("value")), probability(choice.get("score"))
+        spans = spans_of(response, answers.get("spans", {}).get("value"))
+        suggestions.append(Suggestion("", "", agent, 0.0, label, p, spans))
+    return tuple(suggestions)
+
+
+def write_argilla(rows: Sequence[ExchangeRow]) -> bytes:
+    """Return the rows as the bytes of a file of Argilla records."""
+    return json_list(map(_dump_record, rows))
+
+
+def _dump_record(row: ExchangeRow) -> dict[str, Any]:
+    fields: dict[str, Any] = {"response": row.response, "question": row.question}
+    texts = [document.text for document in row.documents if document.text]
+    fields |= {"context": "\n\n".join(texts)} if texts else {}
+    metadata = {
+        name: value
+        for name, value in plain_others(row.others).items()
+        if name not in (GOLD, LANGUAGE, MORE) and not name.startswith(USER)
+    }
+    metadata |= {LANGUAGE: row.language} if row.language not in UNKNOWN else {}
+    answer = row.settled
+    responses: dict[str, list[dict[str, Any]]] = {}
+    for person in _list_answers(row):
+        role = "gold" if isinstance(person, Gold) else "person"  # one may be both
+        user = str(uuid.uuid5(NAMES, f"{role}\n{person.author}"))
+        metadata[USER + user] = person.author
+        if person is answer:
+            metadata[GOLD] = user
+        values: dict[str, Any] = {"label": person.label, "spans": _dump_marks(person.spans)}
+        values |= {name: getattr(person, name) for name in WORDS if getattr(person, name)}
+        for question, value in values.items():
+            responses.setdefault(question, []).append({"value": value, "user_id": user})
+    metadata |= _dump_extension(row)
+    return {
+        "id": row.id,
+        "fields": fields,
+        "metadata": metadata,
+        "suggestions": _dump_suggestions(row),
+        "responses": responses,
+        "vectors": {},
+    }
+
+
+def _list_answers(row: ExchangeRow) -> list[Gold | Correction]:
+    """Return the answer that counts, if any, then the other people's."""
+    answer = row.settled
+    return [*([answer] if answer else ()), *(one for one in row.people if one is not answer)]
+
+
+def _dump_marks(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    return [{"label": s.category, "start": s.start, "end": s.end} for s in spans]
+
+
+def _dump_extension(row: ExchangeRow) -> dict[str, str]:
+    answer = row.answer
+    extension: dict[str, Any] = {}
+    if answer and any(s.p != 1.0 or s.instead for s in answer.spans):
+        names = ("start", "end", "text", "category", "p", "instead")
+        extension["spans"] = [{name: getattr(s, name) for name in names} for s in answer.spans]
+    if row.soft:
+        extension["soft"] = plain_soft(row)
+    if row.suggestions[1:]:
+        extension["suggestions"] = [plain_suggestion(one) for one in row.suggestions[:-1]]
+    return {MORE: json.dumps(extension, ensure_ascii=False)} if extension else {}
+
+
+def _dump_suggestions(row: ExchangeRow) -> dict[str, Any]:
+    if not row.suggestions:
+        return {}
+    newest = row.suggestions[-1]
+    agent = {"agent": newest.agent}
+    suggested = {"spans": {"value": _dump_marks(newest.spans), "score": None, **agent}}
+    return suggested | (
+        {"label": {"value": newest.label, "score": newest.p, **agent}} if newest.label else {}
+    )
+
+
 def config_of(categories: Sequence[str]) -> str:
-    """The labelling configuration for tasks of a project with these categories of wrong words."""
+    """Return the labelling configuration for a project with these categories of wrong words."""
     labels = "\n".join(f"    <Label value={quoteattr(name)}/>" for name in categories)
     return CONFIG.substitute(labels=labels)
 
 
 def read_label_studio(name: str, data: bytes) -> Read:
-    """The tasks of a file. Raises InputError: nothing in it can be read."""
+    """Read a file of Label Studio tasks. Raises InputError if nothing in it can be read."""
     items = list(json_items(text_of(name, data)))
-    return read_of(items, partial(_row, _unit_of_file(items)), "row")
+    return read_of(items, partial(_parse_task, _detect_file_unit(items)), "row")
 
 
-def _unit_of_file(items: Iterable[tuple[int, object] | Problem]) -> Unit | None:
-    """What spans count whose own annotation does not tell: what those that tell agree upon."""
+def _detect_file_unit(items: Iterable[tuple[int, object] | Problem]) -> Unit | None:
+    """Return the unit for annotations that do not reveal theirs: the one all others agree on."""
     tasks = (item[1] for item in items if not isinstance(item, Problem))
-    units = {unit_of(*answer) for task in tasks for answer in _answers(task)}
+    units = {unit_of(*answer) for task in tasks for answer in _iter_raw_spans(task)}
     return "utf-16" if units - {None} == {"utf-16"} else None
 
 
-def _answers(task: object) -> Iterator[tuple[str, list[Place]]]:
-    """(response, places) of each annotation and prediction; what is broken is told later."""
-    inside = task.get("data") if isinstance(task, dict) else None
-    if not isinstance(task, dict) or not isinstance(inside, dict):
+def _iter_raw_spans(task: object) -> Iterator[tuple[str, list[Place]]]:
+    """Yield (response, raw spans) of each annotation and prediction; skip malformed ones."""
+    task_data = task.get("data") if isinstance(task, dict) else None
+    if not isinstance(task, dict) or not isinstance(task_data, dict):
         return
-    response = next((inside[name] for name in TEXTS if name in inside), None)
+    response = next((task_data[name] for name in TEXTS if name in task_data), None)
     for name in ("annotations", "predictions") if isinstance(response, str) else ():
-        given = task.get(name)
-        for one in given if isinstance(given, list) else ():
-            result = one.get("result") if isinstance(one, dict) else None
-            yield str(response), _places(result if isinstance(result, list) else [])
+        entries = task.get(name)
+        for entry in entries if isinstance(entries, list) else ():
+            result = entry.get("result") if isinstance(entry, dict) else None
+            yield str(response), _get_raw_spans(result if isinstance(result, list) else [])
 
 
-def _places(result: Sequence[object]) -> list[Place]:
+def _get_raw_spans(result: Sequence[object]) -> list[Place]:
     marks = (one for one in result if isinstance(one, dict) and one.get("type") in MARKS)
-    return [_place(one["value"]) for one in marks if isinstance(one.get("value"), dict)]
+    return [_get_raw_span(one["value"]) for one in marks if isinstance(one.get("value"), dict)]
 
 
-def _place(value: dict[str, Any]) -> Place:
-    """Start, end and quote; the start and end of HTML are paths, which only its editor can walk."""
-    whole = value.get("globalOffsets")
-    ends = whole if isinstance(whole, dict) else value
-    return ends.get("start"), ends.get("end"), value.get("text")
+def _get_raw_span(value: dict[str, Any]) -> Place:
+    """Return start, end and quote; for HTML, `start` and `end` are paths, so use globalOffsets."""
+    global_offsets = value.get("globalOffsets")
+    offsets = global_offsets if isinstance(global_offsets, dict) else value
+    return offsets.get("start"), offsets.get("end"), value.get("text")
 
 
-def _row(unit: Unit | None, record: Record) -> ExchangeRow:
-    inside = record.inner("data")
-    response = inside.text(*TEXTS)
-    own = inside.fields.get("id")
-    golds, corrections = _people(record, response, unit)
-    soft = soft_of(response, inside.fields.get(SOFT))
+def _parse_task(unit: Unit | None, record: Record) -> ExchangeRow:
+    task_data = record.inner("data")
+    response = task_data.text(*TEXTS)
+    own_id = task_data.fields.get("id")
+    golds, corrections = _parse_people(record, response, unit)
+    soft = soft_of(response, task_data.fields.get(SOFT))
     golds = tuple(replace(gold, soft=soft) for gold in golds)
     return ExchangeRow(
-        id=case_id(own) or case_id(record.fields.get("id")),
+        id=case_id(own_id) or case_id(record.fields.get("id")),
         response=response,
-        question=plain_text(inside, "question"),
-        language=plain_text(inside, "language"),
-        documents=_documents(inside),
+        question=plain_text(task_data, "question"),
+        language=plain_text(task_data, "language"),
+        documents=_parse_documents(task_data),
         golds=golds,
         corrections=corrections,
-        suggestions=tuple(_suggestion(response, p, unit) for p in _list(record, "predictions")),
-        others=others_of(inside.fields, KNOWN),
+        suggestions=tuple(
+            _parse_suggestion(response, p, unit) for p in _get_records(record, "predictions")
+        ),
+        others=others_of(task_data.fields, KNOWN),
         place=record.line,
     )
 
 
-def _documents(record: Record) -> tuple[Document, ...]:
+def _parse_documents(record: Record) -> tuple[Document, ...]:
     items = record.fields.get("documents")
-    found = []
+    documents = []
     for number, item in enumerate(items if isinstance(items, list) else [], start=1):
-        one = Record(item if isinstance(item, dict) else {"text": item}, "", record.line)
-        found.append(Document(plain_text(one, "name") or f"source {number}.txt", one.text("text")))
-    return tuple(found)
+        document = Record(item if isinstance(item, dict) else {"text": item}, "", record.line)
+        name = plain_text(document, "name") or f"source {number}.txt"
+        documents.append(Document(name, document.text("text")))
+    return tuple(documents)
 
 
-def _list(record: Record, name: str) -> list[Record]:
+def _get_records(record: Record, name: str) -> list[Record]:
     return record.records(name) if record.fields.get(name) is not None else []
 
 
-def _people(
+def _parse_people(
     record: Record, response: str, unit: Unit | None
 ) -> tuple[tuple[Gold, ...], tuple[Correction, ...]]:
-    given = [a for a in _list(record, "annotations") if not a.fields.get("was_cancelled")]
-    truths = [one for one in given if one.fields.get("ground_truth") is True]
-    if not truths and len(given) == 1:
-        truths = given
+    listed = _get_records(record, "annotations")
+    annotations = [one for one in listed if not one.fields.get("was_cancelled")]
+    truths = [one for one in annotations if one.fields.get("ground_truth") is True]
+    if not truths and len(annotations) == 1:
+        truths = annotations
     golds, answers = [], []
-    for one in given:
-        label, spans, texts = _result(response, one, unit)
-        if one in truths:
-            golds.append(replace(gold_of(label, spans, author=_person(one)), **texts))
+    for annotation in annotations:
+        label, spans, texts = _parse_result(response, annotation, unit)
+        if annotation in truths:
+            golds.append(replace(gold_of(label, spans, author=_get_person(annotation)), **texts))
         else:
-            answers.append(replace(correction_of(_person(one) or NOBODY, label, spans), **texts))
+            answer = correction_of(_get_person(annotation) or NOBODY, label, spans)
+            answers.append(replace(answer, **texts))
     return tuple(golds), tuple(answers)
 
 
-def _person(annotation: Record) -> str:
-    named = annotation.fields.get("created_username")
-    if isinstance(named, str) and named.strip():
-        return named.strip()
-    by = annotation.fields.get("completed_by")
-    if isinstance(by, dict):
-        by = by.get("email") or by.get("id")
-    return "" if by is None or isinstance(by, bool) else str(by)[:60]
+def _get_person(annotation: Record) -> str:
+    username = annotation.fields.get("created_username")
+    if isinstance(username, str) and username.strip():
+        return username.strip()
+    person = annotation.fields.get("completed_by")
+    if isinstance(person, dict):
+        person = person.get("email") or person.get("id")
+    return "" if person is None or isinstance(person, bool) else str(person)[:60]
 
 
-def _suggestion(response: str, prediction: Record, unit: Unit | None) -> Suggestion:
-    label, spans, _ = _result(response, prediction, unit)
+def _parse_suggestion(response: str, prediction: Record, unit: Unit | None) -> Suggestion:
+    label, spans, _ = _parse_result(response, prediction, unit)
     agent = plain_text(prediction, "model_version") or NOBODY
     p = probability(prediction.fields.get("score"))
     return Suggestion("", "", agent, 0.0, label, p, spans)
 
 
-def _result(
+def _parse_result(
     response: str, annotation: Record, unit: Unit | None
 ) -> tuple[Label, tuple[Span, ...], dict[str, Any]]:
-    """What one annotation says; without a choice any mark means hallucinated."""
+    """Return label, spans and texts of an annotation; without a choice any mark is hallucinated."""
     label: Label | None = None
     spans: list[Span] = []
     texts: dict[str, Any] = {}
-    items = _list(annotation, "result")
-    unit = unit_of(response, _places([item.fields for item in items])) or unit
+    items = _get_records(annotation, "result")
+    unit = unit_of(response, _get_raw_spans([item.fields for item in items])) or unit
     for item in items:
         value = item.fields.get("value")
         kind, name = item.fields.get("type"), item.fields.get("from_name")
         if not isinstance(value, dict):
             continue
         if kind in MARKS:
-            spans.append(_span(response, item, value, unit))
+            spans.append(_parse_span(response, item, value, unit))
         elif kind == "choices":
-            label = _choice(value, name) or label
+            label = _parse_choice(value, name) or label
         elif kind == "textarea" and name in WORDS:
-            said_words = value.get("text")
-            words = said_words if isinstance(said_words, list) else [said_words]
-            texts[str(name)] = "\n".join(word for word in words if isinstance(word, str))
-    found = said(label, spans, is_marked=True)
-    return found or "supported", tuple(spans), texts
+            value_text = value.get("text")
+            parts = value_text if isinstance(value_text, list) else [value_text]
+            texts[str(name)] = "\n".join(word for word in parts if isinstance(word, str))
+    inferred = said(label, spans, is_marked=True)
+    return inferred or "supported", tuple(spans), texts
 
 
-def _choice(value: dict[str, Any], name: object) -> Label | None:
+def _parse_choice(value: dict[str, Any], name: object) -> Label | None:
     choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     is_verdict = name in ("verdict", "label")
@@ -409,26 +421,26 @@ def _choice(value: dict[str, Any], name: object) -> Label | None:
     return label_of(first) if is_verdict or is_known else None
 
 
-def _span(response: str, item: Record, value: dict[str, Any], unit: Unit | None) -> Span:
-    start, end = placed(response, *_place(value), unit)
+def _parse_span(response: str, item: Record, value: dict[str, Any], unit: Unit | None) -> Span:
+    start, end = placed(response, *_get_raw_span(value), unit)
     names: list[Any] = next(
         (value[kind] for kind in MARKS if isinstance(value.get(kind), list)), []
     )
     category = "; ".join(name for name in names if isinstance(name, str))
     meta = item.fields.get("meta")
     instead = meta.get("text") if isinstance(meta, dict) else None
-    words = instead[0] if isinstance(instead, list) and instead else ""
+    first = instead[0] if isinstance(instead, list) and instead else ""
     p, quote = share(item.fields.get("score"), 1.0), response[start:end]
-    told = words if isinstance(words, str) else ""
-    return Span(start, end, quote, p, category or UNSPECIFIED, "", told)
+    replacement = first if isinstance(first, str) else ""
+    return Span(start, end, quote, p, category or UNSPECIFIED, "", replacement)
 
 
 def write_label_studio(rows: Sequence[ExchangeRow]) -> bytes:
-    """The rows as a file of tasks."""
-    return json_list(_task(number, row) for number, row in enumerate(rows, start=1))
+    """Return the rows as the bytes of a file of Label Studio tasks."""
+    return json_list(_dump_task(number, row) for number, row in enumerate(rows, start=1))
 
 
-def _task(number: int, row: ExchangeRow) -> dict[str, Any]:
+def _dump_task(number: int, row: ExchangeRow) -> dict[str, Any]:
     data: dict[str, Any] = {"id": row.id, "text": row.response, "question": row.question}
     data |= {"language": row.language} if row.language not in UNKNOWN else {}
     texts = [{"name": d.name, "text": d.text} for d in row.documents if d.text is not None]
@@ -437,36 +449,39 @@ def _task(number: int, row: ExchangeRow) -> dict[str, Any]:
     others = plain_others(row.others)
     data |= {name: value for name, value in others.items() if name not in KNOWN}
     answer = row.settled
-    given = [*([answer] if answer else ()), *(one for one in row.people if one is not answer)]
     annotations = [
         {
-            "created_username": one.author,
-            "ground_truth": one is answer,
+            "created_username": person.author,
+            "ground_truth": person is answer,
             "was_cancelled": False,
-            "result": _items(one),
+            "result": _dump_items(person),
         }
-        for one in given
+        for person in _list_answers(row)
     ]
     predictions = [
-        {"model_version": s.agent, **({} if s.p is None else {"score": s.p}), "result": _items(s)}
+        {
+            "model_version": s.agent,
+            **({} if s.p is None else {"score": s.p}),
+            "result": _dump_items(s),
+        }
         for s in row.suggestions
     ]
     return {"id": number, "data": data, "annotations": annotations, "predictions": predictions}
 
 
-def _items(told: Gold | Correction | Suggestion) -> list[dict[str, Any]]:
+def _dump_items(source: Gold | Correction | Suggestion) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
-    for span in told.spans:
+    for span in source.spans:
         place = {"start": span.start, "end": span.end, "text": span.text}
         item: dict[str, Any] = {"from_name": "wrong", "type": "labels"}
         item["value"] = {**place, "labels": [span.category]}
         item |= {} if span.p == 1.0 else {"score": span.p}
         item |= {"meta": {"text": [span.instead]}} if span.instead else {}
         items.append(item)
-    if told.label is not None:
-        choice = {"choices": [told.label]}
+    if source.label is not None:
+        choice = {"choices": [source.label]}
         items.append({"from_name": "verdict", "type": "choices", "value": choice})
     for name in WORDS:
-        if text := getattr(told, name, ""):
+        if text := getattr(source, name, ""):
             items.append({"from_name": name, "type": "textarea", "value": {"text": [text]}})
     return [{"id": f"r{n}", "to_name": "text", **item} for n, item in enumerate(items, start=1)]

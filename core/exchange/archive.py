@@ -1,8 +1,8 @@
-"""A project as one zip: settings, prompts, files, cases, runs with traces, tables, all answers.
+"""Export and import a project as one zip of settings, prompts, files, cases, runs and answers.
 
-Its manifest names every member with the sha256 of its bytes. What comes in is not trusted: nothing
-is unpacked to disk by name, sizes are limited before anything is read, and it is stored in one
-transaction under its own ids, or not at all.
+The manifest names every member with the sha256 of its bytes. Imported archives are untrusted:
+nothing is unpacked to disk by name, sizes are limited before anything is read, and the project is
+stored in one transaction under its own ids, or not at all.
 """
 
 from __future__ import annotations
@@ -38,10 +38,33 @@ from core.store.queue import EVERYTHING
 from core.store.sqlite import from_plain, to_plain
 from core.store.traces import export_trace, restore_trace
 
+FORMAT = "counterpoint-archive"
+VERSION = 2  # archives of version 1 hold no prompts and tables
+MANIFEST = "manifest.json"
+MOST_ARCHIVE = 1024 * MEGABYTE  # bytes, packed as well as unpacked
+MOST_MEMBERS = 100_000
+LISTS: dict[str, type[Any]] = {
+    "members": Member, "library": LibraryEntry, "cases": Case, "runs": Run,
+    "corrections": Correction, "golds": Gold, "suggestions": Suggestion, "handlings": Handling,
+    "items": Item, "assignments": Assignment, "prompts": PromptEdit, "batches": Batch,
+    "batch_rows": BatchRow,
+}  # fmt: skip
+SINCE_2 = ("prompts", "batches", "batch_rows")
+MEMBER = re.compile(
+    rf"project\.json|(?:{'|'.join(LISTS)})\.jsonl|documents/[0-9a-f]{{64}}|traces/[\w-]{{1,64}}\.json"
+)
+WRITTEN_AT = (1980, 1, 1, 0, 0, 0)  # the same project gives the same bytes
+T = TypeVar("T")
+# The errors that zipfile raises for a file that was changed or was never a zip.
+DAMAGE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class ArchiveContent:
-    """What an archive holds, checked for its shape; documents and traces by their ids."""
+    """The contents of an archive, validated by type; documents and traces by their ids."""
 
     project: Project
     members: Sequence[Member]
@@ -64,29 +87,29 @@ class ArchiveContent:
 def restore(
     store: Store, home: Path, content: ArchiveContent, by: str, now: float
 ) -> tuple[Project, bool]:
-    """(the content's project, whether it was stored); one that is here already is left as it is.
+    """Store the content; return its project and whether it is new.
 
-    Raises InputError: its parts do not belong together. Raises NotAllowed: `by` may not begin a
-    project here; in an empty home everybody may. Raises ConflictError: some of its cases are here,
-    but not as this project.
+    A project that exists already is left unchanged. Raises InputError if the parts do not belong
+    together, NotAllowed if `by` may not create a project here (in an empty home everybody may), and
+    ConflictError if some of its cases exist here, but not as this project.
     """
-    _require_sense(content)
+    _require_consistent(content)
     with store.writing():
         if store.projects.first() is not None:
             store.projects.require_for_all(by, "admin", "create a project")
-        here = [case.id for case in content.cases if store.cases.get(case.id) is not None]
-        known = store.projects.get(content.project.id)
-        if known is not None and len(here) == len(content.cases):
-            return known, False
-        if here or known is not None:
+        existing_ids = [case.id for case in content.cases if store.cases.get(case.id) is not None]
+        existing = store.projects.get(content.project.id)
+        if existing is not None and len(existing_ids) == len(content.cases):
+            return existing, False
+        if existing_ids or existing is not None:
             raise ConflictError(
-                f"Some of “{content.project.name}” is here already ({len(here)} of "
+                f"Some of “{content.project.name}” is here already ({len(existing_ids)} of "
                 f"{len(content.cases)} cases), so nothing was stored; import it into another home."
             )
-        project = _with_free_name(store, content.project)
-        _people_and_files(store, home, project, content, by, now)
-        _cases(store, project, content)
-        for edit in content.prompts:  # whether it can be filled is seen where it is used
+        project = _assign_free_name(store, content.project)
+        _store_people_and_files(store, home, project, content, by, now)
+        _store_cases(store, project, content)
+        for edit in content.prompts:  # checked for its fields when it is used
             store.prompt_edits.save(edit)
         for batch in content.batches:
             rows = [row for row in content.batch_rows if row.batch_id == batch.id]
@@ -94,8 +117,8 @@ def restore(
     return project, True
 
 
-def _require_sense(content: ArchiveContent) -> None:
-    """Every record is of a case and a run of the archive itself."""
+def _require_consistent(content: ArchiveContent) -> None:
+    """Raise InputError unless every record belongs to a case and a run of the archive itself."""
     project = content.project.id
     if content.project.error_rate is not None:
         require_rate(content.project.error_rate)
@@ -108,21 +131,21 @@ def _require_sense(content: ArchiveContent) -> None:
             )
     cases = {case.id for case in content.cases}
     runs = {run.id: run.case_id for run in content.runs}
-    owned: list[Any] = [
+    project_records: list[Any] = [
         *content.members, *content.library, *content.cases, *content.runs, *content.items,
         *content.prompts, *content.batches,
     ]  # fmt: skip
-    of_cases: list[Any] = [
+    case_records: list[Any] = [
         *content.runs, *content.corrections, *content.golds, *content.suggestions,
         *content.handlings, *content.items, *content.assignments,
     ]  # fmt: skip
-    judged: list[Any] = [*content.corrections, *content.items]
-    told = [(one.run_id, one.case_id) for one in judged if one.run_id]
+    run_records: list[Any] = [*content.corrections, *content.items]
+    run_cases = [(one.run_id, one.case_id) for one in run_records if one.run_id]
     rows = content.batch_rows
     is_whole = (
-        all(one.project_id == project for one in owned)
-        and all(one.case_id in cases for one in of_cases)
-        and all(runs.get(run or "") == case for run, case in told)
+        all(one.project_id == project for one in project_records)
+        and all(one.case_id in cases for one in case_records)
+        and all(runs.get(run or "") == case for run, case in run_cases)
         and {item.case_id for item in content.items} >= {a.case_id for a in content.assignments}
         and {row.batch_id for row in rows} <= {batch.id for batch in content.batches}
         and all(row.case_id is None or row.case_id in cases for row in rows)
@@ -137,13 +160,13 @@ def _require_sense(content: ArchiveContent) -> None:
         )
 
 
-def _with_free_name(store: Store, project: Project) -> Project:
-    taken = {one.name for one in store.projects.all()}
-    names = (project.name, *(f"{project.name} ({n})" for n in range(2, len(taken) + 3)))
-    return replace(project, name=next(one for one in names if one not in taken))
+def _assign_free_name(store: Store, project: Project) -> Project:
+    names_in_use = {one.name for one in store.projects.all()}
+    names = (project.name, *(f"{project.name} ({n})" for n in range(2, len(names_in_use) + 3)))
+    return replace(project, name=next(one for one in names if one not in names_in_use))
 
 
-def _people_and_files(
+def _store_people_and_files(
     store: Store, home: Path, project: Project, content: ArchiveContent, by: str, now: float
 ) -> None:
     store.projects.save(project)
@@ -154,16 +177,16 @@ def _people_and_files(
     settings = store.projects.settings()
     for entry in content.library:
         data = content.documents[entry.id]
-        added = store_file(
+        stored = store_file(
             store, home, project.id, entry.name, data, entry.added_by, entry.added_at, settings
         )
-        if added.kind != entry.kind:
+        if stored.kind != entry.kind:
             raise InputError(
-                f"Expected {entry.name[:60]} as {entry.kind}, found {added.kind}; export it again."
+                f"Expected {entry.name[:60]} as {entry.kind}, found {stored.kind}; export it again."
             )
 
 
-def _cases(store: Store, project: Project, content: ArchiveContent) -> None:
+def _store_cases(store: Store, project: Project, content: ArchiveContent) -> None:
     responses = {case.id: case for case in content.cases}
     for case in content.cases:
         words = terms(f"{case.question} {case.response}", case.language)
@@ -189,62 +212,38 @@ def _cases(store: Store, project: Project, content: ArchiveContent) -> None:
         store.queue.restore(item, people.get(item.case_id, ()))
 
 
-FORMAT = "counterpoint-archive"
-VERSION = 2  # of the first there are archives without prompts and tables
-MANIFEST = "manifest.json"
-MOST_ARCHIVE = 1024 * MEGABYTE  # bytes, packed as well as unpacked
-MOST_MEMBERS = 100_000
-LISTS: dict[str, type[Any]] = {
-    "members": Member, "library": LibraryEntry, "cases": Case, "runs": Run,
-    "corrections": Correction, "golds": Gold, "suggestions": Suggestion, "handlings": Handling,
-    "items": Item, "assignments": Assignment, "prompts": PromptEdit, "batches": Batch,
-    "batch_rows": BatchRow,
-}  # fmt: skip
-SINCE_2 = ("prompts", "batches", "batch_rows")
-MEMBER = re.compile(
-    rf"project\.json|(?:{'|'.join(LISTS)})\.jsonl|documents/[0-9a-f]{{64}}|traces/[\w-]{{1,64}}\.json"
-)
-WRITTEN_AT = (1980, 1, 1, 0, 0, 0)  # the same project gives the same bytes
-T = TypeVar("T")
-# What zipfile lets through of a file that was changed or was never a zip.
-DAMAGE = (
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
-    NotImplementedError, RuntimeError,
-)  # fmt: skip
-
-
 def give(store: Store, home: Path, project: Project, stream: BinaryIO) -> dict[str, int]:
-    """Write the project to the stream; how many of what are in it."""
+    """Write the project to the stream and return the number of records of each kind."""
     with store.reading():
-        lists = _lists(store, project)
-        traces = [(run.id, _trace(store, run)) for run in lists["runs"]]
-    sums: dict[str, str] = {}
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        lists = _collect_records(store, project)
+        traces = [(run.id, _export_trace(store, run)) for run in lists["runs"]]
+    digests: dict[str, str] = {}
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(name: str, data: bytes) -> None:
-            sums[name] = hashlib.sha256(data).hexdigest()
+            digests[name] = hashlib.sha256(data).hexdigest()
             info = zipfile.ZipInfo(name, WRITTEN_AT)
             info.compress_type = zipfile.ZIP_DEFLATED
-            packed.writestr(info, data)
+            archive.writestr(info, data)
 
-        add("project.json", _json(to_plain(project)))
+        add("project.json", _encode_json(to_plain(project)))
         for name, records in lists.items():
-            add(f"{name}.jsonl", b"".join(_json(to_plain(one)) + b"\n" for one in records))
+            add(f"{name}.jsonl", b"".join(_encode_json(to_plain(one)) + b"\n" for one in records))
         for run_id, trace in traces:
             if trace:
                 add(f"traces/{run_id}.json", trace)
         for entry in lists["library"]:
             add(f"documents/{entry.id}", file_bytes(home, entry.id))
-        manifest = {"format": FORMAT, "version": VERSION, "project": project.name, "files": sums}
-        packed.writestr(zipfile.ZipInfo(MANIFEST, WRITTEN_AT), _json(manifest))
-    return _counts(lists)
+        manifest = {"format": FORMAT, "version": VERSION, "project": project.name, "files": digests}
+        archive.writestr(zipfile.ZipInfo(MANIFEST, WRITTEN_AT), _encode_json(manifest))
+    return _count_records(lists)
 
 
-def _json(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def _lists(store: Store, project: Project) -> dict[str, list[Any]]:
+def _collect_records(store: Store, project: Project) -> dict[str, list[Any]]:
     cases = store.cases.all(project.id)
     now, lease = 0.0, 0.0
     ids = [case.id for case in cases]
@@ -252,40 +251,40 @@ def _lists(store: Store, project: Project) -> dict[str, list[Any]]:
         project.id, EVERYTHING, ("open", "flagged", "adjudicated"), limit=-1, offset=0, now=now
     )
     batches = store.batches.all(project.id)[::-1]
-    runs = [run for one in ids for run in store.runs.of_case(one, now, lease)]
+    runs = [run for case_id in ids for run in store.runs.of_case(case_id, now, lease)]
     return {
         "members": store.projects.members(project.id),
         "library": store.library.all(project.id)[::-1],
         "cases": cases,
         "runs": sorted(runs, key=lambda run: (run.started_at, run.id)),
-        "corrections": [c for one in ids for c in store.corrections.history(one)],
-        "golds": [gold for one in ids for gold in store.golds.of_case(one)],
-        "suggestions": [s for one in ids for s in store.golds.suggested(one)],
-        "handlings": [h for one in ids for h in store.handlings.of_case(one)],
+        "corrections": [c for case_id in ids for c in store.corrections.history(case_id)],
+        "golds": [gold for case_id in ids for gold in store.golds.of_case(case_id)],
+        "suggestions": [s for case_id in ids for s in store.golds.suggested(case_id)],
+        "handlings": [h for case_id in ids for h in store.handlings.of_case(case_id)],
         "items": sorted(items, key=lambda item: item.case_id),
-        "assignments": [a for one in ids for a in store.queue.people_of(one)],
+        "assignments": [a for case_id in ids for a in store.queue.people_of(case_id)],
         "prompts": store.prompt_edits.all(project.id),
         "batches": batches,
         "batch_rows": [row for batch in batches for row in store.batches.rows(batch.id)],
     }
 
 
-def _trace(store: Store, run: Run) -> bytes:
+def _export_trace(store: Store, run: Run) -> bytes:
     try:
         return export_trace(store, run.id, 0.0, 0.0)
     except InputError:
         return b""
 
 
-def _counts(lists: dict[str, list[Any]]) -> dict[str, int]:
+def _count_records(lists: dict[str, list[Any]]) -> dict[str, int]:
     names = ("cases", "library", "runs", "corrections", "golds", "suggestions", *SINCE_2[:2])
-    words = {"library": "files", "golds": "gold answers", "prompts": "prompt edits",
+    titles = {"library": "files", "golds": "gold answers", "prompts": "prompt edits",
              "batches": "tables"}  # fmt: skip
-    return {words.get(name, name): len(lists[name]) for name in names}
+    return {titles.get(name, name): len(lists[name]) for name in names}
 
 
 def counted_words(counts: dict[str, int]) -> str:
-    """The counts in words, as `give` returns them."""
+    """Return the counts from `give` in words."""
     return ", ".join(
         f"{count} {name.removesuffix('s') if count == 1 else name}"
         for name, count in counts.items()
@@ -294,7 +293,7 @@ def counted_words(counts: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Taken:
-    """What came of an archive: its project, and how many of what were stored."""
+    """An imported archive: its project, and how many records of each kind were stored."""
 
     project: Project
     counts: dict[str, int]
@@ -303,20 +302,20 @@ class Taken:
     @property
     def words(self) -> str:
         """The outcome for a person, in one sentence."""
-        name = f"“{self.project.name}”"
+        title = f"“{self.project.name}”"
         if not self.is_new:
-            return f"{name} was here before, so nothing was stored."
-        return f"{name} is here with {counted_words(self.counts)}."
+            return f"{title} was here before, so nothing was stored."
+        return f"{title} is here with {counted_words(self.counts)}."
 
 
 def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Taken:
-    """Store an archive's project, by the person who is its admin then.
+    """Store an archive's project; `by` becomes its admin.
 
-    A project that is here already, case by case, is left as it is. Raises NotAllowed: `by` may not
-    create a project here. Raises InputError: the file is no archive, damaged, changed, too large,
-    or newer than this code. Raises ConflictError: some of its cases are in another project here.
+    A project that exists here with all its cases is left unchanged. Raises NotAllowed if `by` may
+    not create a project here, InputError if the file is not an archive, damaged, changed, too large
+    or newer than this code, and ConflictError if some of its cases are in another project here.
     """
-    content, lists = _read(stream)
+    content, lists = _read_archive(stream)
     try:
         project, is_new = restore(store, home, content, by, now)
     except sqlite3.IntegrityError as error:
@@ -324,16 +323,16 @@ def take(store: Store, home: Path, stream: BinaryIO, by: str, now: float) -> Tak
             f"Expected records with ids of their own in the archive, found one twice ({error}); "
             "nothing was stored. Export it again."
         ) from error
-    counts = _counts(lists)
+    counts = _count_records(lists)
     return Taken(project, counts if is_new else dict.fromkeys(counts, 0), is_new)
 
 
-def _read(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]]]:
+def _read_archive(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]]]:
     try:
-        with zipfile.ZipFile(stream) as packed:
-            _require_bounds(packed)
-            version, sums = _manifest(packed)
-            files = {name: _member(packed, name, digest) for name, digest in sums.items()}
+        with zipfile.ZipFile(stream) as archive:
+            _require_bounds(archive)
+            version, digests = _read_manifest(archive)
+            files = {name: _read_member(archive, name, digest) for name, digest in digests.items()}
     except DAMAGE as error:
         raise InputError(
             f"Expected a whole archive of Counterpoint (zip), found: {error}; copy it again."
@@ -343,8 +342,8 @@ def _read(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]]]:
     missing = [n for n in ("project.json", *(f"{n}.jsonl" for n in LISTS)) if n not in files]
     if missing:
         raise InputError(f"Expected {missing[0]} in the archive, found none; export it again.")
-    lists = {name: _records(f"{name}.jsonl", files, kind) for name, kind in LISTS.items()}
-    project = _record("project.json", _value(files["project.json"]), Project)
+    lists = {name: _parse_records(f"{name}.jsonl", files, kind) for name, kind in LISTS.items()}
+    project = _parse_record("project.json", _decode_json(files["project.json"]), Project)
     documents = {n[10:]: d for n, d in files.items() if n.startswith("documents/")}
     for source, data in documents.items():
         if hashlib.sha256(data).hexdigest() != source:
@@ -355,26 +354,28 @@ def _read(stream: BinaryIO) -> tuple[ArchiveContent, dict[str, list[Any]]]:
     return ArchiveContent(project, documents=documents, traces=traces, **lists), lists
 
 
-def _require_bounds(packed: zipfile.ZipFile) -> None:
-    infos = packed.infolist()
+def _require_bounds(archive: zipfile.ZipFile) -> None:
+    infos = archive.infolist()
     if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > MOST_ARCHIVE:
         raise InputError(
             f"Expected an archive of at most {MOST_ARCHIVE // MEGABYTE} MB and {MOST_MEMBERS:,} "
             "files when unpacked, found more; it was left unread."
         )
     names = [info.filename for info in infos]
-    odd = next((name for name in names if name != MANIFEST and not MEMBER.fullmatch(name)), None)
-    if odd is not None or len(set(names)) < len(names):
-        what = f"“{odd[:60]}”" if odd is not None else "a name twice"
+    unexpected = next(
+        (name for name in names if name != MANIFEST and not MEMBER.fullmatch(name)), None
+    )
+    if unexpected is not None or len(set(names)) < len(names):
+        finding = f"“{unexpected[:60]}”" if unexpected is not None else "a name twice"
         raise InputError(
-            f"Expected the files that Counterpoint puts into an archive, found {what}."
+            f"Expected the files that Counterpoint puts into an archive, found {finding}."
         )
     if MANIFEST not in names:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")
 
 
-def _manifest(packed: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
-    manifest = _value(packed.read(MANIFEST))
+def _read_manifest(archive: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
+    manifest = _decode_json(archive.read(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise InputError("Expected an archive that Counterpoint exported, found another zip file.")
     version = manifest.get("version")
@@ -383,16 +384,16 @@ def _manifest(packed: zipfile.ZipFile) -> tuple[int, dict[str, str]]:
             f"Expected an archive of version 1 or {VERSION}, found {str(version)[:20]}; "
             "open it with the Counterpoint that wrote it."
         )
-    sums = manifest.get("files")
-    there = {name for name in packed.namelist() if name != MANIFEST}
-    if not isinstance(sums, dict) or set(sums) != there:
+    digests = manifest.get("files")
+    members = {name for name in archive.namelist() if name != MANIFEST}
+    if not isinstance(digests, dict) or set(digests) != members:
         raise InputError("Expected the files that the manifest lists, found others; export again.")
-    return version, sums
+    return version, digests
 
 
-def _member(packed: zipfile.ZipFile, name: str, digest: object) -> bytes:
-    size = packed.getinfo(name).file_size
-    with packed.open(name) as stream:
+def _read_member(archive: zipfile.ZipFile, name: str, digest: object) -> bytes:
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as stream:
         data = stream.read(size + 1)
     if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
         raise InputError(
@@ -402,28 +403,28 @@ def _member(packed: zipfile.ZipFile, name: str, digest: object) -> bytes:
     return data
 
 
-def _value(data: bytes) -> object:
+def _decode_json(data: bytes) -> object:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InputError(f"Expected JSON in the archive, found: {error}.") from error
 
 
-def _records(name: str, files: dict[str, bytes], kind: type[T]) -> list[T]:
+def _parse_records(name: str, files: dict[str, bytes], kind: type[T]) -> list[T]:
     try:
         text = files[name].decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"Expected UTF-8 text in {name}, found: {error}.") from error
-    return [_checked(name, item, kind) for item in json_lines(text)]
+    return [_parse_item(name, item, kind) for item in json_lines(text)]
 
 
-def _checked(name: str, item: tuple[int, object] | Problem, kind: type[T]) -> T:
+def _parse_item(name: str, item: tuple[int, object] | Problem, kind: type[T]) -> T:
     if isinstance(item, Problem):
         raise InputError(f"Expected records in {name}, line {item.place}: {item.reason}")
-    return _record(f"{name}, line {item[0]}", item[1], kind)
+    return _parse_record(f"{name}, line {item[0]}", item[1], kind)
 
 
-def _record(place: str, value: object, kind: type[T]) -> T:
+def _parse_record(place: str, value: object, kind: type[T]) -> T:
     try:
         return from_plain(kind, value)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The commands `import` and `export`: files in and out of a home, and one line on what came."""
+"""The commands `import` and `export`, which move files into and out of a home."""
 
 from __future__ import annotations
 
@@ -59,183 +59,191 @@ examples:
   python -m core export --format trajectories --out trajectories.jsonl --balanced
 
 exit code: 0 written; 1 the file could not be written; 2 bad input, with one line that says so."""
-
-
-def add_commands(commands: Any, add_home: Any) -> None:
-    """Add both commands to the parser's; `add_home` adds `--home` to each."""
-    taking = commands.add_parser(
-        "import",
-        help="bring cases, gold answers or suggestions in from a file",
-        description=IMPORT_WORDS,
-        epilog=IMPORT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    taking.add_argument("file", metavar="FILE", help="the file, or - for standard input")
-    taking.add_argument("--format", required=True, choices=(*WRITTEN, *ONLY_READ, ARCHIVE))
-    taking.add_argument(
-        "--as",
-        dest="labels",
-        choices=("gold", "suggestions", "cases"),
-        default="gold",
-        help="what the labels are: right answers (default), an agent's suggestions, or left out",
-    )
-    taking.add_argument("--agent", default="", help="whose suggestions they are (default: FILE)")
-    taking.add_argument(
-        "--sources", metavar="FILE", help="RAGTruth's source_info.jsonl, beside its responses"
-    )
-    giving = commands.add_parser(
-        "export",
-        help="write cases and their answers, or a whole project",
-        description=EXPORT_WORDS,
-        epilog=EXPORT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    giving.add_argument("--format", required=True, choices=(*WRITTEN, ARCHIVE, TRAJECTORIES))
-    giving.add_argument("--out", required=True, metavar="FILE", help="the file, or - for stdout")
-    giving.add_argument(
-        "--only", choices=WHICH, default="all", help="all cases (default), or those with an answer"
-    )
-    giving.add_argument(
-        "--balanced",
-        action="store_true",
-        help="of trajectories: as many of each label in each language; the rest goes to the other "
-        "file",
-    )
-    for parser in (taking, giving):
-        parser.add_argument("--project", metavar="NAME", help="which project (default: the first)")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
-        add_home(parser)
-
-
 MOST_SHOWN = 50
 FAILED_ENDING = ".failed.jsonl"
 Say = Callable[[str], None]
 Out = Callable[[str | bytes], None]
 
 
-def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Bring a file in; return 0 where something came in or was there, else 2.
+def add_commands(commands: Any, add_home: Any) -> None:
+    """Add both commands to the parser's commands; `add_home` adds `--home` to each."""
+    import_parser = commands.add_parser(
+        "import",
+        help="bring cases, gold answers or suggestions in from a file",
+        description=IMPORT_WORDS,
+        epilog=IMPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    import_parser.add_argument("file", metavar="FILE", help="the file, or - for standard input")
+    import_parser.add_argument("--format", required=True, choices=(*WRITTEN, *ONLY_READ, ARCHIVE))
+    import_parser.add_argument(
+        "--as",
+        dest="labels",
+        choices=("gold", "suggestions", "cases"),
+        default="gold",
+        help="what the labels are: right answers (default), an agent's suggestions, or left out",
+    )
+    import_parser.add_argument(
+        "--agent", default="", help="whose suggestions they are (default: FILE)"
+    )
+    import_parser.add_argument(
+        "--sources", metavar="FILE", help="RAGTruth's source_info.jsonl, beside its responses"
+    )
+    export_parser = commands.add_parser(
+        "export",
+        help="write cases and their answers, or a whole project",
+        description=EXPORT_WORDS,
+        epilog=EXPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    export_parser.add_argument("--format", required=True, choices=(*WRITTEN, ARCHIVE, TRAJECTORIES))
+    export_parser.add_argument(
+        "--out", required=True, metavar="FILE", help="the file, or - for stdout"
+    )
+    export_parser.add_argument(
+        "--only", choices=WHICH, default="all", help="all cases (default), or those with an answer"
+    )
+    export_parser.add_argument(
+        "--balanced",
+        action="store_true",
+        help="of trajectories: as many of each label in each language; the rest goes to the other "
+        "file",
+    )
+    for parser in (import_parser, export_parser):
+        parser.add_argument("--project", metavar="NAME", help="which project (default: the first)")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_home(parser)
 
-    Raises InputError: the file cannot be read at all, or there is no such project.
+
+def run_import(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+    """Import a file; return 0 if any row was imported or known already, else 2.
+
+    Raises InputError if the file cannot be read at all, or there is no such project.
     """
     name = shown_safely(Path(given.file).name if given.file != "-" else "standard input")
     if given.format == ARCHIVE:
-        return _take_archive(given, home, say, out)
-    data = _bytes(given.file)
+        return _import_archive(given, home, say, out)
+    data = _read_bytes(given.file)
     with open_store(home) as store:
         person = person_here(store)
         project = project_named(store, given.project, person)
-        how = FORMATS[given.format]
-        read = how.read(name, data)
+        file_format = FORMATS[given.format]
+        read = file_format.read(name, data)
         if given.sources is not None:
-            read = joined_sources(read, _bytes(given.sources), given.format)
+            read = joined_sources(read, _read_bytes(given.sources), given.format)
         order = ImportOrder(
             project, person, time.time(), name, given.labels, given.agent.strip()[:80]
         )
         outcome = take_in(store, home, read, order)
-    for one in outcome.problems[:MOST_SHOWN]:
-        say(f"{outcome.unit} {one.place}: {' '.join(one.reason.split())}")
-    if (more := len(outcome.problems) - MOST_SHOWN) > 0:
+    for problem in outcome.problems[:MOST_SHOWN]:
+        say(f"{outcome.unit} {problem.place}: {' '.join(problem.reason.split())}")
+    more = len(outcome.problems) - MOST_SHOWN
+    if more > 0:
         say(f"… and {more} more.")
     say(f"{counted(outcome.rows, 'row')} into “{project.name}”: {outcome.words}.")
     if given.json:
-        told = {"format": given.format, "file": name, "project": project.name}
-        out(json.dumps(told | outcome.as_dict(), ensure_ascii=False) + "\n")
+        summary = {"format": given.format, "file": name, "project": project.name}
+        out(json.dumps(summary | outcome.as_dict(), ensure_ascii=False) + "\n")
     return 0 if outcome.new + outcome.known else 2
 
 
 def run_export(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
     """Write a project's cases and return 0.
 
-    Raises InputError: there is no such project, the file cannot be written, or --balanced is given
-    without trajectories.
+    Raises InputError if there is no such project, the file cannot be written, or --balanced is
+    given without trajectories.
     """
     if given.balanced and given.format != TRAJECTORIES:
         raise InputError("Expected --balanced only with --format trajectories; leave it out.")
     with open_store(home) as store:
         project = project_named(store, given.project, person_here(store))
         if given.format == ARCHIVE:
-            counts = give(store, home, project, data := io.BytesIO())
-            _write(given.out, data.getvalue(), out)
+            stream = io.BytesIO()
+            counts = give(store, home, project, stream)
+            _write_output(given.out, stream.getvalue(), out)
             say(f"Wrote “{project.name}” with {counted_words(counts)}.")
-            _tell({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
+            _report_summary({"format": ARCHIVE, "project": project.name, **counts}, given, say, out)
             return 0
         if given.format == TRAJECTORIES:
-            return _give_trajectories(store, project, given, say, out)
+            return _export_trajectories(store, project, given, say, out)
         rows = rows_of(store, home, project, given.only)
     write = FORMATS[given.format].write
-    _write(given.out, write(rows) if write else b"", out)
+    _write_output(given.out, write(rows) if write else b"", out)
     answered = sum(row.answer is not None for row in rows)
     if given.format == "label-studio":
         config = config_of(project.categories)
         say(f"The labelling configuration that fits these tasks:\n{config}")
     say(f"Wrote {counted(len(rows), 'case')} of “{project.name}”, {answered} with an answer.")
-    told = {"format": given.format, "rows": len(rows), "answered": answered}
-    _tell(told | {"project": project.name}, given, say, out)
+    summary = {"format": given.format, "rows": len(rows), "answered": answered}
+    _report_summary(summary | {"project": project.name}, given, say, out)
     return 0
 
 
-def _tell(told: Mapping[str, object], given: argparse.Namespace, say: Say, out: Out) -> None:
-    line = json.dumps(told, ensure_ascii=False)
-    if given.json and given.out == "-":
+def _report_summary(
+    summary: Mapping[str, object], options: argparse.Namespace, say: Say, out: Out
+) -> None:
+    line = json.dumps(summary, ensure_ascii=False)
+    if options.json and options.out == "-":
         say(line)
-    elif given.json:
+    elif options.json:
         out(line + "\n")
 
 
-def _write(path: str, data: bytes, out: Out) -> None:
+def _write_output(path: str, data: bytes, out: Out) -> None:
     if path == "-":
         out(data)
     else:
         write_whole(Path(path), data)
 
 
-def _give_trajectories(
-    store: Store, project: Project, given: argparse.Namespace, say: Say, out: Out
+def _export_trajectories(
+    store: Store, project: Project, options: argparse.Namespace, say: Say, out: Out
 ) -> int:
-    found = sorted_out(store, project, given.only, balance=given.balanced)
-    _write(given.out, found.kept_file, out)
-    if given.out != "-":
-        write_whole(Path(f"{given.out}{FAILED_ENDING}"), found.failed_file)
-    say(f"Trajectories of “{project.name}”: {found.words}.")
-    told = {"format": TRAJECTORIES, "project": project.name, "kept": len(found.kept)}
-    _tell(told | {"failed": len(found.failed), "reasons": found.reasons}, given, say, out)
+    trajectories = sorted_out(store, project, options.only, balance=options.balanced)
+    _write_output(options.out, trajectories.kept_file, out)
+    if options.out != "-":
+        write_whole(Path(f"{options.out}{FAILED_ENDING}"), trajectories.failed_file)
+    say(f"Trajectories of “{project.name}”: {trajectories.words}.")
+    counts = {"kept": len(trajectories.kept), "failed": len(trajectories.failed)}
+    summary = {"format": TRAJECTORIES, "project": project.name, **counts}
+    _report_summary(summary | {"reasons": trajectories.reasons}, options, say, out)
     return 0
 
 
-def _take_archive(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    if given.project is not None or given.labels != "gold":
+def _import_archive(options: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
+    if options.project is not None or options.labels != "gold":
         raise InputError("An archive brings its own project; leave --project and --as out.")
-    data = read_whole(Path(given.file), MOST_ARCHIVE // MEGABYTE) if given.file != "-" else b""
+    data = read_whole(Path(options.file), MOST_ARCHIVE // MEGABYTE) if options.file != "-" else b""
     stream = io.BytesIO(data or sys.stdin.buffer.read(MOST_ARCHIVE + 1))
     with open_store(home) as store:
-        taken = take(store, home, stream, person_here(store), time.time())
-    say(taken.words)
-    if given.json:
-        out(json.dumps({"format": ARCHIVE, "project": taken.project.name} | taken.counts) + "\n")
+        imported = take(store, home, stream, person_here(store), time.time())
+    say(imported.words)
+    if options.json:
+        summary = {"format": ARCHIVE, "project": imported.project.name} | imported.counts
+        out(json.dumps(summary) + "\n")
     return 0
 
 
 def project_named(store: Store, name: str | None, person: str) -> Project:
-    """The project of that name, without one the first. Raises InputError: none has that name."""
+    """Return the project of that name, or the first. Raises InputError if none has that name."""
     if name is None:
         return first_project(store, person, time.time())
     projects = store.projects.all()
-    found = next((project for project in projects if project.name == name), None)
-    if found is None:
+    match = next((project for project in projects if project.name == name), None)
+    if match is None:
         known = ", ".join(f"“{project.name}”" for project in projects) or "none"
         raise InputError(f"Expected the name of a project ({known}), found “{name[:80]}”.")
-    return found
+    return match
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file: it appears whole or not at all.
+    """Write a file atomically: it appears complete or not at all.
 
-    Raises InputError: it cannot be written there.
+    Raises InputError if it cannot be written there.
     """
     temporary: Path | None = None
     try:
-        if path.exists() and not path.is_file():  # a pipe or a device takes it as it comes
+        if path.exists() and not path.is_file():  # a pipe or a device
             path.write_bytes(data)
             return
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
@@ -251,7 +259,7 @@ def write_whole(path: Path, data: bytes) -> None:
         ) from error
 
 
-def _bytes(file: str) -> bytes:
+def _read_bytes(file: str) -> bytes:
     if file != "-":
         return read_whole(Path(file), MOST_MEGABYTES)
     if sys.stdin is None:

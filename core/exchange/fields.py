@@ -1,8 +1,8 @@
-"""The parts of a row that all formats read and write alike: ids, labels, spans, further columns.
+"""Parse and write the parts that all exchange formats share: ids, labels, spans, extra columns.
 
-Words of foreign sets become `supported`, `hallucinated` or `unclear` here and nowhere else. What a
-foreign layout has no place for goes into a further object `counterpoint`, which is read back only
-while it fits the layout's own labels: whoever changed these is believed.
+The label words of foreign sets become `supported`, `hallucinated` or `unclear` here and nowhere
+else. What a foreign layout has no place for goes into an extra object `counterpoint`. It is read
+back only while it agrees with the layout's own labels, so that an edit of these wins.
 """
 
 from __future__ import annotations
@@ -42,26 +42,27 @@ WORDS: Mapping[Label, str] = {
 }
 LABELS = {word: label for label, words in WORDS.items() for word in words.split(", ")}
 T = TypeVar("T")
+OWN = "counterpoint"
 
 
 def rows_of(
     items: Iterable[tuple[int, object] | Problem], row_of: Callable[[Record], T | None]
 ) -> tuple[list[T], list[Problem]]:
-    """Every item read by `row_of` or listed with what is wrong with it; None passes one over."""
+    """Parse each item with `row_of` into a row or a problem; skip items that give None."""
     rows: list[T] = []
     problems: list[Problem] = []
     for item in items:
         if isinstance(item, Problem):
             problems.append(item)
             continue
-        place, value = item
+        place, item_value = item
         if len(rows) >= MOST_ROWS:
             problems.append(Problem(place, f"expected at most {MOST_ROWS:,} rows, found more."))
             break
         try:
-            if not isinstance(value, dict):
+            if not isinstance(item_value, dict):
                 raise InputError("expected a JSON object, found another kind of value.")
-            row = row_of(Record(value, "", place))
+            row = row_of(Record(item_value, "", place))
         except InputError as error:
             problems.append(Problem(place, reason(error)))
         else:
@@ -75,36 +76,36 @@ def read_of(
     row_of: Callable[[Record], ExchangeRow | None],
     unit: str = "line",
 ) -> Read:
-    """A file's rows and problems."""
+    """Parse the items of a file and return its rows and problems."""
     rows, problems = rows_of(items, row_of)
     return Read(tuple(rows), tuple(problems), unit)
 
 
 def reason(error: InputError) -> str:
-    """What is wrong with a row, safe to show, without the place: that is told beside it."""
-    words = shown(error)
-    return words.split(": ", 1)[1] if words.startswith(", line ") else words
+    """Return the error's message, safe to show, without the place, which is shown beside it."""
+    message = shown(error)
+    return message.split(": ", 1)[1] if message.startswith(", line ") else message
 
 
 def case_id(value: object) -> str:
-    """The case's own id; "" where there is none.
+    """Return the case's own id, or "" if there is none.
 
-    Raises InputError: it is neither a text nor a number, too long, or not printable.
+    Raises InputError if it is neither a text nor a number, too long, or not printable.
     """
     if value is None or value == "":
         return ""
-    is_fit = isinstance(value, str | int | float) and not isinstance(value, bool)
-    words = str(value)
-    if not is_fit or len(words) > LONGEST_ID or not words.isprintable() or not words.strip():
+    is_valid_type = isinstance(value, str | int | float) and not isinstance(value, bool)
+    text = str(value)
+    if not is_valid_type or len(text) > LONGEST_ID or not text.isprintable() or not text.strip():
         raise InputError(
             f"expected an id of at most {LONGEST_ID} printable characters, found "
-            f"“{ascii(words)[1:61]}”; give another, or none."
+            f"“{ascii(text)[1:61]}”; give another, or none."
         )
-    return words
+    return text
 
 
 def plain_text(record: Record, *names: str) -> str:
-    """The first of these texts that is there, as it is; "" where none is or it is null."""
+    """Return the first of these fields that is not null, unchanged; "" if there is none."""
     for name in names:
         value = record.fields.get(name)
         if value is None:
@@ -116,77 +117,79 @@ def plain_text(record: Record, *names: str) -> str:
 
 
 def label_of(value: object) -> Label | None:
-    """What a label's word means; None where there is none.
+    """Return the label that a word stands for, or None if there is no word.
 
-    Raises InputError: the word is not known. Bare numbers are not: they mean opposite things in
-    different sets.
+    Raises InputError if the word is unknown. Bare numbers are unknown, because they mean opposite
+    things in different sets.
     """
     if value is None or value == "":
         return None
-    found = LABELS.get(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
+    label = LABELS.get(value.strip().lower()) if isinstance(value, str) else None
+    if label is None:
         raise InputError(
             "expected a label of supported, hallucinated or unclear, found "
             f"“{str(value)[:60]}”; write one of these words."
         )
-    return found
+    return label
 
 
 def spans_of(response: str, items: object, source: str = "") -> tuple[Span, ...]:
-    """Spans written as objects with start and end, or as pairs.
+    """Parse spans written as objects with start and end, or as pairs.
 
-    Raises InputError: one does not lie in the response, or its text does not stand there.
+    Raises InputError if one lies outside the response, or its text is not found there.
     """
     if items is None:
         return ()
     if not isinstance(items, list):
         raise InputError("expected a list of spans, found another kind of value; write a list.")
-    unit = unit_of(response, (_place(item) for item in items if isinstance(item, dict)))
-    return tuple(_span(response, item, source, unit) for item in items)
+    unit = unit_of(response, (_get_raw_span(item) for item in items if isinstance(item, dict)))
+    return tuple(_parse_span(response, item, source, unit) for item in items)
 
 
-def _place(item: dict[str, Any]) -> Place:
+def _get_raw_span(item: dict[str, Any]) -> Place:
     return item.get("start"), item.get("end"), item.get("text")
 
 
-def _span(response: str, item: object, source: str, unit: Unit | None) -> Span:
+def _parse_span(response: str, item: object, source: str, unit: Unit | None) -> Span:
     if isinstance(item, list) and len(item) == 2:
         item = {"start": item[0], "end": item[1]}
     if not isinstance(item, dict):
         raise InputError("expected a span with start and end, found another kind of value.")
-    start, end = placed(response, *_place(item), unit)
+    start, end = placed(response, *_get_raw_span(item), unit)
     names = ("category", "label", "label_type", "type")
-    named = (item[name] for name in names if isinstance(item.get(name), str) and item[name].strip())
+    categories = (
+        item[name] for name in names if isinstance(item.get(name), str) and item[name].strip()
+    )
     instead = item.get("instead")
     p = share(item.get("p", item.get("prob")), 1.0)
-    category = next(named, UNSPECIFIED)
-    by = item["source"] if isinstance(item.get("source"), str) else source
-    told = instead if isinstance(instead, str) else ""
-    return Span(start, end, response[start:end], p, category, by, told)
+    category = next(categories, UNSPECIFIED)
+    span_source = item["source"] if isinstance(item.get("source"), str) else source
+    replacement = instead if isinstance(instead, str) else ""
+    return Span(start, end, response[start:end], p, category, span_source, replacement)
 
 
 def soft_of(response: str, items: object) -> tuple[WordScore, ...]:
-    """Stretches with the share of people who marked them.
+    """Parse stretches of the response with the share of people who marked them.
 
-    Raises InputError: one does not lie in the response, or its share is no probability.
+    Raises InputError if one lies outside the response, or its share is not a probability.
     """
     if items is None:
         return ()
     if not isinstance(items, list):
         raise InputError("expected a list of soft labels, found another kind of value.")
-    found = []
+    scores = []
     for item in items:
         if not isinstance(item, dict):
             raise InputError("expected a soft label with start, end and prob, found another value.")
         start, end = placed(response, item.get("start"), item.get("end"))
-        found.append(WordScore(start, end, share(item.get("prob", item.get("p")), 1.0)))
-    return tuple(found)
+        scores.append(WordScore(start, end, share(item.get("prob", item.get("p")), 1.0)))
+    return tuple(scores)
 
 
 def share(value: object, otherwise: float) -> float:
-    """A probability from 0 to 1; `otherwise` where none is given.
+    """Return the probability from 0 to 1, or `otherwise` if the value is None.
 
-    Raises InputError: it is neither.
+    Raises InputError for any other value.
     """
     if value is None:
         return otherwise
@@ -198,19 +201,19 @@ def share(value: object, otherwise: float) -> float:
 
 
 def probability(value: object) -> float | None:
-    """A probability from 0 to 1, or None. Raises InputError: it is something else."""
+    """Return the probability from 0 to 1, or None. Raises InputError for any other value."""
     return None if value is None else share(value, 0.0)
 
 
 def said(label: Label | None, spans: Sequence[Span], is_marked: bool) -> Label | None:
-    """The label, or what the marks alone say: any is hallucinated, none is supported."""
+    """Return the label; if there is none, any mark means hallucinated and no mark supported."""
     if label is not None or not is_marked:
         return label
     return "hallucinated" if spans else "supported"
 
 
 def others_of(fields: Mapping[str, object], known: Iterable[str]) -> Others:
-    """Columns that have no place of their own, as texts; what is no text is kept as JSON."""
+    """Return the columns that are not `known`, as texts; other values are kept as JSON."""
     names = set(known)
     return tuple(
         (name, value)
@@ -222,70 +225,67 @@ def others_of(fields: Mapping[str, object], known: Iterable[str]) -> Others:
 
 
 def plain_others(others: Others) -> dict[str, Any]:
-    """The further columns as they stood in JSON."""
+    """Return the extra columns with the values that they had in JSON."""
     return {
-        name.removesuffix(OTHER_JSON): _value(text) if name.endswith(OTHER_JSON) else text
+        name.removesuffix(OTHER_JSON): _parse_json_cell(text) if name.endswith(OTHER_JSON) else text
         for name, text in others
     }
 
 
-def _value(text: str) -> Any:
+def _parse_json_cell(cell: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(cell)
     except (ValueError, RecursionError):
-        return text
+        return cell
 
 
 def plain_span(span: Span) -> dict[str, Any]:
-    """A span as JSON formats write it."""
-    made = {name: getattr(span, name) for name in ("start", "end", "text", "category")}
-    made |= {"p": span.p} if span.p != 1.0 else {}
-    return made | ({"instead": span.instead} if span.instead else {})
+    """Return a span as JSON formats write it."""
+    plain = {name: getattr(span, name) for name in ("start", "end", "text", "category")}
+    plain |= {"p": span.p} if span.p != 1.0 else {}
+    return plain | ({"instead": span.instead} if span.instead else {})
 
 
 def plain_soft(row: ExchangeRow) -> list[dict[str, Any]]:
-    """The share of people who marked each stretch, as JSON formats write it."""
+    """Return the share of people who marked each stretch, as JSON formats write it."""
     return [{"start": s.start, "end": s.end, "prob": s.p} for s in row.soft]
 
 
 def suggestions_of(response: str, items: object) -> tuple[Suggestion, ...]:
-    """What agents said, as `plain_suggestion` writes it.
+    """Parse agents' suggestions as `plain_suggestion` writes them.
 
-    Raises InputError: one names no agent, or its label, probability or span is none.
+    Raises InputError if one names no agent, or has an invalid label, probability or span.
     """
     if items is None:
         return ()
     if not isinstance(items, list):
         raise InputError("expected a list of suggestions, found another kind of value.")
-    found = []
+    suggestions = []
     for item in items:
         agent = item.get("agent") if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(agent, str) or not agent.strip():
             raise InputError("expected a suggestion with the name of its agent, found none.")
         label, p = label_of(item.get("label")), probability(item.get("p"))
         spans = spans_of(response, item.get("spans"))
-        found.append(Suggestion("", "", agent, 0.0, label, p, spans))
-    return tuple(found)
+        suggestions.append(Suggestion("", "", agent, 0.0, label, p, spans))
+    return tuple(suggestions)
 
 
 def plain_suggestion(suggestion: Suggestion) -> dict[str, Any]:
-    """A suggestion as JSON, where a layout has no place of its own for it."""
-    made = {name: getattr(suggestion, name) for name in ("agent", "label", "p")}
-    return made | {"spans": [plain_span(span) for span in suggestion.spans]}
+    """Return a suggestion as JSON, for a layout that has no place of its own for it."""
+    plain = {name: getattr(suggestion, name) for name in ("agent", "label", "p")}
+    return plain | {"spans": [plain_span(span) for span in suggestion.spans]}
 
 
 def lines(rows: Iterator[dict[str, Any]]) -> bytes:
-    """Objects as JSON lines."""
+    """Return the objects as the bytes of JSON lines."""
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
 def json_list(rows: Iterable[dict[str, Any]]) -> bytes:
-    """Objects as a JSON list, one a line."""
-    made = [json.dumps(row, ensure_ascii=False).encode() for row in rows]
-    return b"[" + b",\n".join(made) + b"]\n"
-
-
-OWN = "counterpoint"
+    """Return the objects as the bytes of a JSON list, one object a line."""
+    encoded = [json.dumps(row, ensure_ascii=False).encode() for row in rows]
+    return b"[" + b",\n".join(encoded) + b"]\n"
 
 
 def own_words(
@@ -295,7 +295,10 @@ def own_words(
     tells_categories: bool = False,
     tells_shares: bool = False,
 ) -> dict[str, Any]:
-    """The further object, or nothing where the layout says it all; `told` is its label."""
+    """Return the `counterpoint` object, or {} if the layout holds everything.
+
+    `told` is the label that the layout itself conveys.
+    """
     answer = row.answer
     if answer is None:
         return {}
@@ -303,20 +306,20 @@ def own_words(
         span.p == 1.0 and not span.instead and (tells_categories or span.category == UNSPECIFIED)
         for span in answer.spans
     )
-    own: dict[str, Any] = {} if answer.label == told else {"label": answer.label}
-    own |= {} if is_plain else {"spans": [plain_span(span) for span in answer.spans]}
+    extension: dict[str, Any] = {} if answer.label == told else {"label": answer.label}
+    extension |= {} if is_plain else {"spans": [plain_span(span) for span in answer.spans]}
     if row.soft and not tells_shares:
-        own["soft"] = plain_soft(row)
-    words = {name: getattr(answer, name) for name in ("reason", "corrected_answer")}
-    own |= {name: text for name, text in words.items() if text}
-    if own:
-        own["label"] = answer.label
-        own["of"] = [[span.start, span.end] for span in answer.spans]
-    return {OWN: own} if own else {}
+        extension["soft"] = plain_soft(row)
+    texts = {name: getattr(answer, name) for name in ("reason", "corrected_answer")}
+    extension |= {name: text for name, text in texts.items() if text}
+    if extension:
+        extension["label"] = answer.label
+        extension["of"] = [[span.start, span.end] for span in answer.spans]
+    return {OWN: extension} if extension else {}
 
 
 def with_own_words(row: ExchangeRow, own: object) -> ExchangeRow:
-    """The row with what the object adds to its gold, where both speak of the same words."""
+    """Return the row with what the object adds to its gold, if both mark the same words."""
     if not isinstance(own, Mapping) or not row.golds:
         return row
     gold = row.golds[-1]
@@ -329,6 +332,6 @@ def with_own_words(row: ExchangeRow, own: object) -> ExchangeRow:
     except InputError:
         return row
     texts = {name: own.get(name) for name in ("reason", "corrected_answer")}
-    words = {name: text for name, text in texts.items() if isinstance(text, str)}
-    made = replace(gold_of(label, spans, soft=soft), **words)  # type: ignore[arg-type]
-    return replace(row, golds=(*row.golds[:-1], made))
+    present_texts = {name: text for name, text in texts.items() if isinstance(text, str)}
+    updated = replace(gold_of(label, spans, soft=soft), **present_texts)  # type: ignore[arg-type]
+    return replace(row, golds=(*row.golds[:-1], updated))

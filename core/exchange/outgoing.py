@@ -1,8 +1,8 @@
-"""A project's cases as rows to write, and its finished audits as trajectories to learn from.
+"""Export a project's cases as rows, and its finished audits as trajectories to train on.
 
-Trajectories go into two files, those to learn from and the others with why. Each row is one chat:
-`messages` with `role`, `content` and `trained`, as trainers of chat models take it. Of several
-audits of a case by one roster the newest counts. Source: HaluAgent 2.4.1.
+Trajectories go into two files: those to train on, and the others with the reasons against them.
+Each row is one chat: `messages` with `role`, `content` and `trained`, as trainers of chat models
+expect it. Of several audits of a case by one roster the newest counts. Source: HaluAgent 2.4.1.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ from core.schema.records import Case, Project
 from core.store import Store
 from core.store.queries import Judged, events_of, newest_verdicts
 
+OF_CASE = ("id", "response", "question", "language", "role", "instruction", "others")
+KEPT_NAME, FAILED_NAME = "trajectories.jsonl", "trajectories.failed.jsonl"
+
 
 def rows_of(store: Store, home: Path, project: Project, which: str = "all") -> list[ExchangeRow]:
-    """The project's cases in the order in which they were stored.
+    """Return the project's cases in the order in which they were stored.
 
-    `reviewed` leaves out those that nobody answered and that have no gold.
+    `reviewed` leaves out cases that have neither an answer nor a gold.
     """
     shelf = Shelf(store, home, project)
     with store.reading():
@@ -64,28 +67,25 @@ class Shelf:
         self._texts: dict[str, str | None] = {}
 
     def documents(self, ids: tuple[str, ...]) -> Iterator[Document]:
-        """The files of these ids, with their text where they are plain."""
-        for source in ids:
-            name, kind = self._names.get(source, ("removed file", "pdf"))
+        """Yield the files with these ids, with their text if they are plain text."""
+        for document_id in ids:
+            name, kind = self._names.get(document_id, ("removed file", "pdf"))
             is_plain = any(one.is_text for one in FILE_TYPES if one.kind == kind)
-            yield Document(name, self._text(source) if is_plain else None, source)
+            yield Document(name, self._read_text(document_id) if is_plain else None, document_id)
 
-    def _text(self, source: str) -> str | None:
-        if source not in self._texts:
+    def _read_text(self, document_id: str) -> str | None:
+        if document_id not in self._texts:
             try:
-                self._texts[source] = file_bytes(self._home, source).decode("utf-8")
+                self._texts[document_id] = file_bytes(self._home, document_id).decode("utf-8")
             except (InputError, UnicodeDecodeError):  # gone, or in another encoding
-                self._texts[source] = None
-        return self._texts[source]
-
-
-OF_CASE = ("id", "response", "question", "language", "role", "instruction", "others")
+                self._texts[document_id] = None
+        return self._texts[document_id]
 
 
 def stored_row(
     store: Store, case: Case, shelf: Shelf | None = None, judged: Judged | None = None
 ) -> ExchangeRow:
-    """A case with everything that was said of it; without a shelf its files are left out."""
+    """Return a case with all its records; without a shelf its files are left out."""
     return ExchangeRow(
         **{name: getattr(case, name) for name in OF_CASE},
         documents=tuple(shelf.documents(case.documents)) if shelf else (),
@@ -94,57 +94,54 @@ def stored_row(
         corrections=tuple(store.corrections.history(case.id)),
         suggestions=tuple(store.golds.suggested(case.id)),
         handlings=tuple(store.handlings.of_case(case.id)),
-        verdict=_machine(judged) if judged else None,
+        verdict=_build_machine_verdict(judged) if judged else None,
     )
 
 
-def _machine(judged: Judged) -> MachineVerdict:
+def _build_machine_verdict(judged: Judged) -> MachineVerdict:
     verdict = judged.verdict
     names = ("label", "p_hallucinated", "confidence", "rationale", "cause")
-    told = {name: getattr(verdict, name) for name in names}
-    return MachineVerdict(judged.run_id, **told, finished_at=judged.finished_at)
-
-
-KEPT_NAME, FAILED_NAME = "trajectories.jsonl", "trajectories.failed.jsonl"
+    fields = {name: getattr(verdict, name) for name in names}
+    return MachineVerdict(judged.run_id, **fields, finished_at=judged.finished_at)
 
 
 @dataclass(frozen=True)
 class Sorted:
-    """The audits of a project: those to learn from, and the others with what speaks against."""
+    """The audits of a project: those to train on, and the others with the reasons against them."""
 
     kept: Sequence[Trajectory]
     failed: Sequence[tuple[Trajectory, Sequence[ExclusionReason]]]
 
     @property
     def kept_file(self) -> bytes:
-        """One row a trajectory that is learned from."""
-        return lines(_plain(one) for one in self.kept)
+        """JSON lines with one row per trajectory to train on."""
+        return lines(_dump_trajectory(one) for one in self.kept)
 
     @property
     def failed_file(self) -> bytes:
-        """One row a trajectory that is not, with its reasons."""
+        """JSON lines with one row per trajectory not to train on, with its reasons."""
         return lines(
-            _plain(one) | {"reasons": [asdict(fault) for fault in faults]}
-            for one, faults in self.failed
+            _dump_trajectory(trajectory) | {"reasons": [asdict(fault) for fault in faults]}
+            for trajectory, faults in self.failed
         )
 
     @property
     def reasons(self) -> dict[Reason, int]:
-        """How many trajectories each reason speaks against; several may against one."""
-        found = Counter(r for _, faults in self.failed for r in {one.reason for one in faults})
-        return {reason: found[reason] for reason in REASON_WORDS if found[reason]}
+        """The number of trajectories by reason; one trajectory may have several reasons."""
+        counts = Counter(r for _, faults in self.failed for r in {fault.reason for fault in faults})
+        return {reason: counts[reason] for reason in REASON_WORDS if counts[reason]}
 
     @property
     def words(self) -> str:
-        """What there is, for a person."""
-        told = ", ".join(f"{n} {REASON_WORDS[r]}" for r, n in self.reasons.items())
+        """The counts and reasons in one line for a person."""
+        reasons = ", ".join(f"{n} {REASON_WORDS[r]}" for r, n in self.reasons.items())
         return f"{len(self.kept)} to learn from, {len(self.failed)} not" + (
-            f" ({told})" if told else ""
+            f" ({reasons})" if reasons else ""
         )
 
 
 def sorted_out(store: Store, project: Project, which: str = "all", *, balance: bool) -> Sorted:
-    """The project's audits, oldest first; `reviewed` leaves out cases that nobody answered."""
+    """Return the project's audits, oldest first; `reviewed` leaves out cases without an answer."""
     book = PromptBook(store.prompt_edits.of_project(project.id))
     kept: list[Trajectory] = []
     failed: list[tuple[Trajectory, Sequence[ExclusionReason]]] = []
@@ -155,30 +152,30 @@ def sorted_out(store: Store, project: Project, which: str = "all", *, balance: b
             if answer is None and which == "reviewed":
                 continue
             events = events_of(store, run_id, KINDS)
-            told = trajectory_of(run_id, events, book)
-            if told is None:
+            trajectory = trajectory_of(run_id, events, book)
+            if trajectory is None:
                 continue
             faults = faults_of(folded(events), answer)
             if faults:
-                failed.append((told, faults))
+                failed.append((trajectory, faults))
             else:
-                kept.append(told)
+                kept.append(trajectory)
     if balance:
-        kept, left = balanced(kept)
+        kept, unbalanced = balanced(kept)
         fault = ExclusionReason("left_for_balance", "The other label has no more in its language.")
-        failed += [(one, [fault]) for one in left]
+        failed += [(one, [fault]) for one in unbalanced]
     return Sorted(kept, failed)
 
 
 def newest_audits(store: Store, project_id: str) -> Iterator[tuple[str, str]]:
-    """(run, case) of the newest finished audit of each case by each roster, oldest first."""
-    told = reversed(store.runs.finished(project_id, AUDIT))
-    newest = {(case_id, roster): run_id for run_id, case_id, roster in told}
+    """Yield (run, case) of each case's newest finished audit by each roster, oldest first."""
+    audits = reversed(store.runs.finished(project_id, AUDIT))
+    newest = {(case_id, roster): run_id for run_id, case_id, roster in audits}
     yield from ((run_id, case_id) for (case_id, _), run_id in newest.items())
 
 
 def zipped(found: Sorted) -> bytes:
-    """Pack both files into one zip."""
+    """Return both files packed into one zip."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr(KEPT_NAME, found.kept_file)
@@ -186,6 +183,6 @@ def zipped(found: Sorted) -> bytes:
     return stream.getvalue()
 
 
-def _plain(one: Trajectory) -> dict[str, Any]:
-    made = asdict(one)
-    return {"id": made.pop("run_id"), **made}
+def _dump_trajectory(trajectory: Trajectory) -> dict[str, Any]:
+    plain = asdict(trajectory)
+    return {"id": plain.pop("run_id"), **plain}

@@ -1,8 +1,8 @@
-"""Bytes of an untrusted file to lines and JSON values, or to the files of a tar archive.
+"""Decode the bytes of an untrusted file into JSON values, or into the files of a tar archive.
 
-Files may be gzipped, sizes are limited, and nothing is written anywhere. JSON is strict where it
-matters: NaN, a key that is there twice, or nesting that nobody writes by hand make a bad row, not a
-guess; the other rows are read.
+Files may be gzipped, sizes are limited, and nothing is written to disk. JSON is strict where it
+matters: NaN, a duplicate key or very deep nesting make a row a problem instead of being guessed at;
+the other rows are read.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from core.exchange.rows import Problem
 from core.runtime.config import MEGABYTE
 from core.runtime.errors import InputError, shown
 
-MOST_MEGABYTES = 256  # of a file, unpacked
+MOST_MEGABYTES = 256  # of a file, uncompressed
 MOST_ROW = 16 * MEGABYTE  # characters
 MOST_ROWS = 200_000
 DEEPEST = 32
-ODD = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8
-MOST_ODD = 50  # one of so many characters
+ODD = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
+MOST_ODD = 50  # at most one invalid byte in this many characters
 GZIP = b"\x1f\x8b"
 SPACE = " \t\n\r"
+MAGIC, PLACE = b"ustar", 257
 
 
 class _Refused:
-    """Stands in a decoded value for what is not accepted; `why` ends the sentence."""
+    """Placeholder in a decoded value for what is not accepted; `why` ends the error message."""
 
     def __init__(self, why: str) -> None:
         self.why = why
 
 
 def text_of(name: str, data: bytes) -> str:
-    """The whole text of a file, unzipped where it is gzipped, without a BOM.
+    """Return the text of a file, decompressed if it is gzipped, without a BOM.
 
-    Raises InputError: it is empty, too large, cut off, or not UTF-8.
+    Raises InputError if it is empty, too large, cut off, or not UTF-8.
     """
     name = shown(name)
     if data.startswith(GZIP):
@@ -54,10 +55,10 @@ def text_of(name: str, data: bytes) -> str:
         raise InputError(f"{name}: expected rows, found an empty file; choose the right one.")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return decoded(name, data)  # UTF-16, as spreadsheets save it
-    # A NUL, or bytes that are no UTF-8, are a matter of the row in which they stand: `unfit_text`.
+    # A NUL or bytes that are not UTF-8 make only their own row a problem: see `unfit_text`.
     text = data.decode("utf-8-sig", "surrogateescape")
-    odd = len(ODD.findall(text))
-    if odd * MOST_ODD > len(text):
+    invalid_bytes = len(ODD.findall(text))
+    if invalid_bytes * MOST_ODD > len(text):
         raise InputError(
             f"{name}: expected UTF-8 text, found another encoding or no text; save it as UTF-8."
         )
@@ -65,141 +66,152 @@ def text_of(name: str, data: bytes) -> str:
 
 
 def unzipped(name: str, data: bytes) -> bytes:
-    """The bytes of a gzip file, one more than is allowed at most.
+    """Return the decompressed bytes, at most one more than is allowed.
 
-    Raises InputError: it is cut off or damaged.
+    Raises InputError if the file is cut off or damaged.
     """
-    most = MOST_MEGABYTES * MEGABYTE + 1
-    out = io.BytesIO()
+    limit = MOST_MEGABYTES * MEGABYTE + 1
+    output = io.BytesIO()
     try:
-        while data and out.tell() < most:
-            unpacking = zlib.decompressobj(wbits=31)
-            out.write(unpacking.decompress(data, most - out.tell()))
-            if not unpacking.eof and out.tell() < most:
+        while data and output.tell() < limit:
+            decompressor = zlib.decompressobj(wbits=31)
+            output.write(decompressor.decompress(data, limit - output.tell()))
+            if not decompressor.eof and output.tell() < limit:
                 raise InputError(
                     f"{name}: expected a whole gzip file, found one that is cut off; copy it again."
                 )
-            data = unpacking.unused_data.lstrip(b"\x00")
+            data = decompressor.unused_data.lstrip(b"\x00")
     except zlib.error as error:
         raise InputError(f"{name}: expected a gzip file, found: {error}; copy it again.") from error
-    return out.getvalue()
+    return output.getvalue()
 
 
 def json_lines(text: str) -> Iterator[tuple[int, object] | Problem]:
-    """(line, value) of each line that is not blank, or why it cannot be read."""
+    """Yield (line, value) of each line that is not blank, or the problem with it."""
     for number, line in enumerate(text.split("\n"), start=1):
-        bare = line.strip(SPACE)
-        if not bare:
+        stripped = line.strip(SPACE)
+        if not stripped:
             continue
-        if len(bare) > MOST_ROW:
-            yield Problem(number, _too_long(len(bare)))
+        if len(stripped) > MOST_ROW:
+            yield Problem(number, _describe_length(len(stripped)))
             continue
         try:
-            value, end = _decoder().raw_decode(bare)
+            value, end = _create_decoder().raw_decode(stripped)
         except (ValueError, RecursionError) as error:
-            yield Problem(number, _no_json(error))
+            yield Problem(number, _describe_json_error(error))
             continue
-        if bare[end:].strip(SPACE):
-            yield Problem(number, "expected one JSON object on the line, found more; put each on a "
-                          "line of its own.")  # fmt: skip
+        if stripped[end:].strip(SPACE):
+            yield Problem(
+                number,
+                "expected one JSON object on the line, found more; put each on a line of its own.",
+            )
             continue
-        yield _checked(number, value)
+        yield _check_value(number, value)
 
 
 def json_items(text: str) -> Iterator[tuple[int, object] | Problem]:
-    """(number, value) of the items of a JSON list, of one object, or of JSON lines.
+    """Yield (number, value) of the items of a JSON list, of one object, or of JSON lines.
 
-    Behind an item of a list that is no JSON nothing can be read any more.
+    After an item of a list that is not JSON nothing more can be read.
     """
-    begins = _next(text, 0)
-    if text[begins : begins + 1] != "[":
-        yield from _one_or_lines(text, begins)
+    start = _skip_whitespace(text, 0)
+    if text[start : start + 1] != "[":
+        yield from _iter_object_or_lines(text, start)
         return
-    here, number = _next(text, begins + 1), 1
-    while text[here : here + 1] != "]":
+    position, number = _skip_whitespace(text, start + 1), 1
+    while text[position : position + 1] != "]":
         try:
-            value, end = _decoder().raw_decode(text, here)
+            value, end = _create_decoder().raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            yield Problem(number, f"{_no_json(error)} What follows it could not be read.")
+            yield Problem(
+                number, f"{_describe_json_error(error)} What follows it could not be read."
+            )
             return
-        is_long = end - here > MOST_ROW
-        yield Problem(number, _too_long(end - here)) if is_long else _checked(number, value)
-        here = _next(text, end)
-        mark = text[here : here + 1]
-        if mark not in (",", "]"):
-            found = "another character" if mark else "the end of the file"
-            yield Problem(number + 1, f"expected a comma or ] between the rows, found {found}; "
-                          "what follows could not be read.")  # fmt: skip
+        if end - position > MOST_ROW:
+            yield Problem(number, _describe_length(end - position))
+        else:
+            yield _check_value(number, value)
+        position = _skip_whitespace(text, end)
+        separator = text[position : position + 1]
+        if separator not in (",", "]"):
+            actual = "another character" if separator else "the end of the file"
+            yield Problem(
+                number + 1,
+                f"expected a comma or ] between the rows, found {actual}; "
+                "what follows could not be read.",
+            )
             return
-        here = _next(text, here + 1) if mark == "," else here
+        position = _skip_whitespace(text, position + 1) if separator == "," else position
         number += 1
-    if _next(text, here + 1) < len(text):
+    if _skip_whitespace(text, position + 1) < len(text):
         yield Problem(number, "expected nothing behind the list, found more; it was left out.")
 
 
-def _one_or_lines(text: str, begins: int) -> Iterator[tuple[int, object] | Problem]:
+def _iter_object_or_lines(text: str, start: int) -> Iterator[tuple[int, object] | Problem]:
     try:
-        value, end = _decoder().raw_decode(text, begins)
+        value, end = _create_decoder().raw_decode(text, start)
     except (ValueError, RecursionError):
         end = 0
-    if not end or _next(text, end) < len(text):
+    if not end or _skip_whitespace(text, end) < len(text):
         yield from json_lines(text)
     else:
-        yield _checked(1, value)
+        yield _check_value(1, value)
 
 
-def _next(text: str, place: int) -> int:
-    while place < len(text) and text[place] in SPACE:
-        place += 1
-    return place
+def _skip_whitespace(text: str, position: int) -> int:
+    while position < len(text) and text[position] in SPACE:
+        position += 1
+    return position
 
 
-def _too_long(found: int) -> str:
+def _describe_length(length: int) -> str:
     return (
-        f"expected at most {MOST_ROW:,} characters in a row, found {found:,}; shorten or split it."
+        f"expected at most {MOST_ROW:,} characters in a row, found {length:,}; shorten or split it."
     )
 
 
-def _no_json(error: Exception) -> str:
-    what = "nesting that is too deep" if isinstance(error, RecursionError) else str(error)
-    return f"expected JSON, found: {what}; correct or remove the row."
+def _describe_json_error(error: Exception) -> str:
+    finding = "nesting that is too deep" if isinstance(error, RecursionError) else str(error)
+    return f"expected JSON, found: {finding}; correct or remove the row."
 
 
-def _decoder() -> json.JSONDecoder:
-    return json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
+def _create_decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=_build_object, parse_constant=_refuse_constant)
 
 
-def _constant(word: str) -> object:
+def _refuse_constant(word: str) -> object:
     return _Refused(f"found {word}; use a number or null.")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> object:
-    made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
+def _build_object(pairs: list[tuple[str, Any]]) -> object:
+    mapping = dict(pairs)
+    if len(mapping) == len(pairs):
+        return mapping
     keys = [key for key, _ in pairs]
-    twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-    return _Refused(f"found the key “{shown(twice, 40)}” twice in one object; keep one of them.")
+    duplicate = next(key for place, key in enumerate(keys) if key in keys[:place])
+    return _Refused(
+        f"found the key “{shown(duplicate, 40)}” twice in one object; keep one of them."
+    )
 
 
-def _checked(place: int, value: object) -> tuple[int, object] | Problem:
+def _check_value(place: int, value: object) -> tuple[int, object] | Problem:
     level, depth = [value], 0
     while level:
-        for one in level:
-            if why := _unfit(one):
+        for item in level:
+            if why := _describe_unfit_value(item):
                 return Problem(place, f"expected plain JSON, {why}")
         depth += 1
         if depth > DEEPEST:
             return Problem(
                 place, f"expected at most {DEEPEST} levels of nesting, found more; flatten the row."
             )
-        parts = [chain(*one.items()) if isinstance(one, dict) else one for one in level
-                 if isinstance(one, dict | list)]  # fmt: skip
+        containers = [item for item in level if isinstance(item, dict | list)]
+        parts = (chain(*item.items()) if isinstance(item, dict) else item for item in containers)
         level = list(chain.from_iterable(parts))
     return place, value
 
 
-def _unfit(value: object) -> str:
+def _describe_unfit_value(value: object) -> str:
     if isinstance(value, _Refused):
         return value.why
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
@@ -208,7 +220,7 @@ def _unfit(value: object) -> str:
 
 
 def unfit_text(text: str) -> str:
-    """Why a text cannot be stored to the letter; empty where it can."""
+    """Return why a text cannot be stored unchanged, or "" if it can."""
     if "\x00" in text:
         return f"found a NUL character at {text.index(chr(0))} of a text; remove it."
     try:
@@ -220,11 +232,8 @@ def unfit_text(text: str) -> str:
     return ""
 
 
-MAGIC, PLACE = b"ustar", 257
-
-
 def is_tar(data: bytes) -> bool:
-    """Whether the bytes, unzipped where they are gzipped, begin as an archive does."""
+    """Return True if the bytes, decompressed if they are gzipped, begin like a tar archive."""
     head, end = data, PLACE + len(MAGIC)
     if data.startswith(GZIP):
         try:
@@ -235,34 +244,31 @@ def is_tar(data: bytes) -> bool:
 
 
 def tarred(name: str, data: bytes) -> list[tuple[str, bytes]]:
-    """(name, bytes) of each ordinary file in the archive, in its order.
+    """Return (name, bytes) of each regular file in the archive, in its order.
 
-    Raises InputError: it is damaged, or holds too much.
+    Raises InputError if the archive is damaged or too large.
     """
-    found: list[tuple[str, bytes]] = []
-    plain = unzipped(shown(name), data) if data.startswith(GZIP) else data
-    if len(plain) > MOST_MEGABYTES * MEGABYTE:
+    files: list[tuple[str, bytes]] = []
+    unpacked = unzipped(shown(name), data) if data.startswith(GZIP) else data
+    if len(unpacked) > MOST_MEGABYTES * MEGABYTE:
         raise InputError(
             f"{shown(name)}: expected at most {MOST_MEGABYTES} MB, found more; split the archive."
         )
     try:
-        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
             for member in archive:
-                stream = (
-                    archive.extractfile(member)
-                    if (member.isfile() and (not member.issparse()))
-                    else None
-                )
+                is_regular = member.isfile() and not member.issparse()
+                stream = archive.extractfile(member) if is_regular else None
                 if stream is None:
                     continue
-                if member.size > MOST_ROW or len(found) >= MOST_ROWS:
+                if member.size > MOST_ROW or len(files) >= MOST_ROWS:
                     raise InputError(
                         f"{shown(name)}: expected at most {MOST_ROWS:,} files of {MOST_ROW:,} "
                         "bytes, found more; split the archive."
                     )
-                found.append((member.name, stream.read(MOST_ROW)))
+                files.append((member.name, stream.read(MOST_ROW)))
     except (tarfile.TarError, ValueError, OSError) as error:
         raise InputError(
             f"{shown(name)}: expected a whole tar archive, found: {error}; copy it again."
         ) from error
-    return found
+    return files

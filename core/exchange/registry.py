@@ -1,4 +1,4 @@
-"""The formats by name: how each is read and written, and how a file is recognised."""
+"""Register the exchange formats by name, and detect the format of a file."""
 
 from __future__ import annotations
 
@@ -32,14 +32,20 @@ from core.exchange.public_sets import (
 from core.exchange.rows import ExchangeRow, Problem, Read
 from core.runtime.errors import InputError
 
+# The details that only JSONL has a place for.
+_DETAILS = (
+    "times, earlier answers, evidence, image regions, ratings, comments and sureness of answers, "
+    "images, roles, instructions, and what was skipped or flagged"
+)
+
 
 @dataclass(frozen=True)
 class Format:
-    """How a kind of file is read and written; `write` is None for layouts that are only read.
+    """A format of import and export; `write` is None for layouts that are only read.
 
-    `leaves_out` is a sentence on what `write` has no place for; empty where nothing is written. A
-    row with all names of one of the sets in `knows` is in it: of a table with that `delimiter`, or
-    of JSON where there is none.
+    `leaves_out` is a sentence on what `write` has no place for; empty if nothing is written. A row
+    that has all names of one of the sets in `knows` is in this format: a row of a table with that
+    `delimiter`, or of JSON if it is empty.
     """
 
     words: str
@@ -51,11 +57,6 @@ class Format:
     delimiter: str = ""
 
 
-# What only JSONL has a place for.
-_DETAILS = (
-    "times, earlier answers, evidence, image regions, ratings, comments and sureness of answers, "
-    "images, roles, instructions, and what was skipped or flagged"
-)
 FORMATS: dict[str, Format] = {
     "jsonl": Format(
         "JSONL (everything)",
@@ -116,19 +117,19 @@ FORMATS: dict[str, Format] = {
     "mad": Format("Recorded debates (MAD)", "tar.gz", read_mad),
 }
 WRITTEN = tuple(name for name, one in FORMATS.items() if one.write)
-ONLY_READ = tuple(name for name in FORMATS if name not in WRITTEN)  # public sets as they lie
+ONLY_READ = tuple(name for name in FORMATS if name not in WRITTEN)  # public sets as published
 
 
 def recognised(name: str, data: bytes) -> str:
-    """The name of the format that the file is in, by its first row.
+    """Return the name of the file's format, detected by its first row.
 
-    Raises InputError: it is empty, or no text.
+    Raises InputError if it is empty, or not text.
     """
     if is_tar(data):
-        return "mad"  # the only one of these that comes as many files
+        return "mad"  # the only format that comes as several files
     text = text_of(name, data)
     if text.lstrip()[:1] not in ("{", "["):
-        return _of_table(text)
+        return _detect_table_format(text)
     item = next(iter(json_items(text)), None)
     value = None if item is None or isinstance(item, Problem) else item[1]
     if is_faithbench(value):
@@ -136,15 +137,17 @@ def recognised(name: str, data: bytes) -> str:
     if is_mad(value):
         return "mad"
     keys = set(value) if isinstance(value, dict) else set()
-    return "jsonl" if "schema" in keys else _known_by(keys, "") or "jsonl"
+    return "jsonl" if "schema" in keys else _match_names(keys, "") or "jsonl"
 
 
-def _known_by(names: Set[str], delimiter: str) -> str:
-    formats = ((own, one) for own, one in FORMATS.items() if one.delimiter == delimiter)
-    return next((own for own, one in formats if any(known <= names for known in one.knows)), "")
+def _match_names(names: Set[str], delimiter: str) -> str:
+    for name, known_format in FORMATS.items():
+        if known_format.delimiter == delimiter and any(own <= names for own in known_format.knows):
+            return name
+    return ""
 
 
-def _of_table(text: str) -> str:
+def _detect_table_format(text: str) -> str:
     head = text[:100_000]
     for delimiter in dict.fromkeys(one.delimiter for one in FORMATS.values() if one.delimiter):
         reader = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
@@ -152,15 +155,15 @@ def _of_table(text: str) -> str:
             names = set(next(reader, []))
         except csv.Error:
             continue
-        if found := _known_by(names, delimiter):
-            return found
+        if name := _match_names(names, delimiter):
+            return name
     return "csv"
 
 
 def joined_sources(read: Read, data: bytes, name: str) -> Read:
-    """RAGTruth's responses with the sources of their second file.
+    """Return RAGTruth's responses joined with the sources of their second file.
 
-    Raises InputError: the format has no second file.
+    Raises InputError if the format has no second file.
     """
     if name != "ragtruth":
         raise InputError(f"Expected a second file only beside ragtruth, found one beside {name}.")

@@ -1,9 +1,9 @@
-"""What every format is read into and written from, and how fields, labels and spans are read.
+"""Define the row that every format is read into and written from, and parse fields and spans.
 
-A row (`ExchangeRow`) is a case with all that was said of it, as records of the store; where a
-format knows no ids, times or authors they are empty, and whoever stores the row gives them. Spans
-count code points. Tools written in JavaScript count UTF-16 units; one tool writes all of an answer,
-so that its spans are read in one unit, which their quotes show.
+A row (`ExchangeRow`) is a case with all its answers, as records of the store. Ids, times or authors
+that a format does not have are empty; whoever stores the row fills them in. Spans count code
+points. Tools written in JavaScript count UTF-16 units. As one tool writes all spans of an answer,
+they are read in one unit, which their quotes reveal.
 """
 
 from __future__ import annotations
@@ -21,42 +21,53 @@ from core.schema.reviews import Correction, Gold, Handling, Suggestion
 from core.store.corrections import counting
 
 Unit = Literal["code points", "utf-16"]
-Place = tuple[object, object, object]  # start, end and the quoted words, as the file has them
+Place = tuple[object, object, object]  # start, end and quoted text as in the file
+MOST_SHOWN = 60  # characters of a found value in a message
+MOST_NAMES = 200  # characters of the names of the fields that are there
+T = TypeVar("T")
+WRONG_IS_TRUE: Mapping[str, Label] = {"1": "hallucinated", "0": "supported"}
+FACT_IS_TRUE: Mapping[str, Label] = {"true": "supported", "false": "hallucinated"}
+SCHEMA = 1  # version of our JSONL and CSV; files of a newer one are refused
+UNSPECIFIED = "unspecified"  # the category of words that a set marks without saying what is wrong
+UNKNOWN = ("", "und")  # language tags that carry no information
+IMPORTED = " (imported)"  # suffix of the names of people from a file
+OTHER_JSON = "#json"  # suffix of the name of an extra column whose value is JSON, not text
+Others = tuple[tuple[str, str], ...]
 
 
 def unit_of(response: str, places: Iterable[Place]) -> Unit | None:
-    """What the spans of one answer count; None where their quotes do not tell.
+    """Return the unit in which the spans of one answer count, or None if quotes do not reveal it.
 
-    One quote that stands only where the unit leads tells, if it leads to all the others too.
+    A unit is detected if all quotes are found with it, but not all with the other.
     """
     if max(response, default="") <= "\uffff":
         return None  # every character is one unit
     quoted = [(start, end, quote) for start, end, quote in places if isinstance(quote, str)]
-    by_points = [_by_points(response, *place) is not None for place in quoted]
-    by_units = [_by_units(response, *place) is not None for place in quoted]
-    if by_points == by_units:
+    found_in_points = [_match_code_points(response, *place) is not None for place in quoted]
+    found_in_units = [_match_utf16(response, *place) is not None for place in quoted]
+    if found_in_points == found_in_units:
         return None
-    return "utf-16" if all(by_units) else "code points" if all(by_points) else None
+    return "utf-16" if all(found_in_units) else "code points" if all(found_in_points) else None
 
 
 def placed(
     response: str, start: object, end: object, quote: object = None, unit: Unit | None = None
 ) -> tuple[int, int]:
-    """Where the span lies, counted in code points; without a unit the quoted words decide.
+    """Return the span's (start, end) in code points; without a unit the quoted text decides.
 
-    Raises InputError: it does not lie in the response, or the quoted words do not stand there.
+    Raises InputError if it lies outside the response, or the quoted text is not found there.
     """
     if type(start) is not int or type(end) is not int:
         raise InputError(
             f"expected whole numbers as a span’s start and end, found {start!r:.40} and "
             f"{end!r:.40}; correct them."
         )
-    found = _by_units(response, start, end, quote) if unit == "utf-16" else None
-    found = found or _by_points(response, start, end, quote)
-    if found is None and isinstance(quote, str):
-        found = _by_units(response, start, end, quote)
-    if found is not None:
-        return found
+    span = _match_utf16(response, start, end, quote) if unit == "utf-16" else None
+    span = span or _match_code_points(response, start, end, quote)
+    if span is None and isinstance(quote, str):
+        span = _match_utf16(response, start, end, quote)
+    if span is not None:
+        return span
     if 0 <= start < end <= len(response):
         raise InputError(
             f"expected the span’s text at characters {start} to {end}, found "
@@ -70,42 +81,41 @@ def placed(
 
 
 def from_utf16(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """UTF-16 offsets as code points; None where they cut a character or lie outside."""
+    """Convert UTF-16 offsets to code points; None if they split a character or lie outside."""
     units = text.encode("utf-16-le")
     try:
-        before = len(units[: 2 * start].decode("utf-16-le"))
-        inside = len(units[2 * start : 2 * end].decode("utf-16-le"))
+        code_point_start = len(units[: 2 * start].decode("utf-16-le"))
+        length = len(units[2 * start : 2 * end].decode("utf-16-le"))
     except UnicodeDecodeError:
         return None
-    return (before, before + inside) if 2 * end <= len(units) else None
+    return (code_point_start, code_point_start + length) if 2 * end <= len(units) else None
 
 
-def _by_points(response: str, start: object, end: object, quote: object) -> tuple[int, int] | None:
+def _match_code_points(
+    response: str, start: object, end: object, quote: object
+) -> tuple[int, int] | None:
     if not isinstance(start, int) or not isinstance(end, int):
         return None
-    is_there = 0 <= start < end <= len(response) and (quote is None or response[start:end] == quote)
-    return (start, end) if is_there else None
+    is_found = 0 <= start < end <= len(response) and (quote is None or response[start:end] == quote)
+    return (start, end) if is_found else None
 
 
-def _by_units(response: str, start: object, end: object, quote: object) -> tuple[int, int] | None:
+def _match_utf16(
+    response: str, start: object, end: object, quote: object
+) -> tuple[int, int] | None:
     if not isinstance(start, int) or not isinstance(end, int) or not 0 <= start < end:
         return None
-    found = from_utf16(response, start, end)
-    if found is None or (quote is not None and response[found[0] : found[1]] != quote):
+    span = from_utf16(response, start, end)
+    if span is None or (quote is not None and response[span[0] : span[1]] != quote):
         return None
-    return found
-
-
-MOST_SHOWN = 60  # characters of a found value in a message
-MOST_NAMES = 200  # characters of the names of the fields that are there
-T = TypeVar("T")
+    return span
 
 
 @dataclass(frozen=True)
 class Record:
-    """One object or table line: its fields, and where it lies. `line` counts from 1.
+    """One object or table line of a file: its fields and its place. `line` counts from 1.
 
-    Where several names are given, the first that the record has is read.
+    Methods that take several names read the first field that the record has.
     """
 
     fields: Mapping[str, object]
@@ -114,34 +124,34 @@ class Record:
 
     @property
     def place(self) -> str:
-        """File and line, as messages name them."""
+        """The file and line as messages name them."""
         return f"{self.file}, line {self.line}"
 
     def broken(self, expected: str, found: object = None) -> InputError:
-        """The error to raise for this record."""
-        tail = "" if found is None else f", found: “{shown(found, MOST_SHOWN)}”"
-        return InputError(f"{self.place}: expected {expected}{tail}.")
+        """Return the error to raise for this record."""
+        finding = "" if found is None else f", found: “{shown(found, MOST_SHOWN)}”"
+        return InputError(f"{self.place}: expected {expected}{finding}.")
 
     def text(self, *names: str) -> str:
-        """A text with something other than white space in it."""
+        """Return a text that is not blank."""
         value = self.plain(*names)
         if not value.strip():
             raise self.broken(f"some text in {' or '.join(names)}", value)
         return value
 
     def plain(self, *names: str) -> str:
-        """A text, perhaps empty."""
-        return self._whole(self._of_kind(str, "a text", names))
+        """Return a text, which may be empty."""
+        return self._require_whole(self._get_typed(str, "a text", names))
 
     def spare(self, *names: str) -> str:
-        """The first text that is there and not blank; "" where none is or all are null."""
+        """Return the first text that is not blank, stripped; "" if there is none."""
         values = [self.fields.get(name) for name in names]
-        said = (one.strip() for one in values if isinstance(one, str) and one.strip())
-        return self._whole(next(said, ""))
+        texts = (one.strip() for one in values if isinstance(one, str) and one.strip())
+        return self._require_whole(next(texts, ""))
 
     def number(self, *names: str) -> float:
-        """A number, or a text that is one."""
-        value = self._first(names)
+        """Return a number, also from a text that holds one."""
+        value = self._get_first(names)
         try:
             if isinstance(value, bool) or not isinstance(value, int | float | str):
                 raise ValueError
@@ -150,47 +160,47 @@ class Record:
             raise self.broken(f"a number called {' or '.join(names)}", value) from None
 
     def items(self, *names: str) -> list[object]:
-        """A list of whatever it holds."""
-        return self._of_kind(list, "a list", names)
+        """Return a list of any items."""
+        return self._get_typed(list, "a list", names)
 
     def texts(self, *names: str) -> tuple[str, ...]:
-        """A list of texts."""
-        found = self.items(*names)
-        if not all(isinstance(item, str) for item in found):
+        """Return a list of texts."""
+        items = self.items(*names)
+        if not all(isinstance(item, str) for item in items):
             raise self.broken(f"a list of texts called {' or '.join(names)}")
-        return tuple(self._whole(item) for item in cast("list[str]", found))
+        return tuple(self._require_whole(item) for item in cast("list[str]", items))
 
     def records(self, *names: str) -> list[Record]:
-        """A list of objects, each a record at the same place."""
-        found = self.items(*names)
-        if not all(isinstance(item, dict) for item in found):
+        """Return a list of objects as records at the same place."""
+        items = self.items(*names)
+        if not all(isinstance(item, dict) for item in items):
             raise self.broken(f"a list of objects called {' or '.join(names)}")
-        return [Record(item, self.file, self.line) for item in found if isinstance(item, dict)]
+        return [Record(item, self.file, self.line) for item in items if isinstance(item, dict)]
 
     def inner(self, *names: str) -> Record:
-        """An object inside, as a record at the same place."""
-        return Record(self._of_kind(dict, "an object", names), self.file, self.line)
+        """Return a nested object as a record at the same place."""
+        return Record(self._get_typed(dict, "an object", names), self.file, self.line)
 
     def chosen(self, meanings: Mapping[str, T], *names: str) -> T:
-        """What the field's word means, in any case; a word that is not listed is an error."""
-        word = self.plain(*names)
-        if word.strip().lower() not in meanings:
+        """Return the meaning of the field's word in any case; raise InputError for other words."""
+        text = self.plain(*names)
+        if text.strip().lower() not in meanings:
             expected = f"{' or '.join(names)} to be one of {', '.join(meanings)}"
-            raise self.broken(expected, word)
-        return meanings[word.strip().lower()]
+            raise self.broken(expected, text)
+        return meanings[text.strip().lower()]
 
-    def _whole(self, text: str) -> str:
+    def _require_whole(self, text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise self.broken("whole characters", ascii(text[error.start])) from None
         return text
 
-    def _first(self, names: Sequence[str]) -> object:
+    def _get_first(self, names: Sequence[str]) -> object:
         return next((self.fields[name] for name in names if name in self.fields), None)
 
-    def _of_kind(self, kind: type[T], called: str, names: Sequence[str]) -> T:
-        value = self._first(names)
+    def _get_typed(self, kind: type[T], called: str, names: Sequence[str]) -> T:
+        value = self._get_first(names)
         if isinstance(value, kind):
             return value
         wanted = f"{called} called {' or '.join(names)}"
@@ -204,7 +214,7 @@ class Record:
 class GoldSpan:
     """Words that people marked: `[start, end)` in the response, code points.
 
-    `p` is the share of annotators who marked them; 1.0 where the set gives no share.
+    `p` is the share of annotators who marked them; 1.0 if the set gives no share.
     """
 
     start: int
@@ -212,96 +222,83 @@ class GoldSpan:
     p: float = 1.0
 
 
-WRONG_IS_TRUE: Mapping[str, Label] = {"1": "hallucinated", "0": "supported"}
-FACT_IS_TRUE: Mapping[str, Label] = {"true": "supported", "false": "hallucinated"}
-
-
 def word(value: object) -> str:
-    """A text, number or truth value as one lower-case word; anything else is ""."""
+    """Return a text, number or truth value as one lower-case word; "" for anything else."""
     return str(value).strip().lower() if isinstance(value, str | int) else ""
 
 
 def label_of(record: Record, value: object, meanings: Mapping[str, Label | None]) -> Label:
-    """The label that a text, a number or a truth value stands for in this set."""
-    found = meanings.get(word(value))
-    if found is None:
+    """Return the label that a text, number or truth value stands for in this set."""
+    label = meanings.get(word(value))
+    if label is None:
         raise record.broken(f"a label, one of {', '.join(meanings)}", value)
-    return found
+    return label
 
 
 def found_spans(text: str, pieces: Iterable[str]) -> tuple[GoldSpan, ...]:
-    """Where the pieces stand in the text, the first match of each, touching ones joined.
+    """Return the first match of each piece in the text; touching matches are joined.
 
-    Annotators' tools changed a first letter's case here and there, so case does not count. Among
-    the pieces of some sets stand comments (“incomplete answer”): what is not in the text marks
-    nothing.
+    Case is ignored, because annotators' tools changed the case of some first letters. A piece that
+    is not in the text marks nothing: in some sets pieces are comments (“incomplete answer”).
     """
-    bare = [(nearest(text, piece.strip(), 0), len(piece.strip())) for piece in pieces]
-    return joined(GoldSpan(start, start + size) for start, size in bare if start >= 0)
+    matches = [(nearest(text, piece.strip(), 0), len(piece.strip())) for piece in pieces]
+    return joined(GoldSpan(start, start + size) for start, size in matches if start >= 0)
 
 
 def nearest(text: str, piece: str, place: int) -> int:
-    """Where the piece stands in the text, nearest to the place; -1 where it does not stand.
+    """Return the offset of the piece that is nearest to the place; -1 if it is not in the text.
 
-    As it is written if it stands so anywhere, else in any case.
+    Case is ignored only if the piece is nowhere as it is written.
     """
-    places = _places(text, piece)
+    offsets = _find_all(text, piece)
     low, low_piece = text.lower(), piece.lower()
-    # A few letters change their length with their case: offsets would then be of another text.
-    if not places and (len(low), len(low_piece)) == (len(text), len(piece)):
-        places = _places(low, low_piece)
-    return min(places, key=lambda start: abs(start - place), default=-1)
+    # A few letters change their length with their case, which would shift the offsets.
+    if not offsets and (len(low), len(low_piece)) == (len(text), len(piece)):
+        offsets = _find_all(low, low_piece)
+    return min(offsets, key=lambda start: abs(start - place), default=-1)
 
 
-def _places(text: str, piece: str) -> list[int]:
-    found = re.finditer(f"(?={re.escape(piece)})", text) if piece else ()
-    return [one.start() for one in found]
+def _find_all(text: str, piece: str) -> list[int]:
+    matches = re.finditer(f"(?={re.escape(piece)})", text) if piece else ()
+    return [match.start() for match in matches]
 
 
 def joined(spans: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
-    """The spans in order; those that overlap or touch become one."""
-    done: list[GoldSpan] = []
-    for one in sorted(spans, key=lambda span: (span.start, span.end)):
-        if done and one.start <= done[-1].end:
-            done[-1] = GoldSpan(done[-1].start, max(done[-1].end, one.end))
+    """Return the spans in order; those that overlap or touch become one."""
+    merged: list[GoldSpan] = []
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = GoldSpan(merged[-1].start, max(merged[-1].end, span.end))
         else:
-            done.append(one)
-    return tuple(done)
+            merged.append(span)
+    return tuple(merged)
 
 
 def shares(marked: Sequence[Iterable[GoldSpan]]) -> tuple[GoldSpan, ...]:
-    """Stretches of a text with the share of annotators who marked them.
+    """Return the marked stretches of a text with the share of annotators who marked them.
 
-    `marked` holds the spans of each annotator, also of those who marked nothing.
+    `marked` holds one list of spans per annotator, empty for those who marked nothing.
     """
-    sides = [joined(spans) for spans in marked]
-    edges = sorted({edge for spans in sides for one in spans for edge in (one.start, one.end)})
+    by_annotator = [joined(spans) for spans in marked]
+    edges = sorted({edge for spans in by_annotator for s in spans for edge in (s.start, s.end)})
     stretches = []
     for start, end in pairwise(edges):
-        count = sum(any(one.start <= start < one.end for one in spans) for spans in sides)
-        if count:
-            stretches.append(GoldSpan(start, end, count / len(sides)))
+        markers = sum(any(one.start <= start < one.end for one in spans) for spans in by_annotator)
+        if markers:
+            stretches.append(GoldSpan(start, end, markers / len(by_annotator)))
     return tuple(stretches)
 
 
 def majority(stretches: Iterable[GoldSpan]) -> tuple[GoldSpan, ...]:
-    """The stretches that more than half of the annotators marked."""
+    """Return the stretches that more than half of the annotators marked."""
     return joined(GoldSpan(one.start, one.end) for one in stretches if one.p > 0.5)
-
-
-SCHEMA = 1  # of JSONL and CSV; a file of a newer one is refused
-UNSPECIFIED = "unspecified"  # the category of words that a set marks without saying what is wrong
-UNKNOWN = ("", "und")  # languages that say nothing
-IMPORTED = " (imported)"  # ends the names of people whom a file names
-OTHER_JSON = "#json"  # ends the name of a further column whose value is JSON, not a text
-Others = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Document:
-    """A file that a case rests on: by its text, or by the sha256 of its bytes where only that is.
+    """A source file of a case, given by its text, or only by the sha256 of its bytes in `id`.
 
-    `text` is the whole file, which is UTF-8 text then.
+    `text` is the whole file if it is UTF-8 text.
     """
 
     name: str
@@ -311,7 +308,7 @@ class Document:
 
 @dataclass(frozen=True)
 class MachineVerdict:
-    """What the newest finished run over the case said."""
+    """The verdict of the newest finished run over the case."""
 
     run_id: str
     label: Label
@@ -324,10 +321,10 @@ class MachineVerdict:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A debate over the case that was held elsewhere, from its first turn to its judgement.
+    """A debate over the case that took place elsewhere, from its first turn to its judgement.
 
-    Times of `events` count seconds from its start; all are 0 where none were recorded. `verdict` is
-    what it ended with.
+    Times of `events` are seconds from its start; all are 0 if none were recorded. `verdict` is its
+    final verdict.
     """
 
     protocol: str
@@ -339,10 +336,10 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class ExchangeRow:
-    """A case with all that was said of it. `place` is its line or number in the file.
+    """A case with all its answers. `place` is its line or number in the file.
 
-    Spans lie in `response`, code points. `id` is empty where the file gives none; `language` where
-    nobody said it; `role` and `instruction` are None where they are the project's.
+    Spans are code points in `response`. `id` is empty if the file gives none, `language` if it is
+    unknown; `role` and `instruction` are None if they are the project's.
     """
 
     id: str
@@ -364,35 +361,35 @@ class ExchangeRow:
 
     @property
     def answer(self) -> Gold | Correction | None:
-        """What counts: a settled gold, else what was said here last, else what came along."""
+        """The answer that counts: a settled gold, else the last one here, else an imported one."""
         gold = counting(self.golds)
         if gold is not None and gold.origin != "imported":
             return gold
-        given = standing(self.corrections)
-        here = [one for one in given if one.id and not one.author.endswith(IMPORTED)]
-        return here[-1] if here else gold or (given[-1] if given else None)
+        corrections = standing(self.corrections)
+        own = [one for one in corrections if one.id and not one.author.endswith(IMPORTED)]
+        return own[-1] if own else gold or (corrections[-1] if corrections else None)
 
     @property
     def settled(self) -> Gold | Correction | None:
-        """The answer that counts, unless it is only one of several that came along."""
+        """The answer that counts, unless it is only one of several imported ones."""
         answer = self.answer
         is_one_of_many = isinstance(answer, Correction) and answer.author.endswith(IMPORTED)
         return None if is_one_of_many and len(self.people) > 1 else answer
 
     @property
     def people(self) -> tuple[Correction, ...]:
-        """Each person's newest correction, in the order in which they were given."""
-        newest = {given.author: given for given in standing(self.corrections)}
-        return tuple(sorted(newest.values(), key=lambda given: given.at))
+        """Each person's newest correction, oldest first."""
+        newest = {correction.author: correction for correction in standing(self.corrections)}
+        return tuple(sorted(newest.values(), key=lambda correction: correction.at))
 
     @property
     def soft(self) -> tuple[WordScore, ...]:
-        """The share of people who marked each stretch, where it is known or can be counted."""
+        """The share of people who marked each stretch, if it is known or can be counted."""
         answer = self.answer
         if isinstance(answer, Gold) and answer.origin == "imported":
             return answer.soft
-        marked = [[GoldSpan(span.start, span.end) for span in given.spans] for given in self.people]
-        return tuple(WordScore(one.start, one.end, one.p) for one in shares(marked))
+        marked = [[GoldSpan(span.start, span.end) for span in one.spans] for one in self.people]
+        return tuple(WordScore(stretch.start, stretch.end, stretch.p) for stretch in shares(marked))
 
 
 @dataclass(frozen=True)
@@ -405,7 +402,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Read:
-    """What a file held. `unit` says what places count: lines or rows, from 1."""
+    """The rows and problems of a file. `unit` is what places count from 1: lines or rows."""
 
     rows: tuple[ExchangeRow, ...]
     problems: tuple[Problem, ...] = ()
@@ -413,22 +410,24 @@ class Read:
 
 
 def imported_row(row: ExchangeRow) -> ExchangeRow:
-    """The row with its people named so that nobody takes them for members."""
+    """Return the row with its people renamed so that nobody takes them for members."""
     corrections = (replace(one, author=imported_name(one.author)) for one in row.corrections)
-    golds = (replace(g, author=imported_name(g.author) if g.author else "") for g in row.golds)
+    golds = (
+        replace(one, author=imported_name(one.author) if one.author else "") for one in row.golds
+    )
     return replace(row, corrections=tuple(corrections), golds=tuple(golds))
 
 
 def imported_name(name: str) -> str:
-    """The name with a mark that it came from a file; once is enough."""
+    """Return the name with the suffix that it came from a file, once."""
     return name if name.endswith(IMPORTED) else name + IMPORTED
 
 
 def standing(corrections: Sequence[Correction]) -> list[Correction]:
-    """The corrections that nobody took back, oldest first."""
-    gone = {given.withdraws for given in corrections if given.withdraws}
-    left = [given for given in corrections if not given.withdraws and given.id not in gone]
-    return sorted(left, key=lambda given: given.at)
+    """Return the corrections that were not withdrawn, oldest first."""
+    withdrawn_ids = {one.withdraws for one in corrections if one.withdraws}
+    remaining = [one for one in corrections if not one.withdraws and one.id not in withdrawn_ids]
+    return sorted(remaining, key=lambda one: one.at)
 
 
 def gold_of(
@@ -440,7 +439,7 @@ def gold_of(
     corrected_answer: str = "",
     author: str = "",
 ) -> Gold:
-    """A gold as a file tells it: without id, case and time."""
+    """Return a gold as a file gives it: without id, case and time."""
     return Gold(
         "", "", author, 0.0, "imported", label, tuple(spans), tuple(soft), corrected_answer, reason
     )
@@ -454,7 +453,7 @@ def correction_of(
     reason: str = "",
     corrected_answer: str = "",
 ) -> Correction:
-    """A person's answer as a file tells it: without id, case and time."""
+    """Return a person's answer as a file gives it: without id, case and time."""
     return Correction(
         "", None, "", person, 0.0, label, tuple(spans), reason, corrected_answer=corrected_answer
     )

@@ -1,10 +1,10 @@
-"""A finished audit as a ReAct trajectory, and whether it is fit to learn from.
+"""Turn a finished audit into a ReAct trajectory, and decide if it is fit to train on.
 
 `⟨o0, t1, a1, o1, …, tn, an, on⟩`: o0 is the instruction with the question and the response, on the
-final answer; thoughts and actions are what is learned. Statements come in the order of the text.
-Untrusted words are fenced or made harmless, so that none can pass for a turn of its own. As in the
-paper, wrong calls of tools and results that differ from people's label are left out; statements are
-compared too, where people marked words. Source: HaluAgent 2.3, 2.4.1, A.1.
+final answer; thoughts and actions are trained on. Statements come in the order of the text.
+Untrusted text is fenced or made harmless, so that it cannot pass for a turn of its own. As in the
+paper, trajectories with wrong tool calls or a result that differs from people's label are excluded;
+if people marked words, statements are compared too. Source: HaluAgent 2.3, 2.4.1, A.1.
 """
 
 from __future__ import annotations
@@ -26,10 +26,30 @@ from core.schema.reviews import Correction, Gold
 from core.store.sqlite import from_plain
 from core.tools.registry import describe_tools, read_input, tool_named, toolbox
 
+KINDS = (
+    "run_started", "statement_found", "tool_called", "memory_updated", "reflection_changed",
+    "judgement_reached", "run_finished",
+)  # fmt: skip
+SPLIT, ANSWER = "split_text", "get_answer"
+MOST_WORKED_OUT = 1_500  # characters of a tool's output that an observation repeats
+Answer = Gold | Correction
+Reason = Literal[
+    "not_decided", "wrong_label", "wrong_statement", "tool_failed", "wrong_call", "left_for_balance"
+]
+LABELS: tuple[Label, ...] = ("supported", "hallucinated")
+REASON_WORDS: Mapping[Reason, str] = {
+    "not_decided": "not decided by people",
+    "wrong_label": "wrong label",
+    "wrong_statement": "wrong statement",
+    "tool_failed": "a tool failed or was off",
+    "wrong_call": "a tool was called wrongly",
+    "left_for_balance": "left out so that labels are as many as each other",
+}
+
 
 @dataclass(frozen=True)
 class Words:
-    """The texts of one language, of `trajectory_words.json`; `{}` fields are filled here."""
+    """The texts of one language from `trajectory_words.json`, with `{}` fields to fill."""
 
     thought: str
     action: str
@@ -59,21 +79,13 @@ WORDS = from_plain(
 
 
 def words_of(language: str) -> Words:
-    """The words for a case in that language (a BCP 47 tag or `und`): Chinese, else English."""
+    """Return the texts for a case in this language (BCP 47 or `und`): Chinese, else English."""
     return WORDS["zh" if prompt_language(language) == "zh" else "en"]
-
-
-KINDS = (
-    "run_started", "statement_found", "tool_called", "memory_updated", "reflection_changed",
-    "judgement_reached", "run_finished",
-)  # fmt: skip
-SPLIT, ANSWER = "split_text", "get_answer"
-MOST_WORKED_OUT = 1_500  # characters of what a tool worked out that an observation repeats
 
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """One message of a chat; the loss is taken over `trained` ones only (HaluAgent 2.4.2)."""
+    """A message of a chat; only `trained` ones contribute to the loss (HaluAgent 2.4.2)."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -82,7 +94,7 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """An audit as a chat. `label` is what the audit itself came to, before any classifier."""
+    """An audit as a chat. `label` is the audit's own label, before any classifier."""
 
     run_id: str
     language: str
@@ -92,7 +104,7 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class TrajectoryTurn:
-    """What the agent thinks, what it calls with which input, and what it is told then."""
+    """One step: the agent's thought, the tool it calls, the tool's input and the observation."""
 
     thought: str
     tool: str
@@ -101,34 +113,35 @@ class TrajectoryTurn:
 
 
 def trajectory_of(run_id: str, events: Sequence[Event], book: PromptBook) -> Trajectory | None:
-    """The audit that these events (of `KINDS`) tell of; None where it came to no judgement."""
+    """Build the trajectory from a run's events (of `KINDS`); None if it reached no judgement."""
     progress = folded(events)
     if progress.case is None or progress.judgement is None or not progress.memory:
         return None
-    told = _Told(progress, first_entries(events), Fence.of_run(run_id))
+    writer = _TrajectoryWriter(progress, first_entries(events), Fence.of_run(run_id))
     instruction = filled(
-        book.prompt("trajectory", progress.case.language), told.instruction(progress.case)
+        book.prompt("trajectory", progress.case.language), writer.instruction(progress.case)
     )
     messages = [
-        ChatMessage(("system" if one.role == "system" else "user"), one.text) for one in instruction
+        ChatMessage(("system" if message.role == "system" else "user"), message.text)
+        for message in instruction
     ]
-    for turn in told.turns():
-        messages += told.messages(turn)
+    for turn in writer.turns():
+        messages += writer.messages(turn)
     label = progress.judgement.label
     return Trajectory(run_id, progress.case.language, label, tuple(messages))
 
 
 def first_entries(events: Sequence[Event]) -> dict[int, Remembered]:
-    """What was held of each statement when it had been checked, before anything was changed."""
-    found: dict[int, Remembered] = {}
+    """Return each statement's first memory entry, from before any change."""
+    entries: dict[int, Remembered] = {}
     for event in events:
         if event.kind == "memory_updated":
-            found.setdefault(event.entry.statement, event.entry)
-    return found
+            entries.setdefault(event.entry.statement, event.entry)
+    return entries
 
 
 def given_of(text: str) -> dict[str, Any]:
-    """A tool's input as the trace has it; empty where that is no JSON object."""
+    """Return a tool's input from the trace; {} if it is not a JSON object."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -137,8 +150,8 @@ def given_of(text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Told:
-    """One audit on its way into words."""
+class _TrajectoryWriter:
+    """Writes one audit as text."""
 
     progress: Progress
     first: Mapping[int, Remembered]
@@ -149,7 +162,7 @@ class _Told:
         return words_of(self.progress.case.language if self.progress.case else "")
 
     def instruction(self, case: Case) -> dict[str, str]:
-        """The fields of the instruction."""
+        """Return the fields of the instruction prompt."""
         return {
             "tools": describe_tools(toolbox().values()),
             "question": self.fence.around("question", case.question or "-"),
@@ -157,59 +170,63 @@ class _Told:
         }
 
     def messages(self, turn: TrajectoryTurn) -> tuple[ChatMessage, ChatMessage]:
-        """A turn as the agent's message and what it is told then."""
+        """Return a turn as the agent's message and the observation that follows."""
         words, safe = self.words, self.fence.harmless
-        given = json.dumps(_harmless(given_of(turn.given), safe), ensure_ascii=False)
+        tool_input = json.dumps(_make_harmless(given_of(turn.given), safe), ensure_ascii=False)
         thought = " ".join(safe(turn.thought).split())
-        said = f"{words.thought}: {thought}\n{words.action}: {turn.tool}({given})"
-        told = f"{words.observation}: {self.fence.around('observation', turn.told)}"
-        return ChatMessage("assistant", said, trained=True), ChatMessage("user", told)
+        action = f"{words.thought}: {thought}\n{words.action}: {turn.tool}({tool_input})"
+        observation = f"{words.observation}: {self.fence.around('observation', turn.told)}"
+        return ChatMessage("assistant", action, trained=True), ChatMessage("user", observation)
 
     def turns(self) -> Iterator[TrajectoryTurn]:
-        """Every step: the statements, each use of a tool, and the answer after looking back."""
+        """Yield every step: the split, each tool use, and the answer after reflection."""
         words = self.words
         statements = sorted(self.progress.statements.values(), key=lambda one: one.index)
-        yield self._divided(statements)
+        yield self._build_split_turn(statements)
         pending: list[str] = []
-        for place in (None, *statements):
-            number = None if place is None else place.index
+        for statement in (None, *statements):
+            number = None if statement is None else statement.index
             uses = (use for use in self.progress.tool_uses if use.tool not in (SPLIT, ANSWER))
-            own = [use for use in uses if use.statement == number]
-            pending += self._opening(place, bool(own))
-            for use in own:
+            statement_uses = [use for use in uses if use.statement == number]
+            pending += self._introduce_statement(statement, bool(statement_uses))
+            for use in statement_uses:
                 thought = use.thought or words.by_rule.format(agent=use.agent, tool=use.tool)
                 yield TrajectoryTurn(
-                    " ".join([*pending, thought]), use.tool, use.given, self._observed(use)
+                    " ".join([*pending, thought]),
+                    use.tool,
+                    use.given,
+                    self._describe_observation(use),
                 )
                 pending = []
-            if place is not None and place.index in self.first:
-                pending.append(self._concluded(self.first[place.index]))
-        yield self._answered([*pending, words.looked_back, *self._changes()])
+            if statement is not None and statement.index in self.first:
+                pending.append(self._describe_conclusion(self.first[statement.index]))
+        yield self._build_answer_turn([*pending, words.looked_back, *self._describe_changes()])
 
-    def _system_use(self, tool: str) -> ToolUse | None:
+    def _find_tool_use(self, tool: str) -> ToolUse | None:
         return next((use for use in self.progress.tool_uses if use.tool == tool), None)
 
-    def _divided(self, statements: Sequence[Statement]) -> TrajectoryTurn:
-        """The first step; the statements are those of the run, whoever divided the response."""
-        use = self._system_use(SPLIT)
+    def _build_split_turn(self, statements: Sequence[Statement]) -> TrajectoryTurn:
+        """Return the first step; the statements are the run's, whoever split the response."""
+        use = self._find_tool_use(SPLIT)
         case = self.progress.case
         text, language = (case.response, case.language) if case else ("", "und")
-        given = use.given if use else json.dumps({"text": text, "language": language})
-        found = "\n".join(f"{one.index + 1}. {one.rewrite or one.text}" for one in statements)
-        return TrajectoryTurn((use and use.thought) or self.words.divide, SPLIT, given, found)
+        tool_input = use.given if use else json.dumps({"text": text, "language": language})
+        thought = (use and use.thought) or self.words.divide
+        listed = "\n".join(f"{one.index + 1}. {one.rewrite or one.text}" for one in statements)
+        return TrajectoryTurn(thought, SPLIT, tool_input, listed)
 
-    def _opening(self, place: Statement | None, has_uses: bool) -> list[str]:
-        if place is None:
+    def _introduce_statement(self, statement: Statement | None, has_uses: bool) -> list[str]:
+        if statement is None:
             return [self.words.whole] if has_uses else []
         words = self.words.statement if has_uses else self.words.unchecked
-        return [words.format(number=place.index + 1, text=place.text)]
+        return [words.format(number=statement.index + 1, text=statement.text)]
 
-    def _concluded(self, entry: Remembered) -> str:
+    def _describe_conclusion(self, entry: Remembered) -> str:
         number = entry.statement + 1
         words = self.words.concluded
         return words.format(number=number, label=entry.label, evidence=entry.evidence).strip()
 
-    def _observed(self, use: ToolUse) -> str:
+    def _describe_observation(self, use: ToolUse) -> str:
         words = self.words
         lines = [words.did.get(use.outcome, "") + use.words]
         if use.outcome == "found" and use.label != "unclear":
@@ -221,33 +238,33 @@ class _Told:
             lines.append(use.gave[:MOST_WORKED_OUT] + ("…" if is_long else ""))
         return "\n".join(lines)
 
-    def _changes(self) -> list[str]:
-        """What looking back changed: by reflection, or because a debate came to another label."""
-        words, told = self.words, []
-        final = {number: entry.label for number, entry in self.first.items()}
+    def _describe_changes(self) -> list[str]:
+        """Describe the changes after the first check: by reflection, or by a debate."""
+        words, descriptions = self.words, []
+        labels = {number: entry.label for number, entry in self.first.items()}
         for change in self.progress.reconsidered:
-            told.append(self._changed(change))
-            final[change.statement] = change.after
+            descriptions.append(self._describe_change(change))
+            labels[change.statement] = change.after
         for number, entry in sorted(self.progress.memory.items()):
-            if entry.label != final.get(number, entry.label):
-                before = final[number]
+            if entry.label != labels.get(number, entry.label):
+                before = labels[number]
                 change = Reconsidered(number, "local", before, entry.label, entry.evidence)
-                told.append(self._changed(change))
-        return told or [words.stands]
+                descriptions.append(self._describe_change(change))
+        return descriptions or [words.stands]
 
-    def _changed(self, change: Reconsidered) -> str:
+    def _describe_change(self, change: Reconsidered) -> str:
         return self.words.changed.format(**vars(change) | {"number": change.statement + 1})
 
-    def _answered(self, thoughts: Sequence[str]) -> TrajectoryTurn:
+    def _build_answer_turn(self, thoughts: Sequence[str]) -> TrajectoryTurn:
         judgement = self.progress.judgement
         label: Label = judgement.label if judgement else "unclear"
-        use = self._system_use(ANSWER)
+        use = self._find_tool_use(ANSWER)
         thought = " ".join([*thoughts, self.words.final.format(label=label)])
-        given = use.given if use else json.dumps({"checked": self._checked()})
-        return TrajectoryTurn(thought, ANSWER, given, self._result(label))
+        tool_input = use.given if use else json.dumps({"checked": self._list_checked()})
+        return TrajectoryTurn(thought, ANSWER, tool_input, self._describe_result(label))
 
-    def _checked(self) -> list[dict[str, str]]:
-        """The statements that say something to check, as `get_answer` takes them; else all."""
+    def _list_checked(self) -> list[dict[str, str]]:
+        """Return the checkable statements, or all if none is, as input for `get_answer`."""
         known = self.progress.statements
         entries = [e for n, e in sorted(self.progress.memory.items()) if n in known]
         return [
@@ -255,7 +272,7 @@ class _Told:
             for e in [e for e in entries if e.is_checkable] or entries
         ]
 
-    def _result(self, label: Label) -> str:
+    def _describe_result(self, label: Label) -> str:
         words = self.words
         if label != "hallucinated":
             return words.nothing_wrong if label == "supported" else words.nothing_decided
@@ -267,53 +284,38 @@ class _Told:
         return "\n".join([words.wrong, *wrong])
 
 
-def _harmless(value: Any, safe: Callable[[str], str]) -> Any:
+def _make_harmless(value: Any, safe: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, list):
-        return [_harmless(one, safe) for one in value]
+        return [_make_harmless(item, safe) for item in value]
     if isinstance(value, dict):
-        return {key: _harmless(one, safe) for key, one in value.items()}
+        return {key: _make_harmless(item, safe) for key, item in value.items()}
     return value
-
-
-Answer = Gold | Correction
-Reason = Literal[
-    "not_decided", "wrong_label", "wrong_statement", "tool_failed", "wrong_call", "left_for_balance"
-]
-LABELS: tuple[Label, ...] = ("supported", "hallucinated")
-REASON_WORDS: Mapping[Reason, str] = {
-    "not_decided": "not decided by people",
-    "wrong_label": "wrong label",
-    "wrong_statement": "wrong statement",
-    "tool_failed": "a tool failed or was off",
-    "wrong_call": "a tool was called wrongly",
-    "left_for_balance": "left out so that labels are as many as each other",
-}
 
 
 @dataclass(frozen=True)
 class ExclusionReason:
-    """Why a trajectory is not learned from; `why` is a sentence about this one."""
+    """Why a trajectory is excluded from training; `why` is a sentence about this one."""
 
     reason: Reason
     why: str
 
 
 def faults_of(progress: Progress, answer: Answer | None) -> list[ExclusionReason]:
-    """Everything that speaks against a finished audit, given the answer that counts, if any."""
+    """Return all reasons to exclude a finished audit, given the answer that counts, if any."""
     label: Label = progress.judgement.label if progress.judgement else "unclear"
-    faults = [fault for use in progress.tool_uses for fault in _faults_of_use(use)]
+    faults = [fault for use in progress.tool_uses for fault in _find_tool_faults(use)]
     if answer is None or answer.label == "unclear":
-        said = "nobody answered" if answer is None else "people left it unclear"
-        return [ExclusionReason("not_decided", f"Of this case {said}."), *faults]
+        state = "nobody answered" if answer is None else "people left it unclear"
+        return [ExclusionReason("not_decided", f"Of this case {state}."), *faults]
     if label != answer.label:
         why = f"The audit says {label}, people decided {answer.label}."
         return [ExclusionReason("wrong_label", why), *faults]
-    return [*_wrong_statements(progress, answer), *faults]
+    return [*_find_wrong_statements(progress, answer), *faults]
 
 
-def _faults_of_use(use: ToolUse) -> list[ExclusionReason]:
+def _find_tool_faults(use: ToolUse) -> list[ExclusionReason]:
     if use.outcome in ("off", "failed"):
         was = "was off" if use.outcome == "off" else "failed"
         return [ExclusionReason("tool_failed", f"{use.tool} {was}: {use.words}")]
@@ -324,29 +326,29 @@ def _faults_of_use(use: ToolUse) -> list[ExclusionReason]:
     return []
 
 
-def _wrong_statements(progress: Progress, answer: Answer) -> list[ExclusionReason]:
-    """Statements whose label people's marks deny; nothing where they marked no words at all.
+def _find_wrong_statements(progress: Progress, answer: Answer) -> list[ExclusionReason]:
+    """Return the statements whose label contradicts people's marks; [] if they marked no words.
 
-    A statement that could not be found out is none, unless people marked words in it; nor is one
-    that holds where the response is wrong as a whole, such as one that is too long.
+    An undecided statement counts only if people marked words in it. If the response is wrong as a
+    whole, for example too long, a statement that was not found wrong does not count.
     """
-    told = statement_answers(progress.statements, answer)
+    labels = statement_answers(progress.statements, answer)
     is_whole = any(u.statement is None and u.label == "hallucinated" for u in progress.tool_uses)
     faults = []
     for number, entry in sorted(progress.memory.items()):
-        right = told.get(number, entry.label)
-        is_missed = right == "hallucinated" != entry.label and not is_whole
-        if is_missed or (right == "supported" and entry.label == "hallucinated"):
-            why = f"Statement {number + 1} was found {entry.label}, people decided {right}."
+        expected = labels.get(number, entry.label)
+        is_missed = expected == "hallucinated" != entry.label and not is_whole
+        if is_missed or (expected == "supported" and entry.label == "hallucinated"):
+            why = f"Statement {number + 1} was found {entry.label}, people decided {expected}."
             faults.append(ExclusionReason("wrong_statement", why))
     return faults
 
 
 def statement_answers(statements: Mapping[int, Statement], answer: Answer) -> dict[int, Label]:
-    """By statement what people's answer says of it; statements of which it says nothing left out.
+    """Return the label that people's answer implies for each statement, where it implies one.
 
-    Of a supported response every statement is. Of a hallucinated one those are that hold marked
-    words, or the only one there is; where no words are marked nothing is known of several.
+    All statements of a supported response are supported. In a hallucinated one a statement with
+    marked words, or the only statement, is hallucinated; without marks several remain unknown.
     """
     if answer.label == "supported":
         return dict.fromkeys(statements, "supported")
@@ -365,18 +367,18 @@ def statement_answers(statements: Mapping[int, Statement], answer: Answer) -> di
 
 
 def balanced(found: Sequence[Trajectory]) -> tuple[list[Trajectory], list[Trajectory]]:
-    """(as many of each label in each language, those left over).
+    """Return (equally many trajectories of each label in each language, the remaining ones).
 
-    Which stay is drawn by a digest of the run's id: the same runs always give the same file.
+    The choice depends on a digest of the run's id, so the same runs always give the same file.
     """
     cells: dict[str, dict[Label, list[Trajectory]]] = defaultdict(lambda: defaultdict(list))
     for one in sorted(found, key=lambda one: sha256(one.run_id.encode()).digest()):
         cells[one.language][one.label].append(one)
-    kept: set[str] = set()
+    kept_ids: set[str] = set()
     for cell in cells.values():
         fewest = min(len(cell[label]) for label in LABELS)
-        kept |= {one.run_id for label in LABELS for one in cell[label][:fewest]}
+        kept_ids |= {one.run_id for label in LABELS for one in cell[label][:fewest]}
     return (
-        [one for one in found if one.run_id in kept],
-        [one for one in found if one.run_id not in kept],
+        [one for one in found if one.run_id in kept_ids],
+        [one for one in found if one.run_id not in kept_ids],
     )

@@ -1,1 +1,1 @@
-"""Loaders of the public sets by family: their formats, and what their labels mean."""
+"""Loaders of the public sets by family, with their formats and the meaning of their labels."""

@@ -1,7 +1,7 @@
-"""Claims and hypotheses against evidence, in texts and images: fact checking, inference, dialogue.
+"""Load claims with textual or visual evidence: fact checking, inference, dialogue.
 
-Most are tables or JSON of evidence, claim and label, whose columns `pairs.csv` names.
-The others have a loader of their own.
+Most sets are tables or JSON of evidence, claim and label, with columns named in `pairs.csv`; the
+others have a loader of their own.
 """
 
 from __future__ import annotations
@@ -31,100 +31,109 @@ from core.schema.records import Label
 KEYS = ("category", "subcategory", "set_id", "figure_id", "question_id")
 QUESTIONS = ("HallusionBench.json*",)
 IMAGE_ENDINGS = ("", ".jpg", ".jpeg", ".png", ".webp")
-COMMENTS = "comments"  # lies in the names of tables of comments, which are no posts
+COMMENTS = "comments"  # in the names of tables of comments, which are not posts
 YES_OR_NO = re.compile(r"\s*(yes|no)\b", re.IGNORECASE)
 TRUE_IS_ONE: Mapping[str, Label] = {"1": "supported", "0": "hallucinated"}
+JSON, TABLES = ("*.json", "*.jsonl"), ("*.jsonl", "*.json", "*.tsv", "*.csv")
+BRACKETS = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+}  # fmt: skip
+FEVER, AVERITEC, WICE = map(meanings, ("fever", "entailment_averitec", "entailment_wice"))
+CLIMATE = meanings("entailment_climate_fever", "claims")
+CROSSED = meanings("entailment_q2", "cross_annotation")
 
 
 def image_folders(folder: Path) -> tuple[Path, ...]:
-    """The set's folder and those directly in it: images lie beside the table or in one of them."""
+    """Return the set's folder and its subfolders, which may hold the images."""
     inside = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     return (folder, *inside)
 
 
 def image_beside(folders: Sequence[Path], name: str) -> tuple[Path, ...]:
-    """The image of this name or id in one of the folders; none where it is not there.
+    """Return the image of this name or id in one of the folders, or ().
 
-    A name comes from a row and may try to lead out of the set's folder, the first of them: such an
-    image is not taken.
+    The name comes from a row, so an image outside of the set's folder, the first one, is refused.
     """
     if not name.strip() or "\0" in name:
         return ()
-    home = folders[0].resolve()
+    root = folders[0].resolve()
     for inside in folders:
         for ending in IMAGE_ENDINGS:
             path = (inside / f"{name}{ending}").resolve()
-            if path.is_relative_to(home) and path.is_file():
+            if path.is_relative_to(root) and path.is_file():
                 return (path,)
     return ()
 
 
 def load_hallusionbench(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Two rows a question, “Yes” and “No”; `text` takes those that need no image."""
+    """Yield “Yes” and “No” per question; the task `text` has those that need no image."""
     images = image_folders(folder)
-    for own, record in rows_in(folder, QUESTIONS, split):
+    for key, record in rows_in(folder, QUESTIONS, split):
         if task == "all" or word(record.fields.get("visual_input")) == "0":
-            right = _right_answer(record)
+            right = _get_right_answer(record)
             for answer in ("Yes", "No"):
-                yield _seen(record, images, f"{own}:{answer.lower()}", answer, answer == right)
+                row_key = f"{key}:{answer.lower()}"
+                yield _build_image_row(record, images, row_key, answer, answer == right)
 
 
 def load_hallusionbench_recorded(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """What one model answered; an answer that begins with neither yes nor no is left out."""
-    gold = {_key(record): _right_answer(record) for _, record in rows_in(folder, QUESTIONS)}
+    """Yield one model's answers; an answer that begins with neither yes nor no is left out."""
+    gold = {_get_key(record): _get_right_answer(record) for _, record in rows_in(folder, QUESTIONS)}
     images = image_folders(folder)
-    for own, record in rows_in(folder, ("HallusionBench_result*.json*",), split):
-        answer, right = record.spare("model_prediction"), gold.get(_key(record))
-        said = YES_OR_NO.match(answer)
-        if said and right:
-            yield _seen(record, images, own, answer, said[1].title() == right)
+    for key, record in rows_in(folder, ("HallusionBench_result*.json*",), split):
+        answer, right = record.spare("model_prediction"), gold.get(_get_key(record))
+        match = YES_OR_NO.match(answer)
+        if match and right:
+            yield _build_image_row(record, images, key, answer, match[1].title() == right)
 
 
-def _key(record: Record) -> tuple[str, ...]:
+def _get_key(record: Record) -> tuple[str, ...]:
     return tuple(word(record.fields.get(name)) for name in KEYS)
 
 
-def _right_answer(record: Record) -> str:
-    said = word(record.fields.get("gt_answer"))
-    if said not in ("0", "1"):
-        raise record.broken("gt_answer to be 1 (yes) or 0 (no)", said)
-    return "Yes" if said == "1" else "No"
+def _get_right_answer(record: Record) -> str:
+    value = word(record.fields.get("gt_answer"))
+    if value not in ("0", "1"):
+        raise record.broken("gt_answer to be 1 (yes) or 0 (no)", value)
+    return "Yes" if value == "1" else "No"
 
 
-def _seen(record: Record, images: Sequence[Path], own: str, answer: str, is_right: bool) -> GoldRow:
+def _build_image_row(
+    record: Record, images: Sequence[Path], key: str, answer: str, is_right: bool
+) -> GoldRow:
     return GoldRow(
-        own,
+        key,
         record.place,
         answer,
         "supported" if is_right else "hallucinated",
-        "/".join(_key(record)[:3]),
+        "/".join(_get_key(record)[:3]),
         question=record.text("question"),
         images=image_beside(images, record.spare("filename")),
     )
 
 
 def load_bingo(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """A question on an image with its reference answer; nobody labelled an answer."""
+    """Yield a question on an image with its reference answer, without a label."""
     images = image_folders(folder)
-    for own, record in rows_in(folder, ("annotation*.jsonl",), split):
+    for key, record in rows_in(folder, ("annotation*.jsonl",), split):
         question, answer = record.text("question"), record.spare("ground truth")
         if answer:
             image = image_beside(images, record.text("image"))
-            yield answered(own, record, question, answer, None, images=image)
+            yield answered(key, record, question, answer, None, images=image)
 
 
 def load_fakeddit(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Titles of posts with their image: does the title say what the image shows?"""
+    """Yield titles of posts with their image: does the title say what the image shows?"""
     images = image_folders(folder)
     tables = data_files(folder, ("*.tsv",), split)
     for path in (one for one in tables if COMMENTS not in one.name):
         for record in records(path):
             title = record.spare("clean_title", "title")
             if title:
-                own = f"{row_id(path, folder, record.line)}:{record.text('id')}"
+                key = f"{row_id(path, folder, record.line)}:{record.text('id')}"
                 label = record.chosen(TRUE_IS_ONE, "2_way_label")
                 image = image_beside(images, record.text("id"))
-                yield GoldRow(own, record.place, title, label, title, images=image)
+                yield GoldRow(key, record.place, title, label, title, images=image)
 
 
 PICTURES: Mapping[str, Loader] = {
@@ -135,22 +144,13 @@ PICTURES: Mapping[str, Loader] = {
 }
 
 
-JSON, TABLES = ("*.json", "*.jsonl"), ("*.jsonl", "*.json", "*.tsv", "*.csv")
-BRACKETS = {
-    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
-}  # fmt: skip
-FEVER, AVERITEC, WICE = map(meanings, ("fever", "entailment_averitec", "entailment_wice"))
-CLIMATE = meanings("entailment_climate_fever", "claims")
-CROSSED = meanings("entailment_q2", "cross_annotation")
-
-
 @dataclass(frozen=True)
 class PairLoader:
-    """One row a record of tables or JSON, as a line of `pairs.csv` has its set.
+    """A loader of one row per record of tables or JSON, as a line of `pairs.csv` describes its set.
 
-    Of several names of a field the first that a row has is read. `files` are patterns, `member` is
-    the file to read inside each zip; rows that are `tied` share a group (see `tied`). `group` falls
-    back to the evidence, and that to the claim where the set has none.
+    If a field has several names, the first that a row has is read. `files` are patterns, `member`
+    is the file to read inside each zip; rows that are `tied` share a group (see `tied`). `group`
+    falls back to the evidence, or to the claim if the set has none.
     """
 
     set: str
@@ -165,187 +165,191 @@ class PairLoader:
     tied: str
 
     def __call__(self, folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-        """The set's rows; the task is not looked at, a loader stands for one."""
+        """Return the set's rows; the task is ignored, since each loader is for one task."""
         paths = data_files(folder, self.files.split() or TABLES, split)
-        rows = (row for path in paths for row in self._rows(path, folder))
+        rows = (row for path in paths for row in self._load_rows(path, folder))
         return tied(rows) if self.tied else rows
 
-    def _rows(self, path: Path, folder: Path) -> Iterator[GoldRow]:
+    def _load_rows(self, path: Path, folder: Path) -> Iterator[GoldRow]:
         labels, evidence = meanings(self.set), self.evidence.split()
+        question_names = self.question.split()
         if path.suffix == ".zip":
-            found = json_lines(read_member(path, self.member), f"{path}/{self.member}")
+            found_records = json_lines(read_member(path, self.member), f"{path}/{self.member}")
         else:
-            found = records(path)
-        for record in found:
-            texts = (_evidence(record, *evidence),) if evidence else ()
-            claim = _clean(record.text(*self.claim.split()))
+            found_records = records(path)
+        for record in found_records:
+            texts = (_get_evidence(record, *evidence),) if evidence else ()
+            claim = _clean_text(record.text(*self.claim.split()))
             label = record.chosen(labels, *self.label.split())
             group = record.spare(*self.group.split()) or (texts or (claim,))[0]
             if label is not None:
+                key, question = row_id(path, folder, record.line), record.spare(*question_names)
                 yield GoldRow(
-                    row_id(path, folder, record.line), record.place, claim, label, group,
-                    self.language, record.spare(*self.question.split()), texts,
-                )  # fmt: skip
+                    key, record.place, claim, label, group, self.language, question, texts
+                )
 
 
 with (Path(__file__).parent / "pairs.csv").open(encoding="utf-8", newline="") as file:
     PAIRS = {line["set"]: PairLoader(**line) for line in csv.DictReader(file)}
 
 
-def _evidence(record: Record, *names: str) -> str:
-    """The evidence, a text or a list of sentences."""
+def _get_evidence(record: Record, *names: str) -> str:
+    """Return the evidence, which is a text or a list of sentences."""
     if any(isinstance(record.fields.get(name), list) for name in names):
-        return _clean(" ".join(record.texts(*names)))
-    return _clean(record.text(*names))
+        return _clean_text(" ".join(record.texts(*names)))
+    return _clean_text(record.text(*names))
 
 
-def _clean(text: str) -> str:
-    """The text with the brackets that treebank tokens stand for, without space around it."""
+def _clean_text(text: str) -> str:
+    """Return the text stripped, with treebank tokens replaced by brackets."""
     for token, bracket in BRACKETS.items():
         text = text.replace(token, bracket)
     return text.strip()
 
 
 def tied(rows: Iterable[GoldRow]) -> Iterator[GoldRow]:
-    """The rows with one group wherever they share evidence or claim, directly or by other rows.
+    """Give rows the same group if they share evidence or claim, directly or through other rows.
 
-    Minimal edits of one sentence pair would otherwise lie on both sides of a split. The group is
-    the first in the alphabet of the texts that hang together.
+    Otherwise minimal edits of one sentence pair could be on both sides of a split. The group is the
+    alphabetically first of the connected texts.
     """
-    above: dict[str, str] = {}
+    parents: dict[str, str] = {}
 
     def root(text: str) -> str:
-        while (higher := above.setdefault(text, text)) != text:
-            above[text] = above.get(higher, higher)
-            text = higher
+        while (parent := parents.setdefault(text, text)) != text:
+            parents[text] = parents.get(parent, parent)
+            text = parent
         return text
 
-    kept = list(rows)
-    for row in kept:
-        one, other = sorted((root(row.group), root(row.response)))
-        above[other] = one
-    return (replace(row, group=root(row.group)) for row in kept)
+    all_rows = list(rows)
+    for row in all_rows:
+        first, second = sorted((root(row.group), root(row.response)))
+        parents[second] = first
+    return (replace(row, group=root(row.group)) for row in all_rows)
 
 
-def _averitec(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for own, record in rows_in(folder, JSON, split):
-        claim, label = _clean(record.text("claim")), record.chosen(AVERITEC, "label")
-        texts = tuple(_answered(question) for question in record.records("questions"))
-        yield GoldRow(own, record.place, claim, label, claim, documents=texts)
+def _load_averitec(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    for key, record in rows_in(folder, JSON, split):
+        claim, label = _clean_text(record.text("claim")), record.chosen(AVERITEC, "label")
+        texts = tuple(_join_question(question) for question in record.records("questions"))
+        yield GoldRow(key, record.place, claim, label, claim, documents=texts)
 
 
-def _answered(question: Record) -> str:
-    said = [question.text("question")]
+def _join_question(question: Record) -> str:
+    parts = [question.text("question")]
     for answer in question.records("answers"):
-        said += [answer.text("answer"), answer.spare("boolean_explanation")]
-    return " ".join(part.strip() for part in said if part.strip())
+        parts += [answer.text("answer"), answer.spare("boolean_explanation")]
+    return " ".join(part.strip() for part in parts if part.strip())
 
 
-def _climate(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for own, record in rows_in(folder, ("*.jsonl",), split):
-        claim, items = _clean(record.text("claim")), record.records("evidences")
-        texts = tuple(_clean(item.text("evidence")) for item in items)
+def _load_climate_fever(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    for key, record in rows_in(folder, ("*.jsonl",), split):
+        claim, items = _clean_text(record.text("claim")), record.records("evidences")
+        texts = tuple(_clean_text(item.text("evidence")) for item in items)
         if task == "claims":
             label = record.chosen(CLIMATE, "claim_label")
-            yield GoldRow(own, record.place, claim, label, claim, documents=texts)
+            yield GoldRow(key, record.place, claim, label, claim, documents=texts)
             continue
         for number, (item, text) in enumerate(zip(items, texts, strict=True)):
             label = item.chosen(FEVER, "evidence_label")
-            one = f"{own}:{number}"
-            yield GoldRow(one, record.place, claim, label, claim, documents=(text,))
+            item_key = f"{key}:{number}"
+            yield GoldRow(item_key, record.place, claim, label, claim, documents=(text,))
 
 
-def _fool_me_twice(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`gold`: the sentences that decide, as one text; `retrieved`: what a search found."""
-    for own, record in rows_in(folder, ("*.jsonl",), split):
-        gold = _texts(record, "gold_evidence")
-        texts = _texts(record, "retrieved_evidence") if task == "retrieved" else (" ".join(gold),)
+def _load_fool_me_twice(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Yield claims with the deciding sentences (`gold`, one text) or with search results."""
+    for key, record in rows_in(folder, ("*.jsonl",), split):
+        gold = _get_texts(record, "gold_evidence")
+        is_retrieved = task == "retrieved"
+        texts = _get_texts(record, "retrieved_evidence") if is_retrieved else (" ".join(gold),)
         yield GoldRow(
-            own,
+            key,
             record.place,
-            _clean(record.text("text", "claim")),
+            _clean_text(record.text("text", "claim")),
             record.chosen(FEVER, "label"),
             record.spare("wikipedia_page") or " ".join(gold),
             documents=tuple(text for text in texts if text),
         )
 
 
-def _texts(record: Record, name: str) -> tuple[str, ...]:
-    return tuple(_clean(item.text("text")) for item in record.records(name))
+def _get_texts(record: Record, name: str) -> tuple[str, ...]:
+    return tuple(_clean_text(item.text("text")) for item in record.records(name))
 
 
-def _help(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+def _load_help(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
     for row in PAIRS["entailment_help"](folder, task, split):
         texts = tuple(text.replace("~", " ") for text in row.documents)
         yield replace(row, response=row.response.replace("~", " "), documents=texts)
 
 
-def _dialfact(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for own, record in rows_in(folder, ("*.jsonl",), split):
-        response, turns = _clean(record.text("response")), record.texts("context")
+def _load_dialfact(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    for key, record in rows_in(folder, ("*.jsonl",), split):
+        response, turns = _clean_text(record.text("response")), record.texts("context")
         yield GoldRow(
-            own,
+            key,
             record.place,
             response,
             record.chosen(FEVER, "response_label"),
             response,
             question=turns[-1].strip() if turns else "",
-            documents=tuple(_titled(record)),
+            documents=tuple(_iter_titled_evidence(record)),
         )
 
 
-def _titled(record: Record) -> Iterator[str]:
+def _iter_titled_evidence(record: Record) -> Iterator[str]:
     for piece in record.items("evidence_list"):
         if not isinstance(piece, list) or len(piece) < 3 or not isinstance(piece[2], str):
             raise record.broken("evidence_list to hold lists of title, address, sentence", piece)
         if piece[2].strip():
-            yield _clean(f"{piece[0]}: {piece[2]}")
+            yield _clean_text(f"{piece[0]}: {piece[2]}")
 
 
-def _q2(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for own, record in rows_in(folder, ("*_consistent.csv", "*_inconsistent.csv"), split):
-        label: Label = "hallucinated" if "_inconsistent" in own else "supported"
-        yield _turn(record, own, "response", label)
+def _load_q2(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    for key, record in rows_in(folder, ("*_consistent.csv", "*_inconsistent.csv"), split):
+        label: Label = "hallucinated" if "_inconsistent" in key else "supported"
+        yield _build_dialogue_row(record, key, "response", label)
 
 
-def _q2_crossed(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    for own, record in rows_in(folder, ("cross_annotation*.csv",), split):
+def _load_q2_cross_annotation(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    for key, record in rows_in(folder, ("cross_annotation*.csv",), split):
         for number, system in enumerate(("dodeca", "memnet")):
             label = record.chosen(CROSSED, f"{system}_label")
-            yield _turn(record, f"{own}:{number}", f"{system}_response", label)
+            yield _build_dialogue_row(record, f"{key}:{number}", f"{system}_response", label)
 
 
-def _turn(record: Record, own: str, response: str, label: Label | None) -> GoldRow:
-    said, known = _clean(record.text(response)), _clean(record.text("knowledge"))
-    asked = record.spare("message")
-    return GoldRow(own, record.place, said, label, known, question=asked, documents=(known,))
+def _build_dialogue_row(record: Record, key: str, response: str, label: Label | None) -> GoldRow:
+    text, knowledge = _clean_text(record.text(response)), _clean_text(record.text("knowledge"))
+    question = record.spare("message")
+    return GoldRow(
+        key, record.place, text, label, knowledge, question=question, documents=(knowledge,)
+    )
 
 
-def _wice(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """`claims`: chunks with what decides in them, where they lie there; `pages`: whole pages.
+def _load_wice(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
+    """Yield claims with oracle chunks, if present (`claims`), or with whole pages (`pages`).
 
-    `tokens`: the words of a claim that its page does not carry.
+    `tokens` marks the words of a claim that its page does not support.
     """
     pattern = "claim_*.jsonl"
     if task == "tokens":
         pattern = "non_supported_tokens_*.jsonl"
     elif task == "claims" and any(folder.glob("oracle_chunks_claim_*")):
         pattern = "oracle_chunks_claim_*.jsonl"
-    for own, record in rows_in(folder, (pattern,), split):
+    for key, record in rows_in(folder, (pattern,), split):
         claim = record.text("claim")
         yield GoldRow(
-            own,
+            key,
             record.place,
-            claim if task == "tokens" else _clean(claim),
+            claim if task == "tokens" else _clean_text(claim),
             record.chosen(WICE, "label"),
-            record.inner("meta").spare("claim_title") or _clean(claim),
+            record.inner("meta").spare("claim_title") or _clean_text(claim),
             documents=("\n".join(record.texts("evidence")),),
-            spans=_unsupported(record) if task == "tokens" else None,
+            spans=_find_unsupported_spans(record) if task == "tokens" else None,
         )
 
 
-def _unsupported(record: Record) -> tuple[GoldSpan, ...]:
-    """Where the marked tokens stand in the claim; marked neighbours make one span."""
+def _find_unsupported_spans(record: Record) -> tuple[GoldSpan, ...]:
+    """Return the spans of the marked tokens in the claim; adjacent ones are joined."""
     claim, tokens = record.text("claim"), record.texts("claim_tokens")
     marks = record.items("non_supported_spans")
     if len(marks) != len(tokens) or not all(isinstance(mark, bool) for mark in marks):
@@ -358,20 +362,20 @@ def _unsupported(record: Record) -> tuple[GoldSpan, ...]:
             raise record.broken("claim_tokens to follow each other in the claim", token)
         end = start + len(token)
         if mark:
-            begins = spans.pop().start if was_marked else start
-            spans.append(GoldSpan(begins, end))
+            span_start = spans.pop().start if was_marked else start
+            spans.append(GoldSpan(span_start, end))
         was_marked = bool(mark)
     return tuple(spans)
 
 
 CLAIMS: Mapping[str, Loader] = {
     **PAIRS,
-    "entailment_averitec": _averitec,
-    "entailment_climate_fever": _climate,
-    "entailment_fm2": _fool_me_twice,
-    "entailment_help": _help,
-    "entailment_dialfact": _dialfact,
-    "entailment_q2/responses": _q2,
-    "entailment_q2/cross_annotation": _q2_crossed,
-    "entailment_wice": _wice,
+    "entailment_averitec": _load_averitec,
+    "entailment_climate_fever": _load_climate_fever,
+    "entailment_fm2": _load_fool_me_twice,
+    "entailment_help": _load_help,
+    "entailment_dialfact": _load_dialfact,
+    "entailment_q2/responses": _load_q2,
+    "entailment_q2/cross_annotation": _load_q2_cross_annotation,
+    "entailment_wice": _load_wice,
 }

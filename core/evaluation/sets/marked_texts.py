@@ -1,9 +1,9 @@
-"""Texts in which people marked wrong words or sentences: answers, summaries, hypotheses.
+"""Load texts in which people marked wrong words or sentences: answers, summaries, hypotheses.
 
-The layouts that an import reads too (Mu-SHROOM, HaluQuestQA, RAGTruth, FaithBench, XSum) are read
-by `core/exchange/public_sets.py`, row by row; what is no such row is an error here. ReaLMistake's
-zips are read in memory: its authors ask that no example be published as plain text, so nothing is
-unpacked or shown.
+`core/exchange/public_sets.py` parses the rows of layouts that can be imported too (Mu-SHROOM,
+HaluQuestQA, RAGTruth, FaithBench, XSum); an invalid row is an error here. ReaLMistake's zips are
+read in memory: its authors ask that no example be published as plain text, so nothing is unpacked
+or shown.
 """
 
 from __future__ import annotations
@@ -40,17 +40,23 @@ from core.exchange.rows import FACT_IS_TRUE, ExchangeRow, Record, joined, label_
 from core.runtime.errors import InputError
 from core.schema.records import Label
 
-# Its authors print it beside the data: it keeps crawlers out.
+# Its authors publish it with the data: it keeps crawlers out.
 PASSWORD = "open-realmistake"  # noqa: S105
-# Folder, task, model that answered, detector, prompt: its four plain prompts asked of every model.
+# folder, task, answering model, detector, prompt: every model got its four plain prompts
 PLAIN = re.compile(r".*simple_prompt_baseline/[^/]+/[^/]+/([^/]+)/[^/]*_prompt_(\d)\.jsonl")
 LABELS: dict[str, Label] = {"error": "hallucinated", "no_error": "supported"}
+LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())
+LABELLED = ("val/mushroom.*-val.*.jsonl", "test_labeled/mushroom.*-tst.*.jsonl")
+LOOSE = ("mushroom.*-val.*.jsonl", "mushroom.*-tst.*.jsonl")
+UNLABELLED = ("train_unlabeled/mushroom.*-train*.jsonl", "mushroom.*-train*.jsonl")
+NAME = re.compile(r"mushroom\.([a-z]{2})-(val|tst|train)")
+NO_WORDS = ("null", "")
 
 
 def load_responses(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row an answer of a model to a prompt that holds task and evidence."""
+    """Yield one row per answer of a model to a prompt that holds task and evidence."""
     for path in data_files(folder, ("data.zip",)):
-        for _, record in _records(path, split):
+        for _, record in _iter_records(path, split):
             yield GoldRow(
                 id=record.inner("metadata").text("id"),
                 place=record.place,
@@ -62,41 +68,41 @@ def load_responses(folder: Path, task: str, split: str | None) -> Iterator[GoldR
 
 
 def load_recorded(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a detector's verdict on an answer; one that could not be read is `unclear`."""
+    """Yield one row per detector's verdict on an answer; an unreadable one is `unclear`."""
     answers = {row.id: row for row in load_responses(folder, "responses", None)}
     for path in data_files(folder, ("error_detection_outputs.zip",)):
-        for member, record in _records(path, split):
+        for member, record in _iter_records(path, split):
             if answer := answers.get(record.inner("metadata").text("id")):
-                by = member.removeprefix("error_detection_outputs/").removesuffix(".jsonl")
-                own, said = f"{member}:{answer.id}", _verdict(record)
+                detector = member.removeprefix("error_detection_outputs/").removesuffix(".jsonl")
+                key, verdict = f"{member}:{answer.id}", _get_verdict(record)
                 place = record.place
-                yield replace(answer, id=own, place=place, recorded=said, recorded_by=by)
+                yield replace(answer, id=key, place=place, recorded=verdict, recorded_by=detector)
 
 
 def load_cases(folder: Path) -> list[RecordedCase]:
-    """Every answer with what each detector said of it under each of the four plain prompts."""
+    """Return each answer with every detector's verdict under each of the four plain prompts."""
     answers = {row.id: row for row in load_responses(folder, "responses", None)}
     kinds: dict[str, str] = {}
-    said: dict[str, dict[Detector, RecordedAnswer]] = defaultdict(dict)
+    verdicts: dict[str, dict[Detector, RecordedAnswer]] = defaultdict(dict)
     for path in data_files(folder, ("error_detection_outputs.zip",)):
-        for member, record in _records(path, "simple_prompt_baseline"):
-            plain = PLAIN.fullmatch(member)
+        for member, record in _iter_records(path, "simple_prompt_baseline"):
+            match = PLAIN.fullmatch(member)
             answer = record.inner("metadata").text("id")
-            if plain is None or answer not in answers:
+            if match is None or answer not in answers:
                 continue
             kinds[answer] = record.inner("metadata").text("task_name")
-            verdict = RecordedAnswer(_verdict(record), record.text("response"))
-            said[answer][Detector(plain[1], plain[2])] = verdict
-    return [RecordedCase(row, kinds.get(i, ""), said[i]) for i, row in answers.items()]
+            verdict = RecordedAnswer(_get_verdict(record), record.text("response"))
+            verdicts[answer][Detector(match[1], match[2])] = verdict
+    return [RecordedCase(row, kinds.get(i, ""), verdicts[i]) for i, row in answers.items()]
 
 
-def _verdict(record: Record) -> Label:
+def _get_verdict(record: Record) -> Label:
     is_read = record.fields.get("prediction") is not None
     return record.chosen(LABELS, "prediction") if is_read else "unclear"
 
 
-def _records(path: Path, split: str | None) -> Iterator[tuple[str, Record]]:
-    """(member, row) of every table in the zip; `split` may name a folder or file inside."""
+def _iter_records(path: Path, split: str | None) -> Iterator[tuple[str, Record]]:
+    """Yield (member, row) of every table in the zip; `split` may name a folder or file inside."""
     for member in members(path):
         if member.endswith(".jsonl") and (split is None or split in member):
             for record in json_lines(read_member(path, member, PASSWORD), f"{path}/{member}"):
@@ -111,7 +117,7 @@ REALMISTAKE: Mapping[str, Loader] = {
 
 @dataclass(frozen=True, order=True)
 class Detector:
-    """A model under one of the prompts that it was asked with."""
+    """A model with one of the prompts it was given."""
 
     name: str
     prompt: str
@@ -119,7 +125,7 @@ class Detector:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """A recorded verdict; `unclear` where it could not be read."""
+    """A recorded verdict; `unclear` if it could not be read."""
 
     label: Label
     reasoning: str
@@ -127,39 +133,34 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class RecordedCase:
-    """A labelled answer, what kind of task it answers, and what each detector said of it."""
+    """A labelled answer, its kind of task, and each detector's verdict."""
 
     row: GoldRow
     kind: str
     said: Mapping[Detector, RecordedAnswer]
 
 
-LANGUAGES = tuple("ar ca cs de en es eu fa fi fr hi it sv zh".split())
-LABELLED = ("val/mushroom.*-val.*.jsonl", "test_labeled/mushroom.*-tst.*.jsonl")
-LOOSE = ("mushroom.*-val.*.jsonl", "mushroom.*-tst.*.jsonl")
-UNLABELLED = ("train_unlabeled/mushroom.*-train*.jsonl", "mushroom.*-train*.jsonl")
-NAME = re.compile(r"mushroom\.([a-z]{2})-(val|tst|train)")
-NO_WORDS = ("null", "")
-
-
 @contextmanager
-def _at(record: Record) -> Iterator[None]:
+def _name_place_in_errors(record: Record) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        words = str(error)
-        told = words if words.startswith(record.place) else f"{record.place}: {words}"
-        raise InputError(told) from error
+        message = str(error)
+        if not message.startswith(record.place):
+            message = f"{record.place}: {message}"
+        raise InputError(message) from error
 
 
-def _row(own: str, record: Record, row: ExchangeRow, group: str, language: str = "en") -> GoldRow:
-    """A row that an import reads, with its gold; wrong words that are found nowhere are unknown."""
+def _build_gold_row(
+    key: str, record: Record, row: ExchangeRow, group: str, language: str = "en"
+) -> GoldRow:
+    """Return an imported row as a gold row; if no wrong words were found, spans are unknown."""
     gold = row.golds[0] if row.golds else None
     spans = joined(GoldSpan(s.start, s.end) for s in gold.spans) if gold else None
     if gold and gold.label == "hallucinated" and not spans:
         spans = None
     return GoldRow(
-        own,
+        key,
         record.place,
         row.response,
         gold.label if gold else None,
@@ -173,24 +174,24 @@ def _row(own: str, record: Record, row: ExchangeRow, group: str, language: str =
 
 
 def load_mushroom(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Rows of one language, or of all; unlabelled ones only where the split `train` is asked for.
+    """Yield rows of one language, or of all; unlabelled ones only for the split `train`.
 
-    Any hard span makes the answer hallucinated. What a search engine's model wrote to the same
-    question (`context_val`, `context_tst`) is the row's document.
+    Any hard span makes the answer hallucinated. The document is what a search engine's model wrote
+    on the same question (`context_val`, `context_tst`).
     """
     patterns = UNLABELLED if split == "train" else (*LABELLED, *LOOSE)
     language = task if task in LANGUAGES else "*"
     wanted = [pattern.replace("mushroom.*", f"mushroom.{language}", 1) for pattern in patterns]
     for path in data_files(folder, wanted, split):
-        found = NAME.search(path.name)
-        if found:
-            context = _contexts(folder, found[2], found[1])
+        match = NAME.search(path.name)
+        if match:
+            context = _load_contexts(folder, match[2], match[1])
             for record in records(path):
                 if record.plain("model_output_text").strip():
-                    yield _mushroom_row(record, path, found[1], context)
+                    yield _build_mushroom_row(record, path, match[1], context)
 
 
-def _contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
+def _load_contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
     for name in (f"{language}.jsonl.gz", f"{language}.jsonl"):
         path = folder / f"context_{kind}" / name
         if path.is_file():
@@ -198,96 +199,99 @@ def _contexts(folder: Path, kind: str, language: str) -> dict[str, str]:
     return {}
 
 
-def _mushroom_row(
+def _build_mushroom_row(
     record: Record, path: Path, language: str, contexts: Mapping[str, str]
 ) -> GoldRow:
-    with _at(record):
+    with _name_place_in_errors(record):
         row = mushroom_row(record)
-    own = row.id if row.golds else f"{path.name.split('.jsonl')[0]}:{record.line}"
-    made = _row(own, record, row, record.text("model_input"), language)
-    texts = tuple(text for text in (contexts.get(own, ""),) if text.strip())
-    return replace(made, documents=texts, soft=tuple(sorted(made.soft, key=lambda s: s.start)))
+    key = row.id if row.golds else f"{path.name.split('.jsonl')[0]}:{record.line}"
+    gold_row = _build_gold_row(key, record, row, record.text("model_input"), language)
+    texts = tuple(text for text in (contexts.get(key, ""),) if text.strip())
+    soft = tuple(sorted(gold_row.soft, key=lambda span: span.start))
+    return replace(gold_row, documents=texts, soft=soft)
 
 
 def load_haluquestqa(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Two rows a judged question, one an answer; an answer with a factual error is hallucinated."""
-    for own, record in rows_in(folder, ("*.csv",), split, delimiter="\t"):
-        with _at(record):
+    """Yield both answers of a judged question; one with a factual error is hallucinated."""
+    for key, record in rows_in(folder, ("*.csv",), split, delimiter="\t"):
+        with _name_place_in_errors(record):
             rows = haluquestqa_rows(record)
         for number, row in enumerate(rows, start=1):
-            yield _row(f"{own}:{number}", record, row, row.question)
+            yield _build_gold_row(f"{key}:{number}", record, row, row.question)
 
 
 def load_ragtruth(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Answers with marked spans; their sources are not in the sample."""
-    for own, record in rows_in(folder, ("*.jsonl",), split):
-        with _at(record):
+    """Yield answers with marked spans; their sources are not in the sample."""
+    for key, record in rows_in(folder, ("*.jsonl",), split):
+        with _name_place_in_errors(record):
             row = ragtruth_row(record)
-        yield _row(own, record, row, record.text("source_id"))
+        yield _build_gold_row(key, record, row, record.text("source_id"))
 
 
 def load_faithbench(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """Summaries with the spans that people marked as unwanted additions or contradictions."""
+    """Yield summaries with spans that people marked as unwanted additions or contradictions."""
     for path in data_files(folder, ("*batch_*.json",), split):
         for number, record in enumerate(listed_under(path, "samples"), start=1):
-            with _at(record):
+            with _name_place_in_errors(record):
                 row = faithbench_row(record)
-            own = row_id(path, folder, number)
-            yield _row(own, record, row, row.documents[0].text or "")
+            key = row_id(path, folder, number)
+            yield _build_gold_row(key, record, row, row.documents[0].text or "")
 
 
 def load_xsum(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a summary; what more than half of its annotators marked counts."""
+    """Yield one row per summary; spans that more than half of its annotators marked count."""
     for path in data_files(folder, ("hallucination_annotations*.csv",), split):
-        for name, lines in _summaries(path):
-            with _at(lines[0]):
+        for name, lines in _group_by_summary(path):
+            with _name_place_in_errors(lines[0]):
                 row = xsum_row(lines)
-            yield _row(name, lines[0], row, lines[0].text("bbcid"))
+            yield _build_gold_row(name, lines[0], row, lines[0].text("bbcid"))
 
 
 def load_xsum_factuality(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a summary; the label that most annotators gave, unclear where they are divided."""
+    """Yield one row per summary with its annotators' majority label, unclear on a tie."""
     answers: Mapping[str, Label] = {"yes": "supported", "no": "hallucinated"}
     for path in data_files(folder, ("factuality_annotations*.csv",), split):
-        for name, lines in _summaries(path):
-            first, said = lines[0], Counter(word(one.fields.get("is_factual")) for one in lines)
-            if set(said) - {*answers, *NO_WORDS}:
-                raise first.broken("is_factual to be yes, no or NULL", dict(said))
+        for name, lines in _group_by_summary(path):
+            first, votes = lines[0], Counter(word(one.fields.get("is_factual")) for one in lines)
+            if set(votes) - {*answers, *NO_WORDS}:
+                raise first.broken("is_factual to be yes, no or NULL", dict(votes))
             label: Label = "unclear"
-            if said["yes"] != said["no"]:
-                label = "supported" if said["yes"] > said["no"] else "hallucinated"
+            if votes["yes"] != votes["no"]:
+                label = "supported" if votes["yes"] > votes["no"] else "hallucinated"
             yield GoldRow(name, first.place, first.text("summary"), label, first.text("bbcid"))
 
 
-def _summaries(path: Path) -> Iterator[tuple[str, list[Record]]]:
-    found: dict[str, list[Record]] = {}
+def _group_by_summary(path: Path) -> Iterator[tuple[str, list[Record]]]:
+    records_by_summary: dict[str, list[Record]] = {}
     for record in records(path):
-        found.setdefault(xsum_name(record), []).append(record)
-    yield from found.items()
+        records_by_summary.setdefault(xsum_name(record), []).append(record)
+    yield from records_by_summary.items()
 
 
 def load_qags(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """One row a summary sentence; what most of the workers said is its label."""
-    for own, record in rows_in(folder, ("*.jsonl",), split):
+    """Yield one row per summary sentence with the workers' majority label."""
+    for key, record in rows_in(folder, ("*.jsonl",), split):
         article = record.text("article")
-        for number, one in enumerate(record.records("summary_sentences"), start=1):
-            name, said = f"{own}:{number}", one.text("sentence")
-            yield GoldRow(name, record.place, said, _voted(one), article, documents=(article,))
+        for number, sentence in enumerate(record.records("summary_sentences"), start=1):
+            name, text = f"{key}:{number}", sentence.text("sentence")
+            label = _get_majority_label(sentence)
+            yield GoldRow(name, record.place, text, label, article, documents=(article,))
 
 
-def _voted(sentence: Record) -> Label:
-    said = Counter(word(one.fields.get("response")) for one in sentence.records("responses"))
-    if not said or set(said) - {"yes", "no"} or said["yes"] == said["no"]:
-        raise sentence.broken("an odd number of responses, each yes or no", dict(said))
-    return "supported" if said["yes"] > said["no"] else "hallucinated"
+def _get_majority_label(sentence: Record) -> Label:
+    votes = Counter(word(one.fields.get("response")) for one in sentence.records("responses"))
+    if not votes or set(votes) - {"yes", "no"} or votes["yes"] == votes["no"]:
+        raise sentence.broken("an odd number of responses, each yes or no", dict(votes))
+    return "supported" if votes["yes"] > votes["no"] else "hallucinated"
 
 
 def load_bamboo(folder: Path, task: str, split: str | None) -> Iterator[GoldRow]:
-    """A statement on a long paper: one sentence of an abstract, or a whole abstract, is wrong."""
-    for own, record in rows_in(folder, (f"{task or '*'}hallu_*.jsonl",), split):
+    """Yield statements on long papers; wrong is one sentence of an abstract, or all of it."""
+    for key, record in rows_in(folder, (f"{task or '*'}hallu_*.jsonl",), split):
         label = label_of(record, record.fields.get("answer"), FACT_IS_TRUE)
-        said, title, texts = record.text("hypothesis"), record.text("title"), record.text("content")
-        yield GoldRow(own, record.place, said, label, title, documents=(texts,))
+        statement, title = record.text("hypothesis"), record.text("title")
+        documents = (record.text("content"),)
+        yield GoldRow(key, record.place, statement, label, title, documents=documents)
 
 
 MARKED_TEXTS: Mapping[str, Loader] = {
