@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.learning.consensus import held_out, measures
+from core.learning.consensus import held_out, measures, scale_of
 from core.learning.head_fit import Stack, fit_stack
 from core.learning.metrics import (
     HALLUCINATED,
@@ -153,10 +153,7 @@ def past_of(answers: Answers) -> tuple[tuple[PastAnswers, ...], PastAnswers]:
 
 
 def read_of(answers: Answers, learned: LearnedWeights | None = None) -> Numbers:
-    """Return (n, s, d + 1): features, and log odds of being right by past answers.
-
-    The past is that of `learned`, or else of the other groups.
-    """
+    """Return (n, s, d + 1): features, and log odds by past answers (`learned`, or other groups)."""
     odds = np.full(answers.said.shape, np.nan)
 
     def fill(rows: Places, past: Sequence[PastAnswers], whole: PastAnswers) -> None:
@@ -197,10 +194,7 @@ def shares(weights: Numbers, answers: Answers) -> Numbers:
 
 
 def _count_answers(answers: Answers) -> Numbers:
-    """Return (n, agents + 1, 3, 2) counts of answers by stance: right ones, all.
-
-    The last agent holds those without a record.
-    """
+    """Return (n, agents + 1, 3, 2): answers by stance, right and all; last without a record."""
     counts = np.zeros((len(answers), len(answers.agents) + 1, len(STANCES), 2))
     right = answers.is_right
     for n, s in np.argwhere(answers.is_there):
@@ -275,10 +269,7 @@ def _record_weight(agent: PastAnswers, whole: PastAnswers) -> float:
 
 
 def _fit_logistic(answers: Answers) -> tuple[float, ...]:
-    """Return (agents,) coefficients of answers as 1, -1, 0, none below 0.
-
-    Agents that err together share their weight.
-    """
+    """Return (agents,) coefficients of answers as 1, -1, 0; who err together share weight."""
     signed = np.zeros((len(answers), len(answers.agents)))
     for n, s in np.argwhere(answers.is_there & (answers.who != STRANGER)):
         signed[n, answers.who[n, s]] = 2.0 * (answers.said[n, s] - UNCLEAR)
@@ -299,10 +290,7 @@ def targets(answers: Answers) -> Numbers:
 
 
 def fit_rewards(answers: Answers) -> tuple[AnswerNetwork, Numbers]:
-    """Return the reward model (3.5.1), and (n, s) rewards by models that did not see the group.
-
-    Labels weigh alike.
-    """
+    """Return the reward model (3.5.1; labels weigh alike), (n, s) rewards blind to the group."""
     read, target, there = read_of(answers), targets(answers), answers.is_there
     unseen_rewards, wrong = np.full(answers.said.shape, np.nan), answers.labels == 1.0
     share = (wrong.sum() + 1.0) / (len(answers) + 2.0)
@@ -325,10 +313,7 @@ def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
 def fit_network(
     read: Numbers, wanted: Numbers, seed: int, worth: Numbers | float = 1.0
 ) -> AnswerNetwork:
-    """Fit a network of (m, d) features whose sigmoid is near `wanted` (m,).
-
-    `worth` weighs the rows.
-    """
+    """Fit a network of (m, d) features whose sigmoid is near `wanted` (m,), weighted by `worth`."""
     from scipy.optimize import minimize
 
     centres, scales = scale_of(read)
@@ -344,17 +329,12 @@ def fit_network(
 
     def loss(values: Numbers) -> tuple[float, Numbers]:
         hidden, shift, out, last = _split_parameters(values, width)
-        activations = np.tanh(level @ hidden + shift)
-        score = activations @ out + last
+        inner = np.tanh(level @ hidden + shift)
+        score = inner @ out + last
         total = (worth * (np.logaddexp(0.0, score) - wanted * score)).sum()
         pull = worth * (sigmoid(score) - wanted)
-        hidden_pull = pull[:, None] * out * (1.0 - activations**2)
-        slope = [
-            (level.T @ hidden_pull).ravel(),
-            hidden_pull.sum(axis=0),
-            activations.T @ pull,
-            [pull.sum()],
-        ]
+        back = pull[:, None] * out * (1.0 - inner**2)
+        slope = [(level.T @ back).ravel(), back.sum(axis=0), inner.T @ pull, [pull.sum()]]
         penalised = values.copy()
         penalised[-1] = 0.0  # the base rate is not penalised
         gradient = np.concatenate(slope) + PENALTY * penalised
@@ -370,15 +350,6 @@ def _make_network(
     scaling = tuple(centres.tolist()), tuple(scales.tolist())
     rows = tuple(tuple(row) for row in hidden.tolist())
     return AnswerNetwork(READ, *scaling, rows, tuple(shift.tolist()), tuple(out.tolist()), last)
-
-
-def scale_of(read: Numbers) -> tuple[Numbers, Numbers]:
-    """Return (centres, scales) of (m, d) known features; 0 and 1 where nothing differs."""
-    known = ~np.isnan(read)
-    counts = np.maximum(1, known.sum(axis=0))
-    centres = np.where(known, read, 0.0).sum(axis=0) / counts
-    spread = np.sqrt((np.where(known, read - centres, 0.0) ** 2).sum(axis=0) / counts)
-    return centres, np.where(spread > 1e-9, spread, 1.0)
 
 
 def _split_parameters(values: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers, float]:
@@ -479,10 +450,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class ComparedAnswers:
-    """Figures by method and name; `used` is the method that is proposed.
-
-    `always` is a constant: the share of hallucinated cases, for F always hallucinated.
-    """
+    """Figures by method and name; `always` is the constant share of hallucinated cases."""
 
     figures: dict[str, dict[str, Figure]]
     gains: dict[str, Gain]

@@ -59,10 +59,7 @@ class BenchHome:
     sources: set[str] = field(default_factory=set)
 
     def check(self, material: BenchMaterial, staff: Staff, plan: Plan, stop: Stop) -> Progress:
-        """Run a check and return its final state.
-
-        Raises InputError: the response cannot be stored.
-        """
+        """Run a check and return its end state. Raises InputError: the response is unusable."""
         case = self._store_case(material)
         events = staff.review(case, plan, stop, past=(), earlier=None)
         return folded(chain.from_iterable(events))

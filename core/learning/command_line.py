@@ -62,15 +62,12 @@ FIGURES = (
 
 
 def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], int]) -> None:
-    """Add both commands to the parser.
+    """Add both; `whole(text, least, most)` parses an integer, `add_home` adds `--home`."""
 
-    `whole(text, least, most)` reads an integer, `add_home` adds the option `--home`.
-    """
-
-    def command(name: str, words: str, description: str, examples: str) -> Any:
+    def command(name: str, summary: str, description: str, examples: str) -> Any:
         parser = commands.add_parser(
             name,
-            help=words,
+            help=summary,
             description=description,
             epilog=examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -79,8 +76,9 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         return parser
 
-    words = "train a classifier on the corrections"
-    retrain = command("retrain", words, RETRAIN_WORDS, RETRAIN_EXAMPLES)
+    retrain = command(
+        "retrain", "train a classifier on the corrections", RETRAIN_WORDS, RETRAIN_EXAMPLES
+    )
     defaults = Options()
     retrain.add_argument(
         "--encoder",
@@ -101,8 +99,9 @@ def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], 
     retrain.add_argument(
         "--promote", action="store_true", help="make it the active one unless it did worse"
     )
-    words = "score finished runs again under a version"
-    rescore = command("rescore", words, RESCORE_WORDS, RESCORE_EXAMPLES)
+    rescore = command(
+        "rescore", "score finished runs again under a version", RESCORE_WORDS, RESCORE_EXAMPLES
+    )
     rescore.add_argument("--version", metavar="ID", help="which version (default: the active one)")
     for parser in (retrain, rescore):
         add_home(parser)

@@ -37,7 +37,7 @@ from core.learning.metrics import (
 )
 from core.runtime.errors import ConfigError, InputError
 from core.verdict.classifier import sigmoid
-from core.verdict.consensus_weights import converted
+from core.verdict.consensus_weights import converted, scaled
 
 Weighting = Literal["uniform", "history", "stack"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)  # simplest first
@@ -122,15 +122,12 @@ class Weights:
     schema: int = SCHEMA
 
     def p(self, said: Numbers, kinds: Sequence[str], features: Numbers | None = None) -> Numbers:
-        """Return (n,) p_hallucinated strictly between 0 and 1.
-
-        `said` is (n, agents), `features` (n, names) or None.
-        """
+        """Return (n,) p inside (0, 1); `said` (n, agents), `features` (n, names) or None."""
         logit = self.intercept + self.parts(said, kinds).sum(axis=1)
         logit = logit + np.array(self.offsets)[self._kind_indices(kinds)]
         if features is not None and self.names:
-            scaled = (features - np.array(self.centres)) / np.array(self.scales)
-            logit = logit + np.nan_to_num(scaled, nan=0.0) @ np.array(self.coefficients)
+            level = scaled(features, np.array(self.centres), np.array(self.scales))
+            logit = logit + level @ np.array(self.coefficients)
         return sigmoid(logit)
 
     def parts(self, said: Numbers, kinds: Sequence[str]) -> Numbers:
@@ -147,10 +144,7 @@ class Weights:
 
 
 def weights_from(plain: Any) -> Weights:
-    """Return the weights stored as plain values.
-
-    Raises ConfigError: they are of another schema or damaged.
-    """
+    """Return the weights stored as plain values. Raises ConfigError: they do not fit."""
     weights = converted(plain, Weights, "weights of agents")
     shape = (len(weights.kinds) + 1, len(weights.agents), STATES)
     of_features = (weights.names, weights.centres, weights.scales, weights.coefficients)
@@ -173,10 +167,7 @@ def states_of(said: Numbers) -> Numbers:
 
 
 def held_out(groups: Sequence[str], labels: Numbers, seed: int) -> Iterator[Flags]:
-    """Yield for each fold (n,) flags of the cases in it.
-
-    Raises InputError: there are fewer groups than folds.
-    """
+    """Yield each fold as (n,) flags. Raises InputError: there are fewer groups than folds."""
     fold = folds(groups, labels, seed)
     return (fold == number for number in np.unique(fold))
 
@@ -191,10 +182,7 @@ def cross_fitted(votes: Votes, weighting: Weighting, seed: int) -> Numbers:
 
 
 def fit(votes: Votes, weighting: Weighting) -> Weights:
-    """Fit weights to all these cases; the same cases give the same weights.
-
-    Raises InputError: there is only one label.
-    """
+    """Fit weights to all these cases, deterministically. Raises InputError: only one label."""
     if len(np.unique(votes.labels)) < 2:
         raise InputError("Expected cases of both labels to learn weights from, found one label.")
     fitters = {"uniform": _fit_uniform, "history": _fit_history, "stack": _fit_stack}
@@ -216,10 +204,7 @@ def _fit_uniform(votes: Votes) -> Weights:
 
 
 def _fit_history(votes: Votes) -> Weights:
-    """Fit each agent's log P(said | hallucinated) / P(said | supported).
-
-    The sum is scaled, because some agents err alike.
-    """
+    """Fit each agent's log P(said | hallucinated) / P(said | supported), scaled: some err alike."""
     kinds = tuple(sorted(set(votes.kinds)))
     scores = np.empty((len(votes), 2))
     for held in held_out(votes.groups, votes.labels, INNER_SEED):
@@ -262,12 +247,7 @@ def _smoothed_log_odds(sides: Numbers, extra: Numbers) -> float:
 def _fit_stack(votes: Votes) -> Weights:
     """Fit logistic regression (L2) over votes, votes by kind, kinds and features of the debate."""
     kinds = tuple(sorted(set(votes.kinds)))
-    with np.errstate(all="ignore"):
-        known = ~np.isnan(votes.features)
-        counts = np.maximum(1, known.sum(axis=0))
-        centre = np.where(known, votes.features, 0.0).sum(axis=0) / counts
-        spread = np.sqrt(np.where(known, (votes.features - centre) ** 2, 0.0).sum(axis=0) / counts)
-    scale = np.where(spread > 1e-9, spread, 1.0)
+    centre, scale = scale_of(votes.features)
     columns = _build_columns(votes, kinds, centre, scale)
     coefficients, intercept = _fit_logistic(columns, votes.labels, _choose_strength(columns, votes))
     agents, kind_count = len(votes.agents), len(kinds)
@@ -290,15 +270,22 @@ def _fit_stack(votes: Votes) -> Weights:
     )
 
 
+def scale_of(read: Numbers) -> tuple[Numbers, Numbers]:
+    """Return (centres, scales) of (m, d) known features; 0 and 1 where nothing differs."""
+    known = ~np.isnan(read)
+    counts = np.maximum(1, known.sum(axis=0))
+    centres = np.where(known, read, 0.0).sum(axis=0) / counts
+    spread = np.sqrt((np.where(known, read - centres, 0.0) ** 2).sum(axis=0) / counts)
+    return centres, np.where(spread > 1e-9, spread, 1.0)
+
+
 def _build_columns(votes: Votes, kinds: Sequence[str], centre: Numbers, scale: Numbers) -> Numbers:
     """Return (n, columns): votes signed, unclear, missing; signed by kind; kinds; features."""
     states = states_of(votes.said)
     signed = states[:, :, 0] - states[:, :, 1]
-    inside = np.array(
-        [[case_kind == kind for kind in kinds] for case_kind in votes.kinds], dtype=np.float64
-    )
+    inside = np.array([[own == kind for kind in kinds] for own in votes.kinds], dtype=np.float64)
     by_kind = (inside[:, :, None] * signed[:, None, :]).reshape(len(votes), -1) * BY_KIND
-    features = np.nan_to_num((votes.features - centre) / scale, nan=0.0)
+    features = scaled(votes.features, centre, scale)
     parts = (signed, states[:, :, 2], states[:, :, 3], by_kind, inside, features)
     return np.concatenate(parts, axis=1)
 
@@ -340,11 +327,7 @@ def _to_nested(table: Numbers) -> tuple[tuple[tuple[float, ...], ...], ...]:
 
 @dataclass(frozen=True)
 class WeightingComparison:
-    """Figures by system and name, and the weighting that is proposed.
-
-    `is_tie` says that a more complex weighting was not clearly better. `single` is the agent that
-    was best in most folds.
-    """
+    """Figures by system and name, the proposal, and `single`, the agent that was mostly best."""
 
     figures: dict[str, dict[str, Figure]]
     n: int

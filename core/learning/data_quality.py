@@ -60,10 +60,7 @@ Names = npt.NDArray[np.str_]
 def vectors_of(
     texts: Sequence[str], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Matrix:
-    """Return (n, width) float32 vectors of unit length.
-
-    `told` is called with (new texts done, all new texts).
-    """
+    """Return (n, width) float32 unit vectors; `told` is called with (new texts done, all)."""
     path = kept_at(home, encoder)
     cached = _read_vectors(path, encoder.width)
     names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
@@ -145,9 +142,9 @@ def out_of_fold(inputs: Numbers, truth: Flags, groups: Sequence[str]) -> Numbers
     """Return (n,) p_hallucinated of each row by a head that did not see its case."""
     p = np.full(len(truth), 0.5)
     with on_one_core():
-        for known, asked in grouped_folds(truth, groups, SEED, LABEL_FOLDS):
+        for known, tested in grouped_folds(truth, groups, SEED, LABEL_FOLDS):
             if truth[known].any() and not truth[known].all():
-                p[asked] = probabilities(inputs[known], truth[known], inputs[asked])
+                p[tested] = probabilities(inputs[known], truth[known], inputs[tested])
     return p
 
 
@@ -172,23 +169,20 @@ class Doubts:
 def doubts(
     taught: Sequence[Taught], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Doubts:
-    """Find labels that look wrong by confident learning (Northcutt et al. 2021), held-out ones too.
-
-    Raises NotEnoughLabels: a label has too few cases.
-    """
+    """Find labels that look wrong by confident learning (Northcutt et al. 2021), also held out."""
     looked_at = taught[-MOST_DOUBTED:]
     rows = [one.row for one in looked_at]
     require_cases(cases_by_label(rows), FEWEST_CASES)
     truth = truth_of(rows)
     inputs = inputs_of(rows, vectors_of([row.text for row in rows], encoder, home, told))
     p = out_of_fold(inputs, truth, [row.group for row in rows])
-    found: dict[str, Doubt] = {}
+    by_case: dict[str, Doubt] = {}
     for place in _find_label_issues(truth, p):
         one = looked_at[place]
         p_label = p[place] if truth[place] else 1.0 - p[place]
         thinks: Label = "supported" if truth[place] else "hallucinated"
-        found.setdefault(one.case_id, Doubt(one, thinks, round(float(p_label), 4)))
-    return Doubts(tuple(found.values())[:MOST_SHOWN], len(looked_at), len(taught))
+        by_case.setdefault(one.case_id, Doubt(one, thinks, round(float(p_label), 4)))
+    return Doubts(tuple(by_case.values())[:MOST_SHOWN], len(looked_at), len(taught))
 
 
 def _find_label_issues(truth: Flags, p: Numbers) -> list[int]:
@@ -251,10 +245,7 @@ def learning_curve(
     home: Path,
     told: Told = lambda _done, _all: None,
 ) -> Curve:
-    """Return the curve over the newest rows.
-
-    Raises NotEnoughLabels: a label has too few cases.
-    """
+    """Return the curve over the newest rows. Raises NotEnoughLabels: a label has too few cases."""
     used = list(rows[-MOST_ROWS:])
     require_cases(cases_by_label(used), FEWEST_CASES)
     vectors = vectors_of([row.text for row in used], encoder, home, told)
@@ -278,7 +269,7 @@ def _learn_at_sizes(inputs: Numbers, truth: Flags, names: Names, sizes: Sequence
     p = np.full((len(sizes), DRAWS, len(truth)), 0.5)
     for draw in range(DRAWS):
         random = np.random.default_rng([SEED, draw])
-        for known, asked in grouped_folds(truth, list(names), SEED + draw, FOLDS):
+        for known, tested in grouped_folds(truth, list(names), SEED + draw, FOLDS):
             # An order in which both labels come as evenly as their shares allow.
             parts = []
             for label in (True, False):
@@ -289,7 +280,7 @@ def _learn_at_sizes(inputs: Numbers, truth: Flags, names: Names, sizes: Sequence
                 used = known[np.isin(names[known], order[:size])]
                 own = truth[used]
                 if own.any() and not own.all():
-                    p[place, draw, asked] = probabilities(inputs[used], own, inputs[asked])
+                    p[place, draw, tested] = probabilities(inputs[used], own, inputs[tested])
     return p
 
 

@@ -87,10 +87,7 @@ class Information:
 
 
 def information(rows: Sequence[ReasoningRow]) -> list[Information]:
-    """Return the information of all runs, then of each protocol if two or more have enough.
-
-    Only the newest run of a case counts.
-    """
+    """Return the information of all runs, then of each protocol if several have enough."""
     debated = [row for row in rows if len(row.heard.opening) > 1]
     protocols = sorted({row.heard.protocol for row in debated})
     parts = [(name, [r for r in debated if r.heard.protocol == name]) for name in protocols]
@@ -128,10 +125,7 @@ def _measure_information(protocol: str, rows: Sequence[ReasoningRow]) -> Informa
 
 
 def stances_of(heard: Heard) -> tuple[float, float, float, float]:
-    """Return the first stances of the opener and of the others (mean), then the last ones.
-
-    1 is hallucinated, -1 supported.
-    """
+    """Return first, then last stances: the opener's, the others' mean; 1 hallucinated, -1 not."""
     last = {agent: said for agent, said in heard.last.items() if agent.part == DEBATER}
     closing = {agent: last.get(agent, said) for agent, said in heard.opening.items()}
     opener = heard.opener
@@ -169,11 +163,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Worth:
-    """The steps and costs of debates.
-
-    `seconds` is the mean length of a run, `opening_seconds` of the time to the end of the first
-    turn.
-    """
+    """The steps and costs of debates, and mean seconds: of a run, and to its first turn's end."""
 
     steps: tuple[WorthStep, ...]
     costs: tuple[Cost, ...]
@@ -184,10 +174,7 @@ class Worth:
 
 
 def worth(rows: Sequence[ReasoningRow]) -> Worth | None:
-    """Return the worth of debates over the newest run of each case, or None without any.
-
-    `rows` come newest first.
-    """
+    """Return the worth of debates over each case's newest run, or None; `rows` are newest first."""
     newest = [row for row in newest_of(rows) if row.heard.opener is not None]
     if not newest:
         return None
@@ -219,11 +206,8 @@ def _majority(said: Iterable[float]) -> float:
 
 
 def _measure_steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[WorthStep, ...]:
-    right = {
-        name: (answers != UNCLEAR) & ((answers > UNCLEAR) == wrong)
-        for name, answers in said.items()
-    }
-    spoke = {name: ~np.isnan(answers) for name, answers in said.items()}
+    right = {name: (own != UNCLEAR) & ((own > UNCLEAR) == wrong) for name, own in said.items()}
+    spoke = {name: ~np.isnan(own) for name, own in said.items()}
     both = {name: spoke[name] & spoke["verdict"] for name in said}
     leads = bootstrap(
         {n: mean_of(right["verdict"].astype(float) - right[n], both[n]) for n in said},
@@ -232,9 +216,9 @@ def _measure_steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[WorthStep
         LEAD_DRAWS,
     )
     steps = []
-    for name, answers in said.items():
+    for name, own in said.items():
         accuracy = posterior(int((right[name] & spoke[name]).sum()), int(spoke[name].sum()))
-        unclear, paired = int((answers == UNCLEAR).sum()), int(both[name].sum())
+        unclear, paired = int((own == UNCLEAR).sum()), int(both[name].sum())
         lead, low, high = leads[name] if paired else (None, None, None)
         steps.append(WorthStep(name, accuracy, unclear, lead, low, high, paired))
     return tuple(steps)
@@ -265,10 +249,7 @@ def risk_of(d: float) -> float:
 
 
 def collaborative(d: float, budget: float) -> float:
-    """Return the risk of a judge who gets true evidence of mean LLR m, the budget.
-
-    R = Phi(-sqrt(d² + 2m) / 2) <= R0 (Proposition 2.3).
-    """
+    """Return R = Phi(-sqrt(d² + 2m) / 2) <= R0 for true evidence of mean LLR m (Prop. 2.3)."""
     return risk_of(math.sqrt(d * d + 2.0 * budget))
 
 
@@ -329,19 +310,13 @@ def effective_agents(n: int, correlation: float) -> float:
 
 
 def hoeffding(n: int, accuracy: float, correlation: float) -> float:
-    """Return the bound exp(-2 n_eff (1/2 - e)²) on a majority's error.
-
-    It is 1 if the agents are no better than a coin.
-    """
+    """Return the bound exp(-2 n_eff (1/2 - e)²) on a majority's error; 1 if e is above 1/2."""
     lead = max(0.0, accuracy - 0.5)
     return float(np.exp(-2.0 * effective_agents(n, correlation) * lead**2))
 
 
 def measured(rows: Sequence[ReasoningRow]) -> MeasuredAgents | None:
-    """Return the agents' accuracy and correlation over the newest run of each case.
-
-    `rows` come newest first. Returns None with too little.
-    """
+    """Return agents' accuracy and correlation over newest runs (`rows` newest first), or None."""
     newest = newest_of(rows)
     counts = Counter(agent for row in newest for agent in _first_answers(row))
     often = [agent for agent, count in counts.items() if count >= FEWEST]

@@ -136,7 +136,7 @@ def measured_rows(
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / f"{assessor.reader.id}-{code_digest_of(MEASURED_BY)}-{KEPT_FEATURES}"
     known = dict(_read_cached(path))
-    with opened_bench(Settings()) as bench, path.open("a", encoding="utf-8") as kept:
+    with opened_bench(Settings()) as bench, path.open("a", encoding="utf-8") as file:
         observer = _Observer(assessor)
         staff = observed_staff(bench, observer)
         for row in rows:
@@ -145,8 +145,8 @@ def measured_rows(
                 material = BenchMaterial(row.response, row.question, row.documents)
                 bench.check(material, staff, Plan(max_turns=1, protocol="single"), Stop())
                 known[row.digest] = observer.seen
-                kept.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
-                kept.flush()
+                file.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
+                file.flush()
             yield MeasuredRow(row, known[row.digest])
 
 
@@ -288,10 +288,7 @@ def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]])
 
 
 def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Numbers:
-    """Return each row's probability by calibrations fitted on `taught` without its fold.
-
-    Raises InputError: without a fold, only one label is left.
-    """
+    """Return (n,) probabilities by calibrations fitted on `taught` without the row's fold."""
     inputs = calibration_inputs(taught)
     p = np.zeros(len(rows.scores))
     for fold in np.unique(rows.folds):

@@ -69,10 +69,7 @@ class FittedCurve:
 def calibrated(
     log_odds: Numbers, truth: Flags, groups: Sequence[str], *, may_sharpen: bool
 ) -> FittedCurve:
-    """Return the calibrator with the least log loss, cross-validated by case.
-
-    A simpler one is kept unless another is better by `WORTH`.
-    """
+    """Return the calibrator with the least cross-validated log loss; on a tie the simpler one."""
     rarer_count = int(min(truth.sum(), (~truth).sum()))
     kinds: list[CalibratorKind] = [kind for kind, fewest in FEWEST.items() if rarer_count >= fewest]
     folds = fold_numbers(groups)
@@ -137,10 +134,7 @@ def _fit_isotonic(log_odds: Numbers, truth: Flags) -> Calibrator:
 
 @dataclass(frozen=True)
 class Stack:
-    """A stacked model: p = sigmoid(intercept + Σ weight · (score - centre) / spread).
-
-    No weight is below 0.
-    """
+    """p = sigmoid(intercept + Σ weight · (score - centre) / spread), no weight below 0."""
 
     centres: Numbers
     spreads: Numbers
@@ -232,10 +226,7 @@ def encoded(rows: Sequence[Lesson | TrainingRow], encoder: Embedder) -> Numbered
 
 
 def fit_head(data: Numbered, options: Options) -> Head:
-    """Fit logistic regression over embedding and judge's p.
-
-    Each row counts once more without its p, because language models give none.
-    """
+    """Fit logistic regression over embedding and p; each row also without p, for models' texts."""
     from sklearn.linear_model import LogisticRegression
 
     with_p = [place for place, p in enumerate(data.judged) if p is not None]
@@ -255,10 +246,7 @@ def has_enough(split: Numbered) -> bool:
 
 @dataclass(frozen=True)
 class Weighed:
-    """The head that did better on unseen cases, and the log loss of both.
-
-    `log_loss` is empty if none was tried.
-    """
+    """The head that did better on unseen cases; `log_loss` of both, empty if none was tried."""
 
     head: Head
     log_loss: dict[str, float]
@@ -271,10 +259,7 @@ class Weighed:
 
 
 def weighed(head: Head, learned: Numbered, split: Numbered) -> Weighed:
-    """Add a model of the words to the head if that helps on the calibration split.
-
-    `learned` are the rows the head was fitted to.
-    """
+    """Add a model of the `learned` rows' words to the head if it helps on the calibration split."""
     if not has_enough(split):
         return Weighed(head, {}, len(split))
     counts = counted([CaseTexts(((text,),)) for text in learned.texts])
@@ -355,10 +340,7 @@ class CountedWords:
 
 @dataclass(frozen=True)
 class WordModel:
-    """A linear model over n-grams; columns and idf are given by view.
-
-    `weights` are (1 + kinds, n-grams): those of all cases, then those added for each kind.
-    """
+    """N-grams and idf by view; `weights` (1 + kinds, n-grams): of all cases, then of each kind."""
 
     columns: tuple[Places, ...]
     idf: tuple[Numbers, ...]
@@ -375,10 +357,7 @@ class WordModel:
         return np.asarray(overall + ((rows @ self.weights[1:].T) * kind_flags).sum(axis=1))
 
     def part(self, counted: CountedWords) -> WordPart:
-        """Return the model as a head stores it.
-
-        Raises ValueError: it reads more than one view, or knows kinds.
-        """
+        """Return the model as a head stores it. Raises ValueError: several views, or kinds."""
         if len(self.columns) != 1 or self.kinds:
             raise ValueError("a head reads one text and knows no kinds")
         names = tuple(counted.names[0][column] for column in self.columns[0])

@@ -63,11 +63,7 @@ FEWEST_PER_LABEL_NEW = 5
 
 @dataclass(frozen=True)
 class ConsensusOpinion:
-    """The consensus of a run's agents.
-
-    `parts` are (agent, what it said, log odds added), largest first; `n` is the number of groups of
-    cases that the weights were learned from, `at` when.
-    """
+    """The consensus of a run's agents; `parts` are (agent, said, log odds added), largest first."""
 
     p: float
     weighting: Weighting
@@ -120,14 +116,10 @@ def learn(
     *,
     with_policy: bool = False,
 ) -> int:
-    """Compare all weightings, store the proposed one and return its number.
+    """Compare the weightings, with those of debaters' answers; store the proposed one.
 
-    The weights of debaters' answers are learned too, with a policy if `with_policy`.
-
-    Raises:
-        NotAllowed: the author is no lead of the project.
-        InputError: too few cases were decided, or too few agents spoke on them.
-        ConfigError: a policy is asked for, and what trains one is not installed.
+    Returns its number. Raises InputError: too few cases were decided, or too few agents spoke on
+    them.
     """
     what = "learn weights of agents"
     store.projects.require(project_id, author, "lead", what)  # before the work, and as it is kept
@@ -159,10 +151,7 @@ def learn(
 def adapt(
     store: Store, project_id: str, rows: Sequence[ReasoningRow], author: str, now: float
 ) -> int:
-    """Adapt the newest policy to what was answered since, store it and return its number.
-
-    Raises as `learn` and `adapted`.
-    """
+    """Adapt the newest policy to what was answered since; return the new number. See `adapted`."""
     what = "adapt weights of agents"
     store.projects.require(project_id, author, "lead", what)
     require_installed()
@@ -199,10 +188,7 @@ def choose(store: Store, project_id: str, number: int, *, by: str, reason: str, 
 
 
 def weights_in(learned: Learned) -> tuple[Weights, tuple[SpeakingAgent, ...]]:
-    """Return the stored weights and the agents they are of.
-
-    Raises ConfigError: they are of another schema or damaged.
-    """
+    """Return the stored weights and their agents. Raises ConfigError: another schema."""
     weights = weights_from(learned.body.get("weights"))
     agents = read_body(
         learned, lambda body: tuple(SpeakingAgent(**fields) for fields in body["agents"])
@@ -215,10 +201,7 @@ def weights_in(learned: Learned) -> tuple[Weights, tuple[SpeakingAgent, ...]]:
 
 
 def opinion(learned: Learned, progress: Progress) -> ConsensusOpinion | None:
-    """Return the consensus of the run's agents.
-
-    Returns None if fewer than two of them, or fewer than half, have weights.
-    """
+    """Return the agents' consensus, or None if fewer than two, or than half, have weights."""
     weights, agents = weights_in(learned)
     answers, _, _ = said_in(progress)
     known = [agent for agent in agents if agent in answers]
@@ -306,10 +289,10 @@ def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
     is_better = gain.low > 0.0
     body: dict[str, Any] = dict(kept.body["answers"])
     if is_better:
-        found = fit_answers(new, "policy", before)
+        fitted = fit_answers(new, "policy", before)
         past, all_past = past_of(answers)
-        after = replace(found.weights, agents=answers.agents, past=past, whole=all_past)
-        body["policy"] = _describe_policy(replace(found, weights=after), new)
+        after = replace(fitted.weights, agents=answers.agents, past=past, whole=all_past)
+        body["policy"] = _describe_policy(replace(fitted, weights=after), new)
         body |= {"weights": after.to_plain(), "mean_weights": mean_weights(after, answers)}
     counts = {"n": len(new), "groups": len(set(new.groups))}
     body["adapted"] = {"gain": asdict(gain), **counts, "is_used": is_better}
@@ -318,10 +301,7 @@ def adapted(kept: Learned, rows: Sequence[ReasoningRow]) -> dict[str, Any]:
 
 
 def kept_policy(kept: Learned) -> LearnedWeights | None:
-    """Return the policy that was trained with the weights, or None.
-
-    Raises ConfigError: it is of another schema.
-    """
+    """Return the stored policy, or None. Raises ConfigError: it is of another schema."""
     policy = read_body(kept, lambda body: body.get("answers", {}).get("policy"))
     return read_body(kept, lambda _: answer_weights_from(policy["weights"])) if policy else None
 
@@ -333,9 +313,9 @@ def kept_weights(kept: Learned) -> LearnedWeights | None:
 
 def mean_weights(weights: LearnedWeights, answers: Answers) -> list[list[Any]]:
     """Return for each debater with a record: name, seat, and its mean weight where it answered."""
-    given = weights_for(weights, answers)
+    answer_weights = weights_for(weights, answers)
     rows: list[list[Any]] = [
-        [agent.name, agent.seat, float(given[answers.who == place].mean())]
+        [agent.name, agent.seat, float(answer_weights[answers.who == place].mean())]
         for place, agent in enumerate(answers.agents)
     ]
     return sorted(rows, key=lambda row: -float(row[2]))
@@ -360,12 +340,12 @@ def _measure_adapted_gain(new: Answers, before: LearnedWeights) -> Gain:
     """Return how much lower the log loss of the adapted policy is than that of the stored one."""
     past = dict(zip(before.agents, before.past, strict=True))
     same_past = tuple(past.get(agent, NOTHING) for agent in new.agents)
-    kept = replace(before, agents=new.agents, past=same_past)
+    unadapted = replace(before, agents=new.agents, past=same_past)
     adapted_p, kept_p = np.empty(len(new)), np.empty(len(new))
     for held in held_out(new.groups, new.labels, SEED):
         rest, part = new.rows(~held), new.rows(held)
         adapted_p[held] = fit_answers(rest, "policy", before).p(part)
-        kept_p[held] = with_platt(kept, rest).p(part)
+        kept_p[held] = with_platt(unadapted, rest).p(part)
     return gain_over(new.labels, kept_p, adapted_p, numbered(new.groups), SEED)
 
 

@@ -96,10 +96,7 @@ class Figure(NamedTuple):
 def bootstrap(
     measures: Mapping[Name, Measure], groups: Places, seed: int, resamples: int = RESAMPLES
 ) -> dict[Name, Figure]:
-    """Return each measure with its 95 % interval; draws that are NaN are left out.
-
-    `groups` (n,) numbers the group of each case from 0; whole groups are resampled.
-    """
+    """Return each measure with its 95 % interval, NaN draws left out; `groups` count from 0."""
     whole = np.ones((1, len(groups)))
     drawn: dict[Name, list[Numbers]] = {name: [] for name in measures}
     for weights in resampled(groups, seed, resamples):
@@ -140,19 +137,13 @@ def mean_of(values: Numbers | Flags, inside: Flags | None = None) -> Measure:
 
 
 def balanced(truth: Flags, values: Numbers | Flags) -> Measure:
-    """Return the measure that averages the means of (n,) values over both labels.
-
-    If the values say what was right, this is balanced accuracy.
-    """
+    """Return the mean over both labels of the mean of values; of rights, balanced accuracy."""
     positive, negative = mean_of(values, truth), mean_of(values, ~truth)
     return lambda weights: (positive(weights) + negative(weights)) / 2
 
 
 def ranking(truth: Flags, p: Numbers) -> Measure:
-    """Return the measure AUROC.
-
-    It is how often a hallucinated case has a higher p than a supported one; ties count half.
-    """
+    """Return AUROC: how often a hallucinated case has the higher p; ties count half."""
     order = np.argsort(p, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(p[order]) != 0])
     sides = np.stack([truth[order], ~truth[order]]).astype(np.float64)
@@ -167,10 +158,7 @@ def ranking(truth: Flags, p: Numbers) -> Measure:
 
 
 def f_score(truth: Flags, said: Flags, beta: float = 1.0) -> Measure:
-    """Return the measure F, in which recall weighs `beta` (squared) times as much as precision.
-
-    F is 0 if nothing is found.
-    """
+    """Return F with recall `beta` (squared) times as weighty as precision; 0 of nothing found."""
     table = np.stack([truth & said, truth, said], axis=1).astype(np.float64)
 
     def measure(weights: Numbers) -> Numbers:
@@ -181,10 +169,7 @@ def f_score(truth: Flags, said: Flags, beta: float = 1.0) -> Measure:
 
 
 def calibration_error(truth: Flags | Numbers, p: Numbers) -> Measure:
-    """Return the measure ECE over ten bins of equal width.
-
-    It compares the mean p with the share of positives in each bin.
-    """
+    """Return ECE: mean p against the share of positives in ten bins of equal width."""
     gaps = _assign_bins(p) * (p - truth)[:, None]
     return lambda weights: np.asarray(np.abs(weights @ gaps).sum(axis=1) / weights.sum(axis=1))
 
@@ -236,10 +221,7 @@ def _value_or_none(measure: Measure, n: int) -> float | None:
 
 
 def scores(labels: Sequence[Label], probabilities: Sequence[float]) -> dict[str, Any]:
-    """Return counts and rates of p_hallucinated at one half; None where undefined.
-
-    `ece_null` is the ECE expected by chance, `always_hallucinated` the accuracy of that constant.
-    """
+    """Return counts and rates of p_hallucinated at one half and by chance, None if undefined."""
     truth, p = _truth_from(labels), np.asarray(probabilities, np.float64)
     predicted, n = p >= 0.5, len(p)
     tp, fn = int((truth & predicted).sum()), int((truth & ~predicted).sum())
@@ -271,10 +253,7 @@ def _truth_from(labels: Sequence[Label]) -> Flags:
 def difference(
     labels: Sequence[Label], groups: Sequence[str], before: Sequence[float], after: Sequence[float]
 ) -> dict[str, float] | None:
-    """Return the gain in balanced accuracy with its interval, rounded.
-
-    Returns None if there is only one label.
-    """
+    """Return the gain in balanced accuracy with its interval, rounded; None for one label."""
     truth = _truth_from(labels)
     old, new = np.asarray(before) >= 0.5, np.asarray(after) >= 0.5
     if truth.all() or not truth.any():
@@ -321,9 +300,9 @@ def fold_numbers(groups: Sequence[str]) -> Places:
 
 
 def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
-    """Return (n,) the fold of each case; whole groups lie in one fold, labels are spread evenly.
+    """Return (n,) the fold of each case: whole groups, labels spread evenly, the same for a seed.
 
-    The same seed gives the same folds. Raises InputError: there are fewer groups than folds.
+    Raises InputError: there are fewer groups than folds.
     """
     group_of = numbered(groups)
     group_count = int(group_of.max()) + 1 if len(group_of) else 0
@@ -341,10 +320,7 @@ def folds(groups: Sequence[str], labels: Numbers, seed: int) -> Places:
 def grouped_folds(
     is_wrong: Flags, groups: Places | Sequence[str], seed: int, count: int = FOLDS
 ) -> Iterator[tuple[Places, Places]]:
-    """Yield (fit, test) row numbers of each fold.
-
-    Cases of one group lie on one side; labels are shared out evenly.
-    """
+    """Yield (fit, test) rows; groups lie on one side, labels are shared out evenly."""
     from sklearn.model_selection import StratifiedGroupKFold
 
     splitter = StratifiedGroupKFold(count, shuffle=True, random_state=seed)

@@ -77,10 +77,7 @@ class Options:
 
 
 def options_of(given: Mapping[str, Any]) -> Options:
-    """Return the given options, with defaults for the others.
-
-    Raises InputError: an option is unknown, of the wrong type or out of bounds.
-    """
+    """Return the given options, else defaults. Raises InputError: unknown or out of bounds."""
     known = {field.name for field in fields(Options)}
     unknown = sorted(set(given) - known)
     if unknown:
@@ -112,10 +109,7 @@ def _require_number(name: str, value: object) -> None:
 
 
 def encoder_folder(name: str) -> Path:
-    """Return the folder with the encoder's weights, downloading them from the Hub if needed.
-
-    Raises ConfigError: the encoder is not there, cannot be downloaded, or cannot be used.
-    """
+    """Return the encoder's folder, downloaded if needed. Raises ConfigError: it is unusable."""
     if name == EMBEDDED:
         return wheel_folder()
     path = Path(name).expanduser()
@@ -159,10 +153,7 @@ def _download_encoder(name: str) -> Path:
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Return True if the error, or one that caused it, says that the disk is full.
-
-    Not all such errors are OSErrors.
-    """
+    """Return True if the error or a cause of it, which need not be OSErrors, says disk full."""
     while error is not None:
         is_errno = isinstance(error, OSError) and error.errno in NO_SPACE
         if is_errno or "No space left" in str(error):

@@ -49,10 +49,7 @@ Place = tuple[str, int, int]  # source, [start, end) in its text
 
 @dataclass(frozen=True, order=True)
 class SpeakingAgent:
-    """An agent that spoke; `model` is empty if it is built in.
-
-    `seat` is set only if two seats would otherwise be the same agent.
-    """
+    """An agent that spoke; `model` is empty if built in, `seat` only set to tell equals apart."""
 
     name: str
     part: str
@@ -114,14 +111,11 @@ Known = MutableMapping[str, Heard]
 def rows_of(
     store: Store, project_id: str, known: Known, *, most: int = MOST_RUNS
 ) -> list[ReasoningRow]:
-    """Return the newest finished runs of decided cases, newest first.
-
-    `known` caches what was said in each run.
-    """
+    """Return the newest finished runs of decided cases, newest first; `known` is a cache."""
     created_at = {version.id: version.created_at for version in store.versions.all()}
     taught_at = store.versions.taught_at()
     decided: dict[str, Decided | None] = {}
-    found: list[ReasoningRow] = []
+    rows: list[ReasoningRow] = []
     for run in answered_runs(store, project_id):
         if run.case_id not in decided:
             decided[run.case_id] = _read_decision(store, run)
@@ -136,10 +130,10 @@ def rows_of(
             # A classifier that learned from this case, or an equal one, says nothing new about it.
             others = {a: said for a, said in heard.last.items() if a.part != CLASSIFIER}
             heard = replace(heard, last=others)
-        found.append(ReasoningRow(heard, *decision))
-        if len(found) == most:
+        rows.append(ReasoningRow(heard, *decision))
+        if len(rows) == most:
             break
-    return found
+    return rows
 
 
 def _read_decision(store: Store, run: RunDone) -> Decided | None:
@@ -188,10 +182,7 @@ def form_of(case: Case, statements: int) -> str:
 def said_in(
     progress: Progress,
 ) -> tuple[dict[SpeakingAgent, float], dict[SpeakingAgent, float], SpeakingAgent | None]:
-    """Return (last answers, first answers, who spoke first).
-
-    An assigned side is nobody's answer.
-    """
+    """Return (last answers, first answers, first speaker); an assigned side is no answer."""
     find_agent = _agent_finder(progress)
     agents = seated_agents(progress)
     turns = _unassigned_turns(progress)
@@ -294,10 +285,7 @@ def _describe_agent(agent: SpeakingAgent, step: int) -> str:
 
 @dataclass(frozen=True)
 class Reasons:
-    """A person's reason beside a run's.
-
-    Of the person's evidence `marks`, `quoted` were quoted and `found` were retrieved in the run.
-    """
+    """A person's reason and a run's; how many of the evidence `marks` were `quoted` and `found`."""
 
     run_id: str
     protocol: str
@@ -313,10 +301,7 @@ class Reasons:
 
 
 def reasons_of(store: Store, rows: Sequence[ReasoningRow]) -> list[Reasons]:
-    """Return the reasons of each case by each protocol, from its newest run.
-
-    Runs whose verdict is not the person's are left out.
-    """
+    """Return the reasons of each case and protocol from its newest run, if the verdicts agree."""
     newest: dict[tuple[str, str], ReasoningRow] = {}
     for row in rows:
         newest.setdefault((row.decision.group, row.heard.protocol), row)

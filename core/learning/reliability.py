@@ -255,14 +255,14 @@ def voices_once(table: AnswerTable) -> AnswerTable:
         if both.any() and (one[both] == other[both]).all():
             is_more = (~np.isnan(one)).sum() > (~np.isnan(other)).sum()
             left_out.add(debater if is_more else reader)
-    kept = [n for n, agent in enumerate(table.agents) if agent not in left_out]
-    agents = tuple(table.agents[number] for number in kept)
-    return replace(table, agents=agents, said=table.said[:, kept])
+    columns = [n for n, agent in enumerate(table.agents) if agent not in left_out]
+    agents = tuple(table.agents[number] for number in columns)
+    return replace(table, agents=agents, said=table.said[:, columns])
 
 
 def records(table: AnswerTable) -> list[AgentRecord]:
     """Return every agent's record, the one with the most cases first."""
-    found, wrong = [], table.wrong == 1.0
+    results, wrong = [], table.wrong == 1.0
     for agent, said in zip(table.agents, table.said.T, strict=True):
         spoke = ~np.isnan(said)
         decided = spoke & (said != UNCLEAR)
@@ -273,8 +273,8 @@ def records(table: AnswerTable) -> list[AgentRecord]:
         )
         always = float(wrong[decided].mean()) if decided.any() else None
         n, unclear = int(spoke.sum()), int((spoke & ~decided).sum())
-        found.append(AgentRecord(agent, n, unclear, accuracy, sensitivity, specificity, always))
-    return sorted(found, key=lambda record: (-record.n, record.agent))
+        results.append(AgentRecord(agent, n, unclear, accuracy, sensitivity, specificity, always))
+    return sorted(results, key=lambda record: (-record.n, record.agent))
 
 
 def by_kinds(table: AnswerTable, record: AgentRecord, dimension: str) -> list[KindRecord]:
@@ -376,10 +376,7 @@ class AgentPair:
 
 
 def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[AgentPair]:
-    """Return all pairs with a case in common; `said` is (n, agents) as in `Votes`.
-
-    Unclear is not right.
-    """
+    """Return all pairs with a case in common; `said` (n, agents) as in `Votes`."""
     spoke = ~np.isnan(said)
     right = spoke & (said != UNCLEAR) & ((said > UNCLEAR) == (labels[:, None] == 1.0))
     return [

@@ -99,13 +99,9 @@ def rescore(
     by: str,
     done: Callable[[int, int], None] = lambda *_: None,
 ) -> Rescored:
-    """Give every finished run the version's label and p, at 10 ms a run.
+    """Give every finished run the version's label and p, 10 ms a run; resumes if it was stopped.
 
-    If it is stopped, a later call continues. `done` is called with (runs scored, all).
-
-    Raises:
-        NotAllowed: the person is no lead for all projects.
-        InputError: there is no such version.
+    `done` is called with (runs scored, all). Raises InputError: there is no such version.
     """
     store.projects.require_for_all(by, "lead", "score old runs again")
     if version != SEED_VERSION and store.versions.get(version) is None:
@@ -153,8 +149,8 @@ def begin_training(
         NotEnoughLabels: a label has too few corrections.
         ConflictError: a training is under way already.
     """
-    given = options.as_dict() if isinstance(options, Options) else options
-    chosen, now = options_of(given).as_dict(), time.time()
+    values = options.as_dict() if isinstance(options, Options) else options
+    chosen, now = options_of(values).as_dict(), time.time()
     training = Training(new_id(), author, now, "running", {}, None, "", None, options=chosen)
     with store.writing():  # the hold-out is permanent, so it grows only if the training starts
         store.projects.require_for_all(author, "lead", "retrain")
@@ -200,10 +196,7 @@ def cancel_training(store: Store, training_id: str, by: str) -> None:
 
 
 def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
-    """Return the version's comparison with the active one: from its card, or a later one.
-
-    Returns None if there is none.
-    """
+    """Return the version's comparison with the active one, of its card or later; or None."""
     stored, active = store.versions.get(version), store.versions.active()
     if stored is None:
         return None
@@ -227,13 +220,10 @@ def _was_active(store: Store, version: str) -> bool:
 
 
 def activate(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
-    """Make a version active; if it does worse on the held-out cases, it takes a reason.
+    """Make a version active; one that does worse on the held-out cases takes a reason.
 
-    Raises:
-        InputError: there is no such version, or a reason is missing.
-        NotAllowed: the person is no lead for all projects.
-        ConflictError: another version was activated meanwhile.
-        ConfigError: the version is damaged.
+    Raises InputError (no version, no reason), ConflictError (another was activated meanwhile) or
+    ConfigError (it is damaged).
     """
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")

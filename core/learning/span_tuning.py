@@ -337,12 +337,7 @@ def take_into_use(store: Store, learned: Learned, reason: str) -> int:
 
 
 def go_back(store: Store, choice: Choice) -> None:
-    """Use an earlier one again from now on, or the shipped one (number 0).
-
-    Raises:
-        NotAllowed: the person is no lead of the project.
-        InputError: it is in use already, or there is no reason, or it is too long.
-    """
+    """Use an earlier one again from now on, or the shipped one (number 0)."""
     store.projects.require(choice.project_id, choice.by, "lead", LEADS)
     _require_reason(choice.reason)
     choices = store.learned.choices(choice.kind, choice.project_id)
@@ -355,12 +350,7 @@ def go_back(store: Store, choice: Choice) -> None:
 def decide(
     store: Store, project_id: str, example_id: str, decision: Decision, *, by: str, now: float
 ) -> int:
-    """Pin or remove one of the examples in use, or undo that, and return the new number.
-
-    Raises:
-        NotAllowed: the person is no lead of the project.
-        InputError: the example is not in use any more.
-    """
+    """Pin or remove one of the examples in use, or undo that, and return the new number."""
     current = store.learned.in_use(EXAMPLES, project_id)
     known = read_body(current, lambda body: body["examples"]) if current else []
     if current is None or all(one["id"] != example_id for one in known):
@@ -511,10 +501,7 @@ class BestMember:
 
 
 def marked_by_panels(answers: Sequence[SpanAnswer]) -> list[MarkedByPanel]:
-    """Return the cases whose words a panel of two or more marked.
-
-    Only cases under a verdict that allows marking count.
-    """
+    """Return the cases whose words a panel of two or more marked, if the verdict allows it."""
     cases = []
     for answer in answers:
         run = answer.run

@@ -105,11 +105,7 @@ class TrackRecord:
     def standing(
         self, version: str, roster: str, label: Label, confidence: float, *, by_tool: bool = False
     ) -> Standing:
-        """Return how such verdicts did, from the most specific set that is large enough.
-
-        Verdicts of the same label come first, then those of both; in each, those drawn at random
-        first.
-        """
+        """Return how such verdicts did: of this label, else of both; first those at random."""
         level = level_of(confidence)
         at_level = list(self.cells.get((version, roster, by_tool, level), {}).values())
         of_label = [one for one in at_level if one.label == label]
@@ -236,10 +232,7 @@ def limit_of(verdicts: Sequence[AnsweredVerdict], wanted: float) -> Limit:
 
 
 def _count_passed(tested: Sequence[WilsonShare], wanted: float) -> int:
-    """Return how many thresholds hold, the strictest first.
-
-    MAPIE's own controller would reorder them.
-    """
+    """Return how many thresholds hold, strictest first; MAPIE's controller would reorder them."""
     if not tested:
         return 0
     from mapie.risk_control.fwer_control import control_fwer
@@ -302,10 +295,7 @@ def fit(
 
 
 def fit_all(store: Store, by: str, now: float) -> None:
-    """Fit the limits of every project that wants an error rate.
-
-    If that fails for a project, it has no limits until it is fitted again.
-    """
+    """Fit the limits of each project that wants an error rate; after a failure it has none."""
     for project in store.projects.all():
         if project.error_rate is not None:
             try:

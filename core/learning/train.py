@@ -91,10 +91,7 @@ class Reporter:
     def __call__(
         self, stage: str, step: int = 0, steps: int = 0, loss: float | None = None
     ) -> None:
-        """Store the progress.
-
-        Raises Stopped: the training was cancelled or its lease has run out.
-        """
+        """Store the progress. Raises Stopped: the training was cancelled or its lease ran out."""
         now = time.time()
         is_new = stage != self._stage
         if is_new:
@@ -129,10 +126,7 @@ def fine_tuned(
     name: str,
     report: Report,
 ) -> None:
-    """Fine-tune the encoder in `source` contrastively.
-
-    ONNX and safetensors files are written to `out`.
-    """
+    """Fine-tune the encoder in `source` contrastively; write ONNX and safetensors to `out`."""
     report("Loading SetFit")
     from sentence_transformers import SentenceTransformer
     from setfit import SetFitModel
@@ -207,10 +201,7 @@ def seed_claims() -> list[LabelledClaim]:
 
 
 def seed_rows(encoder: Embedder, done: Callable[[int, int], None]) -> list[Lesson]:
-    """Return the judge's texts of the seed cases.
-
-    They keep the classifier from forgetting plain verdicts (setfit #430).
-    """
+    """Return the judge's texts of the seed cases; they keep plain verdicts known (setfit #430)."""
     claims, lessons = seed_claims(), []
     for number, item in enumerate(judged(claims, encoder), start=1):
         done(number, len(claims))
@@ -254,10 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _: None) -> str:
-    """Train and return the new version's id.
-
-    Returns "" if it failed or was cancelled: the store holds the message, and no files stay.
-    """
+    """Train and return the new version's id, or "" if it failed: the store holds the message."""
     began = time.time()
     training = store.versions.training(training_id, began, 1e9)
     try:
@@ -287,10 +275,7 @@ def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _:
 
 
 def be_modest(encoder: str) -> None:
-    """Lower the process's priority, silence progress bars, and go offline unless the Hub is needed.
-
-    The Hub is needed only for an encoder that is neither embedded nor a folder.
-    """
+    """Lower the process's priority, silence it, and go offline unless the Hub is needed."""
     if encoder == EMBEDDED or Path(encoder).expanduser().is_dir():
         os.environ["HF_HUB_OFFLINE"] = "1"
     for name in (
@@ -380,15 +365,13 @@ def _fit_version(
     """Fit and calibrate a head over the tuned encoder, compare, write, and return the card."""
     report("Fitting the head")
     encoder = OnnxEncoder(folder / ENCODER)
-    corrections, seed_data, split = (
+    corrections, own, split = (
         encoded(rows, encoder) for rows in (data.train, seeds, data.calibration)
     )
-    learned = corrections.with_others(seed_data)
+    learned = corrections.with_others(own)
     selection = weighed(fit_head(learned, options), learned, split)
-    calibration, is_cross_fitted = fit_calibration(
-        selection.head, corrections, seed_data, split, options
-    )
-    head = replace(selection.head, calibrator=calibration.calibrator)
+    curve, is_cross_fitted = fit_calibration(selection.head, corrections, own, split, options)
+    head = replace(selection.head, calibrator=curve.calibrator)
     report("Comparing on the held-out cases")
     name = folder.name.removesuffix(".part")
     comparison = side_by_side(data.held, active, Classifier(name, head, encoder, {}))
@@ -399,7 +382,7 @@ def _fit_version(
         "author": training.author if training else "",
         **learned_from(data, len(seeds), options),
         "reads": selection.card(),
-        "calibration": calibration.card(is_cross_fitted=is_cross_fitted),
+        "calibration": curve.card(is_cross_fitted=is_cross_fitted),
         "compared_with": active.version,
         "holdout": comparison,
         "reliability": comparison["reliability"]["after"],

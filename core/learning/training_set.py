@@ -92,10 +92,10 @@ class TrainingSet:
         """Raise NotEnoughLabels if a label has too few corrections."""
         if missing := self.missing():
             words = " and ".join(f"{n} more {label}" for label, n in missing.items())
-            found = " and ".join(f"{n} {label}" for label, n in self.counts().items())
+            counts = " and ".join(f"{n} {label}" for label, n in self.counts().items())
             raise NotEnoughLabels(
                 f"Expected at least {FEWEST_PER_LABEL} corrections of each label, found "
-                f"{found}; correct or confirm {words}.",
+                f"{counts}; correct or confirm {words}.",
                 counts=self.counts(),
             )
 
@@ -176,27 +176,26 @@ def _collect_rows(store: Store) -> tuple[list[TrainingRow], int]:
     for run_id, decision in _list_decisions(store):
         case = store.cases.get(decision.case_id)
         judgement = store.runs.judgement(run_id) if run_id else None
-        if (
-            judgement is None
-            or "unclear" in (decision.label, judgement.label)
-            or not case
-            or not judgement.text
-        ):
+        if case is None or judgement is None or not judgement.text:
             unusable += 1
             continue
-        row = TrainingRow(
-            text=judgement.text,
-            label=decision.label,
-            group=fingerprint(case.response, case.question),
-            correction_id=decision.id,
-            run_id=run_id,
-            claim=case.response,
-            p=judgement.p,
-            case_id=case.id,
-            author=decision.author,
-            language=case.language,
+        if "unclear" in (decision.label, judgement.label):
+            unusable += 1
+            continue
+        rows.append(
+            TrainingRow(
+                text=judgement.text,
+                label=decision.label,
+                group=fingerprint(case.response, case.question),
+                correction_id=decision.id,
+                run_id=run_id,
+                claim=case.response,
+                p=judgement.p,
+                case_id=case.id,
+                author=decision.author,
+                language=case.language,
+            )
         )
-        rows.append(row)
     return rows, unusable
 
 
@@ -296,10 +295,7 @@ def _count_labels(found: Iterable[Taught]) -> Counts:
 def _count_unusable(
     data: TrainingSet, decided: Mapping[str, Correction | Gold]
 ) -> dict[Reason, int]:
-    """Return how many decisions teach nothing, by reason.
-
-    The earlier answers of a settled case are not counted again.
-    """
+    """Return how many decisions teach nothing, by reason; a settled case counts once."""
     used = {row.correction_id for row in data.rows}
     settled = {decision.case_id for decision in decided.values() if isinstance(decision, Gold)}
     reasons: Counter[Reason] = Counter(

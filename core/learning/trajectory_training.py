@@ -60,10 +60,7 @@ class Tokens:
 
 
 def chats_of(data: bytes, name: str) -> list[Chat]:
-    """Return the trajectories of a file.
-
-    Raises InputError: a line is no trajectory, or no message is trained.
-    """
+    """Return the trajectories of a file. Raises InputError: a line is none, or none is trained."""
     chats = []
     for number, line in enumerate(data.splitlines(), start=1):
         if line.strip():
@@ -83,10 +80,7 @@ def chats_of(data: bytes, name: str) -> list[Chat]:
 
 
 def tokens_of(chat: Chat, tokenizer: Any) -> Tokens | None:
-    """Return the chat as tokens in the model's template, or in a plain one if it has none.
-
-    Returns None if a message contains a special token. Raises InputError: the tokenizer is slow.
-    """
+    """Return the chat in the model's template or a plain one; None if it has a special token."""
     if not tokenizer.is_fast:
         raise InputError(
             "Expected a fast tokenizer (tokenizer.json in the model's folder), which says which "
@@ -187,10 +181,7 @@ class TrajectoryMaterial:
 
 
 def material_of(data: bytes, name: str, tokenizer: Any, longest: int) -> TrajectoryMaterial:
-    """Return the trajectories of a file as tokens.
-
-    Raises InputError: none can be used.
-    """
+    """Return the trajectories of a file as tokens. Raises InputError: none can be used."""
     tokenized = [tokens_of(chat, tokenizer) for chat in chats_of(data, name)]
     plain = [row for row in tokenized if row is not None]
     short = [row for row in plain if len(row.ids) <= longest]
@@ -257,10 +248,7 @@ def train(
 def trained_folder(
     source: Path, trajectories: Path, out: Path, options: TrajectoryOptions, tell: Tell
 ) -> dict[str, Any]:
-    """Train a folder's model into another folder as safetensors and return the training's card.
-
-    No code in the folder is run. Raises InputError: a folder or file cannot be used.
-    """
+    """Train a folder's model into another as safetensors; no code in the folder is run."""
     data, name = _read_file(trajectories), trajectories.name
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"Expected a new or empty folder at {out}, found something in it.")
@@ -320,10 +308,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def options_of(given: argparse.Namespace) -> TrajectoryOptions:
-    """Return the options given on the command line.
-
-    Raises InputError: one is out of bounds.
-    """
+    """Return the options of the command line. Raises InputError: one is out of bounds."""
     options = TrajectoryOptions(given.epochs, given.rate, given.batch, given.max_length, given.seed)
     integers = {
         "--epochs": options.epochs,

@@ -64,9 +64,9 @@ def _learn_weights(options: argparse.Namespace) -> dict[str, Any]:
 
 def plainly(found: dict[str, Any]) -> str:
     """Format the figures for a terminal."""
-    kept = f"Kept as weights {found['number']}{', in use' if found['in_use'] else ''}."
+    closing = f"Kept as weights {found['number']}{', in use' if found['in_use'] else ''}."
     if found["lacking"]:
-        return f"{kept} Debaters count alike: {found['lacking']}."
+        return f"{closing} Debaters count alike: {found['lacking']}."
     compared = found["compared"]
     lines = [
         f"{compared['n']:,} debates over {compared['groups']:,} cases, "
@@ -85,7 +85,7 @@ def plainly(found: dict[str, Any]) -> str:
         value = _format_figure([adapted["gain"][name] for name in ("value", "low", "high")])
         use = "used" if adapted["is_used"] else "not used"
         lines.append(f"went on with {adapted['groups']} cases: log loss lower by {value}; {use}")
-    return "\n".join([*lines, f"Used: {compared['used']}.", kept])
+    return "\n".join([*lines, f"Used: {compared['used']}.", closing])
 
 
 def _format_figure(figure: Sequence[float]) -> str:

@@ -93,10 +93,7 @@ UNCHANGED = Calibrator()
 
 
 def calibrator_of(kind: str, arrays: Mapping[str, Numbers]) -> Calibrator:
-    """Return the calibrator stored as these arrays.
-
-    Raises ValueError: the arrays do not give rising probabilities strictly between 0 and 1.
-    """
+    """Return the calibrator of these arrays. Raises ValueError: no rising curve inside (0, 1)."""
     if kind not in KINDS or set(arrays) != set(NAMES[kind]):
         raise ValueError(f"no calibration of the kind {kind!r:.40} from {sorted(arrays)}")
     calibrator = Calibrator(kind, **{name: tuple(map(float, arrays[name])) for name in NAMES[kind]})
@@ -117,10 +114,7 @@ def sigmoid(log_odds: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class WordPart:
-    """A linear model over n-grams: `score = intercept + Σ weight · tf-idf`.
-
-    Only known n-grams count; a text's tf-idf has length 1.
-    """
+    """`score = intercept + Σ weight · tf-idf` over known n-grams, the tf-idf of length 1."""
 
     grams: tuple[str, ...]
     idf: tuple[float, ...]
@@ -132,10 +126,7 @@ class WordPart:
         object.__setattr__(self, "places", {gram: n for n, gram in enumerate(self.grams)})
 
     def scores(self, texts: Sequence[str]) -> Numbers:
-        """Return (n,) log odds of hallucinated, one for each text.
-
-        A text without any known n-gram gets the intercept.
-        """
+        """Return (n,) log odds of hallucinated; the intercept for a text without known n-grams."""
         scores = []
         for text in texts:
             places = sorted({self.places[gram] for gram in grams(text) if gram in self.places})
@@ -154,10 +145,7 @@ class WordPart:
 
 
 def word_part_of(arrays: Mapping[str, Numbers]) -> WordPart:
-    """Return the n-gram model stored as these arrays.
-
-    Raises ValueError: the arrays do not belong together.
-    """
+    """Return the n-gram model stored as these arrays. Raises ValueError: they do not fit."""
     if set(arrays) != {"grams", "idf", "weights", "intercept"} or len(arrays["intercept"]) != 1:
         raise ValueError(f"arrays of no word part: {sorted(arrays)}")
     text = arrays["grams"].astype(np.uint8).tobytes().decode("utf-8")
@@ -200,10 +188,7 @@ class Head:
         judged: Sequence[float | None] | None = None,
         texts: Sequence[str] = (),
     ) -> Numbers:
-        """Return (n,) log odds before calibration.
-
-        `judged` are the judge's probabilities; a head with `words` also needs the `texts`.
-        """
+        """Return (n,) log odds before calibration; `judged` are the judge's p."""
         judge_ps = judged or [None] * len(vectors)
         scores = vectors.astype(np.float64) @ np.asarray(self.weights) + self.intercept
         scores *= np.asarray([1.0 if p is None else self.text_gain for p in judge_ps])
@@ -219,20 +204,15 @@ class Head:
         judged: Sequence[float | None] | None = None,
         texts: Sequence[str] = (),
     ) -> list[float]:
-        """Return p_hallucinated of each row, strictly between 0 and 1.
-
-        Takes the same arguments as `log_odds`.
-        """
+        """Return p_hallucinated of each row, inside (0, 1); arguments as `log_odds`."""
         probabilities = self.calibrator.probability(self.log_odds(vectors, judged, texts))
         return [float(p) for p in probabilities]
 
     def arrays(self) -> dict[str, Numbers]:
         """Return all its numbers by name, as they are stored."""
         single = {name: np.asarray([getattr(self, name)], np.float64) for name in SINGLE}
-        calibration = {
-            CALIBRATION + name: value for name, value in self.calibrator.arrays().items()
-        }
-        arrays = {"weights": np.asarray(self.weights, np.float64)} | single | calibration
+        curve = {CALIBRATION + name: value for name, value in self.calibrator.arrays().items()}
+        arrays = {"weights": np.asarray(self.weights, np.float64)} | single | curve
         if self.words is None:
             return arrays
         words = {WORDS + name: value for name, value in self.words.arrays().items()}
@@ -240,10 +220,7 @@ class Head:
 
 
 def head_of(arrays: Mapping[str, Numbers], calibration: str) -> Head:
-    """Return the head stored as these arrays; `calibration` is the kind of its calibrator.
-
-    Raises ValueError: the arrays are not those of a head.
-    """
+    """Return the head of these arrays and calibrator kind. Raises ValueError: they do not fit."""
     curve, words = (
         {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
         for prefix in (CALIBRATION, WORDS)
@@ -275,10 +252,7 @@ def logit_of(p: float | None) -> float:
 
 
 def version_folder(home: Path, version: str) -> Path:
-    """Return the folder of a version; the seed version ships with the code.
-
-    Raises ConfigError: the name is not that of a version.
-    """
+    """Return a version's folder; the seed ships with the code. Raises ConfigError: bad name."""
     if version == SEED_VERSION:
         return SEED_FOLDER
     if not VERSION_ID.fullmatch(version):
@@ -342,10 +316,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
 
 
 def encoder_in(folder: Path) -> Path | None:
-    """Return the folder of the version's own encoder, or None if it has none.
-
-    Raises ConfigError: a file of the version is not as it was written.
-    """
+    """Return a version's own encoder or None. Raises ConfigError: a file was changed."""
     encoder = folder / ENCODER
     files = _read_json(folder / HEAD).get("files")
     if files is None:
@@ -428,10 +399,7 @@ class Classifier:
     card: dict[str, Any]
 
     def probability(self, text: str, judged: float | None = None) -> float:
-        """Return p_hallucinated of a text with 4 digits; `judged` is the judge's own p.
-
-        The text is encoded alone, because int8 activations are scaled by batch.
-        """
+        """Return p_hallucinated, 4 digits; encoded alone, as int8 is scaled by batch."""
         p = self.head.probability(self.encoder.encode([text]), [judged], [text])[0]
         return min(1.0 - LEAST, max(LEAST, round(p, 4)))
 
@@ -465,10 +433,7 @@ class Classifier:
 
 @lru_cache(maxsize=4)
 def load_classifier(home: Path, version: str) -> Classifier:
-    """Load a version, once per process.
-
-    Raises ConfigError: the version is damaged or does not fit its encoder.
-    """
+    """Load a version, once per process. Raises ConfigError: it is damaged."""
     folder = version_folder(home, version)
     head, card = load_head(folder)
     encoder = load_encoder(encoder_in(folder) or ENCODER_DIR)

@@ -113,11 +113,9 @@ def _compute_features(
         "quotes": math.log1p(len(quotes)),
         "verified": _divide(quotes.count("verified"), len(quotes)),
         "not_found": _divide(quotes.count("not_found"), len(quotes)),
-        "agreement": _divide(
-            sum(answers_of_one[-1].stance == last for answers_of_one in others), len(others)
-        ),
+        "agreement": _divide(sum(theirs[-1].stance == last for theirs in others), len(others)),
         "opening_agreement": _divide(
-            sum(answers_of_one[0].stance == first for answers_of_one in others), len(others)
+            sum(theirs[0].stance == first for theirs in others), len(others)
         ),
         "confidence": confidences[-1] if confidences else math.nan,
         "contradicted": _divide(points.count("contradicted"), len(points)),
@@ -162,19 +160,15 @@ def features_of(progress: Progress) -> Features:
     for turn in turns:
         if turn.assigned is None:
             stances[turn.debater].append(turn.stance)
-    first, last = (
-        [debater_stances[place] for debater_stances in stances.values()] for place in (0, -1)
-    )
-    pairs = [
-        pair for debater_stances in stances.values() for pair in itertools.pairwise(debater_stances)
-    ]
+    first, last = ([own[place] for own in stances.values()] for place in (0, -1))
+    pairs = [pair for own in stances.values() for pair in itertools.pairwise(own)]
     changes = [SIDES[after] - SIDES[before] for before, after in pairs if before != after]
-    quote_statuses = Counter(quote.status for turn in turns for quote in turn.quotes)
+    statuses = Counter(quote.status for turn in turns for quote in turn.quotes)
     findings = Counter(point.finding for turn in turns for point in turn.points)
     confidences = [turn.confidence for turn in turns if turn.confidence is not None]
-    reader_stances: dict[int, set[Stance]] = defaultdict(set)
+    readers: dict[int, set[Stance]] = defaultdict(set)
     for view in judgement.readers if judgement else ():
-        reader_stances[view.statement].add(view.stance)
+        readers[view.statement].add(view.stance)
     denials = sum(turn.reply == "deny" for turn in turns)
     return {
         "turns": float(len(turns)),
@@ -183,10 +177,10 @@ def features_of(progress: Progress) -> Features:
         "critique_count": float(denials),
         "revisions": float(len(changes)),
         "revised_towards": sum(changes) / len(changes) if changes else 0.0,
-        "quotes": float(quote_statuses.total()),
-        "verified": _divide(quote_statuses["verified"], quote_statuses.total()),
-        "fuzzy": _divide(quote_statuses["fuzzy"], quote_statuses.total()),
-        "not_found": _divide(quote_statuses["not_found"], quote_statuses.total()),
+        "quotes": float(statuses.total()),
+        "verified": _divide(statuses["verified"], statuses.total()),
+        "fuzzy": _divide(statuses["fuzzy"], statuses.total()),
+        "not_found": _divide(statuses["not_found"], statuses.total()),
         "agreement": _divide(max(Counter(last).values(), default=0), len(last)),
         "opening_agreement": _divide(max(Counter(first).values(), default=0), len(first)),
         "reached_consensus": float(progress.reached_consensus),
@@ -195,9 +189,7 @@ def features_of(progress: Progress) -> Features:
         "contradicted": _divide(findings["contradicted"], findings.total()),
         "carried": _divide(findings["carried"], findings.total()),
         "missing": _divide(findings["missing"], findings.total()),
-        "readers_apart": _divide(
-            sum(len(seen) > 1 for seen in reader_stances.values()), len(reader_stances)
-        ),
+        "readers_apart": _divide(sum(len(seen) > 1 for seen in readers.values()), len(readers)),
         "statements": math.log1p(len(progress.statements)),
         "judge_p": math.nan if judgement is None or judgement.p is None else judgement.p,
     }
@@ -209,10 +201,7 @@ def _divide(part: float, whole: float) -> float:
 
 @dataclass(frozen=True)
 class AnswerNetwork:
-    """A network with one hidden layer: score = out · tanh(Wx + b) + shift.
-
-    x = (value - centre) / scale; `hidden` is W as (d, h) and `hidden_shift` b.
-    """
+    """score = out · tanh(Wx + b) + shift, x = (value - centre) / scale; `hidden` is W (d, h)."""
 
     names: tuple[str, ...]
     centres: tuple[float, ...]
@@ -231,10 +220,7 @@ class AnswerNetwork:
 
 
 def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
-    """Convert plain values to a record of that type; `words` says what was expected.
-
-    Raises ConfigError: the values do not fit.
-    """
+    """Convert plain values to a record; `words` names it. Raises ConfigError: they do not fit."""
     import msgspec
 
     try:
@@ -244,10 +230,7 @@ def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
 
 
 def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
-    """Return the network stored as plain values.
-
-    Raises ConfigError: it reads other features than `names`, or its sizes do not fit.
-    """
+    """Return the stored network. Raises ConfigError: other features than `names`, or damaged."""
     network = converted(plain, AnswerNetwork, "a network of answers")
     width, height = len(network.names), len(network.hidden_shift)
     sizes = {len(network.centres), len(network.scales), len(network.hidden)}
@@ -276,10 +259,7 @@ def softmax(scores: Numbers, is_there: npt.NDArray[np.bool_]) -> Numbers:
 
 @dataclass(frozen=True, order=True)
 class Answerer:
-    """An answering agent, as stored with weights; `rules` is a digest of its prompts or rules.
-
-    `seat` is set only if two seats would otherwise be the same agent.
-    """
+    """An answering agent; `rules` is a digest, `seat` is set only to tell equal agents apart."""
 
     name: str
     model: str = ""
@@ -295,10 +275,7 @@ class PastAnswers:
     n: tuple[float, float, float]
 
     def log_odds(self, stance: Stance, whole: PastAnswers) -> float:
-        """Return the log odds of being right with that stance, shrunk towards those of all agents.
-
-        `whole` are the counts of all agents together.
-        """
+        """Return log odds of being right with that stance, shrunk towards all agents' (`whole`)."""
         place = STANCES.index(stance)
         overall = (whole.right[place] + 1.0) / (whole.n[place] + 2.0)
         share = (self.right[place] + DRAWN * overall) / (self.n[place] + DRAWN)
@@ -310,10 +287,7 @@ NOTHING = PastAnswers((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """Learned weights: one `fixed` number for each of the `agents`, or a `policy`.
-
-    A policy reads the `past` of each agent, shrunk towards that of the `whole`.
-    """
+    """`fixed` weights of `agents`, or a `policy` that reads each agent's `past` and the `whole`."""
 
     method: Method
     agents: tuple[Answerer, ...] = ()
@@ -330,10 +304,7 @@ class LearnedWeights:
 
 
 def weights_from(plain: Any) -> LearnedWeights:
-    """Return the weights that `to_plain` made.
-
-    Raises ConfigError: they are of another schema or damaged.
-    """
+    """Return the weights that `to_plain` made. Raises ConfigError: they do not fit."""
     learned = converted(plain, LearnedWeights, "weights of answers")
     is_known = (learned.schema, learned.features_schema) == (SCHEMA, FEATURES_SCHEMA)
     sizes = {len(learned.agents)}
@@ -399,10 +370,7 @@ class LearnedWeigher:
 
 
 def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[float]:
-    """Return weights that sum to 1.
-
-    Strangers get the mean of the known weights; if that is 0, all weights are the same.
-    """
+    """Return weights that sum to 1; strangers get the known ones' mean, all equal if that is 0."""
     known = [weight for weight, is_one in zip(weights, is_known, strict=True) if is_one]
     mean = sum(known) / len(known) if known else 0.0
     if mean <= 0.0:
@@ -413,10 +381,7 @@ def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[fl
 
 
 def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
-    """Return the roster with the weights that were in use when the run began.
-
-    Without any it is returned as it is. Raises ConfigError: those weights are not stored here.
-    """
+    """Add the weights in use when the run began, if any. Raises ConfigError: they are not here."""
     number = run.plan.agent_weights
     if number == NONE:
         return roster
@@ -434,10 +399,7 @@ def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
 
 
 def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
-    """Return the weights of answers in a stored body, or None if none were learned.
-
-    Raises ConfigError: they are of another schema.
-    """
+    """Return a body's weights of answers, or None. Raises ConfigError: another schema."""
     weights = body.get("answers", {}).get("weights")
     return weights_from(weights) if weights else None
 
