@@ -1,1 +1,1 @@
-"""What people's corrections teach: training sets, retraining, versions."""
+"""Learning from people's corrections: training sets, training, versions, weights of agents."""

@@ -1,8 +1,9 @@
-"""Weights w(Q; θ) of a debate's answers: fitted, compared on the same folds, and one of them used.
+"""Learns weights w(Q; θ) of debaters' answers, compares them on the same folds and picks one.
 
-By record, by a regression over signed answers, or by a policy: features of all answers through a
-network that PPO trained on a reward model. Used is the one with the least log loss of those that
-beat all alike beyond chance. Source: SC-MAKS 3.2 (w_i(Q; θ)), 3.5; 4.10 (uniform vote, no RLHF).
+By record, by a regression over signed answers, or by a policy: a network over the features of all
+answers that PPO trains on a reward model. The one with the least log loss is used, among those that
+are better than equal weights beyond chance. Source: SC-MAKS 3.2 (w_i(Q; θ)), 3.5; 4.10 (uniform
+vote, no RLHF).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.learning.consensus import held_out, measures
+from core.learning.consensus import held_out, measures, scale_of
 from core.learning.head_fit import Stack, fit_stack
 from core.learning.metrics import (
     HALLUCINATED,
@@ -54,18 +55,37 @@ from core.verdict.consensus_weights import (
 
 FEWEST_OF_AGENT = 10  # groups of cases that an agent must have answered to have a record
 STRANGER = -1
-VALUES = (HALLUCINATED, SUPPORTED, UNCLEAR)  # of STANCES
+VALUES = (HALLUCINATED, SUPPORTED, UNCLEAR)  # the numbers of STANCES
+POLICY_SEED = 5
+REWARD_SEED = 23
+HIDDEN = 6
+PENALTY = 2.0  # on squared weights, beside a sum of losses over answers
+MOST_STEPS = 200
+ENTROPY = 0.1
+UPDATES = 60
+PATIENCE = 10  # updates without a better validation reward
+RATE = 6e-3
+SMALL_RATE = 5e-4  # for adapting a policy to a few new answers
+PACKAGE = "stable_baselines3"
+MISSING = (
+    "The policy is trained with stable-baselines3, which is not installed: "
+    "pip install -r requirements-policy.txt, and start again. The other weightings need nothing."
+)
+ALWAYS = "always"
+FIGURES = ("log_loss", "auroc", "balanced_accuracy", "f1", "f2")
+DRAWS = 500
+FEWEST_DIFFERENT = 6  # groups that differ, below which a signed-rank test cannot reach 5 %
 
 
 @dataclass(frozen=True)
 class Answers:
     """n debates with up to s answers each: tuples (Q, O_i, C_ij, O_gold) of SC-MAKS 3.5.
 
-    `said` is (n, s): 1 hallucinated, 0 supported, one half unclear, NaN where there is no answer.
+    `said` is (n, s): 1 hallucinated, 0 supported, one half unclear, NaN if there is no answer.
     `who` is (n, s), the answerer's place in `agents`, -1 without a record. `features` is (n, s, d)
     in the order of `NAMES`. `labels` is (n,), 1 hallucinated. `graded` is (n,) how well people
-    rated the response, from 0 to 1, NaN where they did not. Debates of one group lie on one side of
-    a fold.
+    rated the response, from 0 to 1, NaN if they did not. Debates of one group lie on one side of a
+    fold.
     """
 
     agents: tuple[Answerer, ...]
@@ -91,69 +111,70 @@ class Answers:
         return np.asarray(decided & ((self.said > UNCLEAR) == (self.labels[:, None] == 1.0)))
 
     def rows(self, which: Places | Flags) -> Answers:
-        """The same of these debates only, in this order."""
+        """Return only these debates, in this order."""
         names = ("said", "who", "features", "labels", "graded", "groups")
         return subset(self, which, *names)
 
 
 def answers_of(rows: Sequence[ReasoningRow]) -> Answers:
-    """The debates of these runs; a run in which nobody answered is left out."""
-    heard = [row for row in rows if row.heard.answers]
-    many = max((len(row.heard.answers) for row in heard), default=0)
+    """Return the debates of these runs; a run in which nobody answered is left out."""
+    answered = [row for row in rows if row.heard.answers]
+    most_answers = max((len(row.heard.answers) for row in answered), default=0)
     groups: dict[Answerer, set[str]] = {}
-    for row in heard:
+    for row in answered:
         for agent in row.heard.answers:
             groups.setdefault(answerer(agent), set()).add(row.decision.group)
-    agents = tuple(sorted(a for a, own in groups.items() if len(own) >= FEWEST_OF_AGENT))
-    shape = (len(heard), many)
+    often = [agent for agent, own in groups.items() if len(own) >= FEWEST_OF_AGENT]
+    agents = tuple(sorted(often))
+    shape = (len(answered), most_answers)
     said, who = np.full(shape, np.nan), np.full(shape, STRANGER, dtype=np.int64)
     features = np.full((*shape, len(NAMES)), np.nan)
-    for n, row in enumerate(heard):
-        for s, (agent, own) in enumerate(row.heard.answers.items()):
-            said[n, s] = (1.0 + own["side"]) / 2.0
+    for n, row in enumerate(answered):
+        for s, (agent, values) in enumerate(row.heard.answers.items()):
+            said[n, s] = (1.0 + values["side"]) / 2.0
             who[n, s] = agents.index(answerer(agent)) if answerer(agent) in agents else STRANGER
-            features[n, s] = list(own.values())
-    labels = np.array([float(row.is_wrong) for row in heard])
-    graded = np.array([np.nan if row.graded is None else row.graded for row in heard])
-    names = tuple(row.decision.group for row in heard)
+            features[n, s] = list(values.values())
+    labels = np.array([float(row.is_wrong) for row in answered])
+    graded = np.array([np.nan if row.graded is None else row.graded for row in answered])
+    names = tuple(row.decision.group for row in answered)
     return Answers(agents, said, who, features, labels, graded, names)
 
 
 def answerer(agent: SpeakingAgent) -> Answerer:
-    """The agent as a run's weigher knows it."""
+    """Return the agent as a run's weigher knows it."""
     return Answerer(agent.name, agent.model, agent.rules, agent.seat)
 
 
 def past_of(answers: Answers) -> tuple[tuple[PastAnswers, ...], PastAnswers]:
-    """Each agent's past, and that of everybody together."""
-    counts = _counts(answers).sum(axis=0)
-    each = tuple(_past(own) for own in counts[: len(answers.agents)])
-    return each, _past(counts.sum(axis=0))
+    """Return the record of each agent, and that of all agents together."""
+    counts = _count_answers(answers).sum(axis=0)
+    each = tuple(_past_from(agent_counts) for agent_counts in counts[: len(answers.agents)])
+    return each, _past_from(counts.sum(axis=0))
 
 
 def read_of(answers: Answers, learned: LearnedWeights | None = None) -> Numbers:
-    """(n, s, d + 1) features and odds by the past; unless learned, that of the other groups."""
+    """Return (n, s, d + 1): features, and log odds by past answers (`learned`, or other groups)."""
     odds = np.full(answers.said.shape, np.nan)
 
-    def tell(rows: Places, past: Sequence[PastAnswers], whole: PastAnswers) -> None:
+    def fill(rows: Places, past: Sequence[PastAnswers], whole: PastAnswers) -> None:
         for n, s in np.argwhere(answers.is_there[rows]):
-            who, stance = answers.who[rows[n], s], _stance(answers.said[rows[n], s])
-            own = past[who] if who != STRANGER else NOTHING
-            odds[rows[n], s] = own.log_odds(stance, whole)
+            agent, stance = answers.who[rows[n], s], _stance_from(answers.said[rows[n], s])
+            agent_past = past[agent] if agent != STRANGER else NOTHING
+            odds[rows[n], s] = agent_past.log_odds(stance, whole)
 
     if learned is not None:
-        tell(np.arange(len(answers)), learned.past, learned.whole)
+        fill(np.arange(len(answers)), learned.past, learned.whole)
     else:
-        counts, group = _counts(answers), numbered(answers.groups)
-        for place in np.unique(group):
-            rest = counts[group != place].sum(axis=0)
-            past, whole = [_past(own) for own in rest], _past(rest.sum(axis=0))
-            tell(np.flatnonzero(group == place), past, whole)
+        counts, group_of = _count_answers(answers), numbered(answers.groups)
+        for place in np.unique(group_of):
+            rest = counts[group_of != place].sum(axis=0)
+            past = [_past_from(agent_counts) for agent_counts in rest]
+            fill(np.flatnonzero(group_of == place), past, _past_from(rest.sum(axis=0)))
     return np.concatenate([answers.features, odds[:, :, None]], axis=2)
 
 
 def weights_for(learned: LearnedWeights, answers: Answers) -> Numbers:
-    """(n, s) what the weigher in a run gives each answer; 0 where there is none."""
+    """Return (n, s) the weight that a run's weigher gives each answer; 0 where there is none."""
     there, known = answers.is_there, answers.who != STRANGER
     if learned.policy is not None:
         raw = softmax(learned.policy.scores(read_of(answers, learned)), there)
@@ -161,61 +182,40 @@ def weights_for(learned: LearnedWeights, answers: Answers) -> Numbers:
         raw = there.astype(np.float64)
     else:
         raw = np.where(known, np.array([*learned.fixed, 0.0])[answers.who], 0.0)
-    found = np.zeros(answers.said.shape)
-    for n, own in enumerate(there):
-        found[n, own] = with_the_mean(raw[n, own].tolist(), known[n, own].tolist())
-    return found
+    weights = np.zeros(answers.said.shape)
+    for n, present in enumerate(there):
+        weights[n, present] = with_the_mean(raw[n, present].tolist(), known[n, present].tolist())
+    return weights
 
 
 def shares(weights: Numbers, answers: Answers) -> Numbers:
-    """(n,) the weighted share of those who say hallucinated, unclear counting half."""
+    """Return (n,) the weighted share of those who say hallucinated; unclear counts half."""
     return np.asarray((weights * np.nan_to_num(answers.said, nan=0.0)).sum(axis=1))
 
 
-def _counts(answers: Answers) -> Numbers:
-    """(n, agents + 1, 3, 2): answers by stance, right and all; last those without a record."""
-    found = np.zeros((len(answers), len(answers.agents) + 1, len(STANCES), 2))
+def _count_answers(answers: Answers) -> Numbers:
+    """Return (n, agents + 1, 3, 2): answers by stance, right and all; last without a record."""
+    counts = np.zeros((len(answers), len(answers.agents) + 1, len(STANCES), 2))
     right = answers.is_right
     for n, s in np.argwhere(answers.is_there):
-        place = VALUES.index(answers.said[n, s])
-        found[n, answers.who[n, s], place] += (float(right[n, s]), 1.0)
-    return found
+        stance = VALUES.index(answers.said[n, s])
+        counts[n, answers.who[n, s], stance] += (float(right[n, s]), 1.0)
+    return counts
 
 
-def _past(counts: Numbers) -> PastAnswers:
-    """The record of an agent, from its (3, 2) counts by stance: right answers, all answers."""
+def _past_from(counts: Numbers) -> PastAnswers:
+    """Return a record from (3, 2) counts by stance: right answers, all answers."""
     right, n = counts.T.tolist()
     return PastAnswers(tuple(right), tuple(n))
 
 
-def _stance(said: float) -> Stance:
+def _stance_from(said: float) -> Stance:
     return STANCES[VALUES.index(said)]
-
-
-POLICY_SEED = 5
-REWARD_SEED = 23
-HIDDEN = 6
-PENALTY = 2.0  # on squared weights, against a sum of losses over answers
-MOST_STEPS = 200
-ENTROPY = 0.1
-UPDATES = 60
-PATIENCE = 10  # updates without a better validation reward
-RATE = 6e-3
-SMALL_RATE = 5e-4  # for going on from a policy with a few new answers
-PACKAGE = "stable_baselines3"
-MISSING = (
-    "The policy is trained with stable-baselines3, which is not installed: "
-    "pip install -r requirements-policy.txt, and start again. The other weightings need nothing."
-)
-ALWAYS = "always"
-FIGURES = ("log_loss", "auroc", "balanced_accuracy", "f1", "f2")
-DRAWS = 500
-FEWEST_DIFFERENT = 6  # groups that differ, for a signed-rank test to say anything at 5 %
 
 
 @dataclass(frozen=True)
 class FittedWeights:
-    """Weights with what makes a probability of their share; of a policy, its training too."""
+    """Weights, and the fit that turns their share into a probability; a policy's training too."""
 
     weights: LearnedWeights
     platt: Stack
@@ -223,12 +223,12 @@ class FittedWeights:
     trained: Trained | None = None
 
     def p(self, answers: Answers) -> Numbers:
-        """p_hallucinated of each of the n debates."""
+        """Return (n,) p_hallucinated of the debates."""
         return self.platt.p(shares(weights_for(self.weights, answers), answers)[:, None])
 
 
 def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -> FittedWeights:
-    """Weights of these debates; a policy goes on from that of `start`.
+    """Learn weights from these debates; a policy starts from that of `start`.
 
     Raises:
         InputError: there is one label only, or there are too few groups.
@@ -239,8 +239,8 @@ def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -
     past, whole = past_of(answers)
     fixed: tuple[float, ...] = ()
     if method == "policy":
-        model, unseen = fit_rewards(answers)
-        debates = Debates(read_of(answers), answers.is_there, unseen)
+        model, unseen_rewards = fit_rewards(answers)
+        debates = Debates(read_of(answers), answers.is_there, unseen_rewards)
         wrong, groups = answers.labels == 1.0, numbered(answers.groups)
         _, held = next(grouped_folds(wrong, groups, POLICY_SEED))
         is_held = np.isin(np.arange(len(answers)), held)
@@ -249,39 +249,39 @@ def fit(answers: Answers, method: Method, start: LearnedWeights | None = None) -
         weights = LearnedWeights("policy", answers.agents, (), past, whole, trained.policy)
         return replace(with_platt(weights, answers), reward_model=model, trained=trained)
     if method == "record":
-        fixed = tuple(_record(own, whole) for own in past)
+        fixed = tuple(_record_weight(agent_past, whole) for agent_past in past)
     elif method == "logistic" and answers.agents:
-        fixed = _logistic(answers)
+        fixed = _fit_logistic(answers)
     return with_platt(LearnedWeights(method, answers.agents, fixed, past, whole), answers)
 
 
 def with_platt(weights: LearnedWeights, answers: Answers) -> FittedWeights:
-    """The weights with a probability that is fitted to these debates."""
+    """Return the weights with a probability fitted to these debates."""
     share = shares(weights_for(weights, answers), answers)
     return FittedWeights(weights, fit_stack(share[:, None], answers.labels == 1.0))
 
 
-def _record(own: PastAnswers, whole: PastAnswers) -> float:
-    """Log-odds of being right where it decided, drawn to those of all agents; at least 0."""
-    usual = (sum(whole.right[:2]) + 1.0) / (sum(whole.n[:2]) + 2.0)
-    share = (sum(own.right[:2]) + DRAWN * usual) / (sum(own.n[:2]) + DRAWN)
+def _record_weight(agent: PastAnswers, whole: PastAnswers) -> float:
+    """Return log odds of being right where it decided, shrunk towards all agents'; at least 0."""
+    overall = (sum(whole.right[:2]) + 1.0) / (sum(whole.n[:2]) + 2.0)
+    share = (sum(agent.right[:2]) + DRAWN * overall) / (sum(agent.n[:2]) + DRAWN)
     return max(0.0, float(np.log(share / (1.0 - share))))
 
 
-def _logistic(answers: Answers) -> tuple[float, ...]:
-    """(agents,) coefficients of answers as 1, -1, 0; none below 0: who err together share."""
+def _fit_logistic(answers: Answers) -> tuple[float, ...]:
+    """Return (agents,) coefficients of answers as 1, -1, 0; who err together share weight."""
     signed = np.zeros((len(answers), len(answers.agents)))
     for n, s in np.argwhere(answers.is_there & (answers.who != STRANGER)):
         signed[n, answers.who[n, s]] = 2.0 * (answers.said[n, s] - UNCLEAR)
-    found = fit_stack(signed, answers.labels == 1.0)
-    return tuple((found.weights / found.spreads).tolist())
+    stack = fit_stack(signed, answers.labels == 1.0)
+    return tuple((stack.weights / stack.spreads).tolist())
 
 
 def targets(answers: Answers) -> Numbers:
-    """(n, s) what the reward of each answer should be, from 0 to 1; NaN where there is none.
+    """Return (n, s) the reward that each answer should get, from 0 to 1; NaN where there is none.
 
-    1 where it takes the side that people decided on; where they also rated the response (4.6), half
-    of it is how near the answer lies to their ratings.
+    It is 1 if the answer takes the side that people decided on. If they also rated the response
+    (4.6), half of it is how near the answer is to their ratings.
     """
     right = answers.is_right.astype(np.float64)
     near = 1.0 - np.abs(np.nan_to_num(answers.said) - (1.0 - answers.graded[:, None]))
@@ -290,93 +290,89 @@ def targets(answers: Answers) -> Numbers:
 
 
 def fit_rewards(answers: Answers) -> tuple[AnswerNetwork, Numbers]:
-    """The reward model (3.5.1; labels weigh alike), and (n, s) by those blind to the group."""
-    read, wanted, there = read_of(answers), targets(answers), answers.is_there
-    unseen, wrong = np.full(answers.said.shape, np.nan), answers.labels == 1.0
+    """Return the reward model (3.5.1; labels weigh alike), (n, s) rewards blind to the group."""
+    read, target, there = read_of(answers), targets(answers), answers.is_there
+    unseen_rewards, wrong = np.full(answers.said.shape, np.nan), answers.labels == 1.0
     share = (wrong.sum() + 1.0) / (len(answers) + 2.0)
-    worth = np.where(wrong, 0.5 / share, 0.5 / (1.0 - share))[:, None] + np.zeros(there.shape)
+    label_weights = np.where(wrong, 0.5 / share, 0.5 / (1.0 - share))
+    case_weights = label_weights[:, None] + np.zeros(there.shape)
     for fit, test in grouped_folds(wrong, numbered(answers.groups), REWARD_SEED):
-        own = there[fit]
-        model = fit_network(read[fit][own], wanted[fit][own], REWARD_SEED, worth[fit][own])
-        unseen[test] = np.where(there[test], rewards(model, read[test]), np.nan)
-    return fit_network(read[there], wanted[there], REWARD_SEED, worth[there]), unseen
+        present = there[fit]
+        model = fit_network(
+            read[fit][present], target[fit][present], REWARD_SEED, case_weights[fit][present]
+        )
+        unseen_rewards[test] = np.where(there[test], rewards(model, read[test]), np.nan)
+    return fit_network(read[there], target[there], REWARD_SEED, case_weights[there]), unseen_rewards
 
 
 def rewards(model: AnswerNetwork, read: Numbers) -> Numbers:
-    """(...,) the reward that the model expects of each answer, from 0 to 1."""
+    """Return (...,) the reward that the model expects of each answer, from 0 to 1."""
     return sigmoid(model.scores(read))
 
 
 def fit_network(
     read: Numbers, wanted: Numbers, seed: int, worth: Numbers | float = 1.0
 ) -> AnswerNetwork:
-    """A network whose sigmoid is likely to be `wanted` (m,) over (m, d); `worth` are weights."""
+    """Fit a network of (m, d) features whose sigmoid is near `wanted` (m,), weighted by `worth`."""
     from scipy.optimize import minimize
 
     centres, scales = scale_of(read)
     level = scaled(read, centres, scales)
-    wide = level.shape[1]
+    width = level.shape[1]
     random = np.random.default_rng(seed)
     share = (wanted.sum() + 1.0) / (len(wanted) + 2.0)
-    first = random.normal(0.0, wide**-0.5, wide * HIDDEN)
-    # Noise breaks the tie between hidden units, whose slope is nothing while `out` is.
+    first_weights = random.normal(0.0, width**-0.5, width * HIDDEN)
+    # Noise breaks the tie between hidden units, whose gradient is 0 while `out` is.
     noise = random.normal(0.0, 0.1, HIDDEN)
-    start = np.concatenate([first, np.zeros(HIDDEN), noise, [float(np.log(share / (1.0 - share)))]])
+    base = float(np.log(share / (1.0 - share)))
+    start = np.concatenate([first_weights, np.zeros(HIDDEN), noise, [base]])
 
     def loss(values: Numbers) -> tuple[float, Numbers]:
-        hidden, shift, out, last = _parted(values, wide)
+        hidden, shift, out, last = _split_parameters(values, width)
         inner = np.tanh(level @ hidden + shift)
         score = inner @ out + last
         total = (worth * (np.logaddexp(0.0, score) - wanted * score)).sum()
         pull = worth * (sigmoid(score) - wanted)
         back = pull[:, None] * out * (1.0 - inner**2)
         slope = [(level.T @ back).ravel(), back.sum(axis=0), inner.T @ pull, [pull.sum()]]
-        held = values.copy()
-        held[-1] = 0.0  # the base rate is not held back
-        return float(total + PENALTY * (held**2).sum() / 2), np.concatenate(slope) + PENALTY * held
+        penalised = values.copy()
+        penalised[-1] = 0.0  # the base rate is not penalised
+        gradient = np.concatenate(slope) + PENALTY * penalised
+        return float(total + PENALTY * (penalised**2).sum() / 2), gradient
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS}).x
-    return _network(centres, scales, *_parted(found, wide))
+    solution = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS}).x
+    return _make_network(centres, scales, *_split_parameters(solution, width))
 
 
-def _network(
+def _make_network(
     centres: Numbers, scales: Numbers, hidden: Numbers, shift: Numbers, out: Numbers, last: float
 ) -> AnswerNetwork:
-    places = tuple(centres.tolist()), tuple(scales.tolist())
+    scaling = tuple(centres.tolist()), tuple(scales.tolist())
     rows = tuple(tuple(row) for row in hidden.tolist())
-    return AnswerNetwork(READ, *places, rows, tuple(shift.tolist()), tuple(out.tolist()), last)
+    return AnswerNetwork(READ, *scaling, rows, tuple(shift.tolist()), tuple(out.tolist()), last)
 
 
-def scale_of(read: Numbers) -> tuple[Numbers, Numbers]:
-    """(centres, scales) of (m, d) features over what is known; 0 and 1 where nothing differs."""
-    known = ~np.isnan(read)
-    many = np.maximum(1, known.sum(axis=0))
-    centres = np.where(known, read, 0.0).sum(axis=0) / many
-    spread = np.sqrt((np.where(known, read - centres, 0.0) ** 2).sum(axis=0) / many)
-    return centres, np.where(spread > 1e-9, spread, 1.0)
-
-
-def _parted(values: Numbers, wide: int) -> tuple[Numbers, Numbers, Numbers, float]:
-    hidden, shift, out, last = np.split(values, np.cumsum([wide * HIDDEN, HIDDEN, HIDDEN]))
-    return hidden.reshape(wide, HIDDEN), shift, out, float(last[0])
+def _split_parameters(values: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers, float]:
+    hidden, shift, out, last = np.split(values, np.cumsum([width * HIDDEN, HIDDEN, HIDDEN]))
+    return hidden.reshape(width, HIDDEN), shift, out, float(last[0])
 
 
 @dataclass(frozen=True)
 class Debates:
-    """What a policy is trained on: `read` (n, s, d), who is there (n, s), rewards (n, s)."""
+    """What a policy is trained on: `read` (n, s, d), `is_there` (n, s) and `rewards` (n, s)."""
 
     read: Numbers
     is_there: Flags
     rewards: Numbers
 
     def rows(self, which: Flags) -> Debates:
-        """The answers of these debates alone."""
+        """Return only these debates."""
         return subset(self, which, "read", "is_there", "rewards")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The best policy, after `best` updates; `curve` holds mean rewards (own, validation)."""
+    """The best policy, of update number `best`; `curve` holds mean rewards (own, validation)."""
 
     policy: AnswerNetwork
     curve: tuple[tuple[float, float], ...]
@@ -384,12 +380,12 @@ class Trained:
 
 
 def is_installed() -> bool:
-    """True where a policy can be trained; nothing is imported to find out."""
+    """Return True if a policy can be trained; imports nothing to find out."""
     return importlib.util.find_spec(PACKAGE) is not None
 
 
 def require_installed() -> None:
-    """Refuse in one sentence where it cannot."""
+    """Raise ConfigError if no policy can be trained."""
     if not is_installed():
         raise ConfigError(MISSING)
 
@@ -397,11 +393,12 @@ def require_installed() -> None:
 def train(
     own: Debates, validation: Debates, seed: int, start: AnswerNetwork | None = None
 ) -> Trained:
-    """A policy by PPO, stopped early where the validation reward has come to a plateau.
+    """Train a policy by PPO, stopping early when the validation reward no longer rises.
 
-    One debate is one step, an action a score for each answer; the reward is `mixture_reward`, so
-    the best policy has w_i in proportion to exp(r_i / ENTROPY). With a `start` it goes on from that
-    policy in small steps (3.5: domain adaptation). Raises ConfigError without stable-baselines3.
+    One debate is one step, an action is a score for each answer, and the reward is
+    `mixture_reward`, so the best policy has w_i in proportion to exp(r_i / ENTROPY). With a `start`
+    it continues from that policy in small steps (3.5: domain adaptation). Raises ConfigError
+    without stable-baselines3.
     """
     require_installed()
     from core.learning.ppo import Learner
@@ -411,31 +408,31 @@ def train(
     else:
         centres, scales = np.array(start.centres), np.array(start.scales)
     level = np.where(own.is_there[:, :, None], scaled(own.read, centres, scales), 0.0)
-    rate, given = RATE if start is None else SMALL_RATE, np.nan_to_num(own.rewards)
-    learner = Learner(level, own.is_there, given, seed=seed, rate=rate, entropy=ENTROPY)
+    rate, known_rewards = RATE if start is None else SMALL_RATE, np.nan_to_num(own.rewards)
+    learner = Learner(level, own.is_there, known_rewards, seed=seed, rate=rate, entropy=ENTROPY)
     if start is not None:
         learner.begin_from(start)
-    best, place = _network(centres, scales, *learner.arrays(), 0.0), 0
+    best, best_update = _make_network(centres, scales, *learner.arrays(), 0.0), 0
     curve = [(reward(best, own), reward(best, validation))]
-    for number in range(1, UPDATES + 1):
+    for update in range(1, UPDATES + 1):
         learner.update()
-        policy = _network(centres, scales, *learner.arrays(), 0.0)
+        policy = _make_network(centres, scales, *learner.arrays(), 0.0)
         curve.append((reward(policy, own), reward(policy, validation)))
-        if curve[-1][1] > curve[place][1]:
-            best, place = policy, number
-        if number - place >= PATIENCE:
+        if curve[-1][1] > curve[best_update][1]:
+            best, best_update = policy, update
+        if update - best_update >= PATIENCE:
             break
-    return Trained(best, tuple(curve), place)
+    return Trained(best, tuple(curve), best_update)
 
 
 def reward(policy: AnswerNetwork, debates: Debates) -> float:
-    """The mean reward of the policy's own weights, nothing drawn, entropy included."""
+    """Return the mean reward of the policy's weights, without sampling, entropy included."""
     weights = softmax(policy.scores(debates.read), debates.is_there)
     return float(mixture_reward(weights, debates.rewards, ENTROPY).mean())
 
 
 def mixture_reward(weights: Numbers, rewards: Numbers, entropy: float) -> Numbers:
-    """(n,) Σ w_i r_i and `entropy` times the entropy of the weights, in nats."""
+    """Return (n,) Σ w_i r_i plus `entropy` times the entropy of the weights, in nats."""
     value = (weights * np.nan_to_num(rewards)).sum(axis=-1)
     spread = -(weights * np.log(np.where(weights > 0.0, weights, 1.0))).sum(axis=-1)
     return np.asarray(value + entropy * spread)
@@ -443,7 +440,7 @@ def mixture_reward(weights: Numbers, rewards: Numbers, entropy: float) -> Number
 
 @dataclass(frozen=True)
 class Gain:
-    """How much lower the log loss is than that of all alike, and Wilcoxon's p where it says any."""
+    """How much the log loss falls, with its interval; `p` is of Wilcoxon's test if it applies."""
 
     value: float
     low: float
@@ -453,7 +450,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class ComparedAnswers:
-    """Figures by method and name; `always` is hallucinated always, or the others' share of it."""
+    """Figures by method and name; `always` is the constant share of hallucinated cases."""
 
     figures: dict[str, dict[str, Figure]]
     gains: dict[str, Gain]
@@ -466,7 +463,7 @@ class ComparedAnswers:
 def compare_answers(
     answers: Answers, methods: Sequence[Method] = METHODS, *, seed: int
 ) -> ComparedAnswers:
-    """All these weightings on the same folds; `uniform` must be among them.
+    """Compare these weightings on the same folds; `uniform` must be among them.
 
     Raises:
         InputError: there are fewer groups than folds, or one label only.
@@ -474,15 +471,18 @@ def compare_answers(
     """
     p: dict[str, Numbers] = {name: np.empty(len(answers)) for name in (*methods, ALWAYS)}
     for held in held_out(answers.groups, answers.labels, seed):
-        rest, asked = answers.rows(~held), answers.rows(held)
+        rest, part = answers.rows(~held), answers.rows(held)
         for method in methods:
-            p[method][held] = fit(rest, method).p(asked)
+            p[method][held] = fit(rest, method).p(part)
         p[ALWAYS][held] = (rest.labels.sum() + 1.0) / (len(rest) + 2.0)
     places = numbered(answers.groups)
-    figures = {name: _figures(answers.labels, own, places, seed) for name, own in p.items()}
-    alike = Figure(0.5, 0.5, 0.5)
-    always = _figures(answers.labels, np.ones(len(answers)) - 1e-9, places, seed)
-    figures[ALWAYS] |= {"auroc": alike, "balanced_accuracy": alike}
+    figures = {
+        name: _compute_figures(answers.labels, method_p, places, seed)
+        for name, method_p in p.items()
+    }
+    coin = Figure(0.5, 0.5, 0.5)
+    always = _compute_figures(answers.labels, np.ones(len(answers)) - 1e-9, places, seed)
+    figures[ALWAYS] |= {"auroc": coin, "balanced_accuracy": coin}
     figures[ALWAYS] |= {name: always[name] for name in ("f1", "f2")}
     gains: dict[str, Gain] = {
         name: gain_over(answers.labels, p["uniform"], p[name], places, seed)
@@ -494,27 +494,27 @@ def compare_answers(
 
 
 def best_of(gains: Mapping[str, Gain]) -> Method:
-    """The least log loss of those beyond chance below all alike; on a tie the simpler one."""
-    sure = [name for name in METHODS if name in gains and gains[name].low > 0.0]
-    return max(sure, key=lambda name: gains[name].value, default="uniform")
+    """Return the method with the least log loss among those clearly better than equal weights."""
+    better = [name for name in METHODS if name in gains and gains[name].low > 0.0]
+    return max(better, key=lambda name: gains[name].value, default="uniform")
 
 
-def _figures(labels: Numbers, p: Numbers, groups: Places, seed: int) -> dict[str, Figure]:
+def _compute_figures(labels: Numbers, p: Numbers, groups: Places, seed: int) -> dict[str, Figure]:
     wrong, said = labels == 1.0, p > UNCLEAR
-    found = measures(labels, p, is_probability=True)
-    found |= {"f1": f_score(wrong, said), "f2": f_score(wrong, said, 4.0)}
-    return bootstrap({name: found[name] for name in FIGURES}, groups, seed, DRAWS)
+    by_name = measures(labels, p, is_probability=True)
+    by_name |= {"f1": f_score(wrong, said), "f2": f_score(wrong, said, 4.0)}
+    return bootstrap({name: by_name[name] for name in FIGURES}, groups, seed, DRAWS)
 
 
 def gain_over(labels: Numbers, before: Numbers, after: Numbers, places: Places, seed: int) -> Gain:
-    """How much lower the log loss of p `after` is than that of p `before`, case by case."""
+    """Return how much lower the log loss of p `after` is than that of p `before`, case by case."""
     wrong = labels == 1.0
-    better = log_losses(wrong, before) - log_losses(wrong, after)
-    figure = bootstrap({"": mean_of(better)}, places, seed, DRAWS)[""]
-    by_group = np.bincount(places, weights=better)
-    differs = by_group[np.abs(by_group) > 1e-12]
-    if len(differs) < FEWEST_DIFFERENT:
+    gains = log_losses(wrong, before) - log_losses(wrong, after)
+    figure = bootstrap({"": mean_of(gains)}, places, seed, DRAWS)[""]
+    by_group = np.bincount(places, weights=gains)
+    different = by_group[np.abs(by_group) > 1e-12]
+    if len(different) < FEWEST_DIFFERENT:
         return Gain(*figure, None)
     from scipy.stats import wilcoxon
 
-    return Gain(*figure, float(wilcoxon(differs).pvalue))
+    return Gain(*figure, float(wilcoxon(different).pvalue))

@@ -1,7 +1,7 @@
-"""A home that goes away, in which cases are checked one after the other as the app would.
+"""A temporary home in which cases are checked one after the other, as the app would.
 
-Every case is checked as if it were the first of its home: the weight of a search term depends on
-all that is indexed, so what only earlier cases used is taken out before the next one begins.
+Each case is checked as if it were the first of its home: the weight of a search term depends on all
+that is indexed, so sources that only earlier cases used are removed before the next check.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from core.verdict.classifier import Classifier, Head
 
 BY = "bench"
 PREFIX = "counterpoint-bench-"
-IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is created in it
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class BenchMaterial:
     texts: tuple[str, ...] = ()
     images: tuple[Path, ...] = ()
     files: tuple[Path, ...] = ()
-    """Documents and images as they lie, of any type that can be read."""
+    """Documents and images on disk, of any type that can be read."""
 
 
 @dataclass
 class BenchHome:
-    """The home, its store and project, and the sources of the last case by id."""
+    """The home with its store and project; `sources` are the ids of the last case's sources."""
 
     home: Path
     store: Store
@@ -59,19 +59,21 @@ class BenchHome:
     sources: set[str] = field(default_factory=set)
 
     def check(self, material: BenchMaterial, staff: Staff, plan: Plan, stop: Stop) -> Progress:
-        """What a run comes to. Raises InputError where the response cannot be stored."""
-        case = self._case(material)
+        """Run a check and return its end state. Raises InputError: the response is unusable."""
+        case = self._store_case(material)
         events = staff.review(case, plan, stop, past=(), earlier=None)
         return folded(chain.from_iterable(events))
 
-    def _case(self, material: BenchMaterial) -> Case:
+    def _store_case(self, material: BenchMaterial) -> Case:
         texts = [
-            self._stored(f"source-{n}.txt", t.encode()) for n, t in enumerate(material.texts, 1)
+            self._store_source(f"source-{n}.txt", t.encode())
+            for n, t in enumerate(material.texts, 1)
         ]
         images: list[str | None] = []
         for path in (*material.images, *material.files):
-            stored = self._stored(path.name, read_whole(path, self.settings.file_megabytes))
-            (images if path in material.images or is_picture(path) else texts).append(stored)
+            stored = self._store_source(path.name, read_whole(path, self.settings.file_megabytes))
+            is_image = path in material.images or is_picture(path)
+            (images if is_image else texts).append(stored)
         documents, pictures = (tuple(dict.fromkeys(filter(None, s))) for s in (texts, images))
         draft = CaseDraft(material.response, material.question, documents, pictures)
         case = store_case(self.store, self.project, draft, BY, 0.0)
@@ -81,24 +83,26 @@ class BenchHome:
         self.sources = wanted
         return case
 
-    def _stored(self, name: str, data: bytes) -> str | None:
-        """The id of a source; None where there is nothing in it, which no library takes."""
+    def _store_source(self, name: str, data: bytes) -> str | None:
+        """Return the id of the stored source, or None if it is empty or cannot be stored."""
         if not data.strip():
             return None
-        with contextlib.suppress(InputError):  # as a person would: the others are used
-            own = (self.store, self.home, self.project.id)
-            return store_file(*own, name, data, BY, 0.0, self.settings).id
+        project_id = self.project.id
+        with contextlib.suppress(InputError):  # as in the app, the other sources are still used
+            return store_file(
+                self.store, self.home, project_id, name, data, BY, 0.0, self.settings
+            ).id
         return None
 
 
 @contextlib.contextmanager
 def opened_bench(settings: Settings) -> Iterator[BenchHome]:
-    """A bench in a folder in memory where the system has one: nothing of it outlives the work."""
+    """Open a bench in a temporary folder, in memory if the system has such a folder."""
     where = IN_MEMORY if IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
-    for left in where.glob(f"{PREFIX}*-*"):  # by processes that were killed
-        number = left.name.removeprefix(PREFIX).split("-")[0]
+    for leftover in where.glob(f"{PREFIX}*-*"):  # of processes that were killed
+        number = leftover.name.removeprefix(PREFIX).split("-")[0]
         if number.isascii() and number.isdigit() and not _is_alive(int(number)):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=where) as folder:
         home = Path(folder)
         with open_store(home) as store:
@@ -111,18 +115,18 @@ def _is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        return True  # somebody else's
+        return True  # it belongs to another user
     return True
 
 
 def is_picture(path: Path) -> bool:
-    """True for the image types that a case may have."""
+    """Return True for the image types that a case may have."""
     return path.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")
 
 
 @dataclass(frozen=True)
 class LabelledClaim:
-    """A claim over texts, with the label people gave it; `group` holds related rows together."""
+    """A claim over texts, with the label people gave it; `group` keeps related rows together."""
 
     claim: str
     texts: tuple[str, ...]
@@ -133,7 +137,7 @@ class LabelledClaim:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """What the built-in judge made of a labelled claim, and the debate that it heard."""
+    """A labelled claim with the built-in judge's judgement and the debate before it."""
 
     row: LabelledClaim
     judgement: Judgement
@@ -141,7 +145,7 @@ class JudgedClaim:
 
 
 def judged(rows: Iterable[LabelledClaim], encoder: Embedder) -> Iterator[JudgedClaim]:
-    """Each row with its judgement, in order, in a folder that goes away (CEDA 4.2)."""
+    """Yield each row with its judgement, in order, judged on a temporary bench (CEDA 4.2)."""
     roster = roster_named("builtin")
     silent = Classifier("none", Head((0.0,) * encoder.width, 0.0), encoder, {})
     settings = Settings()

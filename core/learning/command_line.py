@@ -1,4 +1,4 @@
-"""`python -m core retrain` and `rescore`: in the foreground, progress on standard error."""
+"""The commands `python -m core retrain` and `rescore`; progress goes to standard error."""
 
 from __future__ import annotations
 
@@ -52,46 +52,6 @@ SHORT = {
     "epochs": "how often the pairs are gone through",
     "seed": "of pairs and fits",
 }
-
-
-def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], int]) -> None:
-    """Add both; `whole(text, least, most)` reads a number, `add_home` adds `--home`."""
-
-    def command(name: str, words: str, description: str, examples: str) -> Any:
-        parser = commands.add_parser(
-            name, help=words, description=description, epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
-        parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
-        return parser
-
-    words = "train a classifier on the corrections"
-    retrain = command("retrain", words, RETRAIN_WORDS, RETRAIN_EXAMPLES)
-    usual = Options()
-    retrain.add_argument(
-        "--encoder",
-        metavar="NAME_OR_FOLDER",
-        default=usual.encoder,
-        help="“embedded” (default: MiniLM), a sentence-transformers folder, or a name on the "
-        "Hugging Face Hub",
-    )
-    for name, words in SHORT.items():
-        default, bounds = getattr(usual, name), tuple(map(int, BOUNDS[name]))
-        retrain.add_argument(
-            f"--{name}", metavar="N", default=default, help=f"{words} (default: {default})",
-            type=lambda text, bounds=bounds: whole(text, *bounds),
-        )  # fmt: skip
-    retrain.add_argument(
-        "--promote", action="store_true", help="make it the active one unless it did worse"
-    )
-    words = "score finished runs again under a version"
-    rescore = command("rescore", words, RESCORE_WORDS, RESCORE_EXAMPLES)
-    rescore.add_argument("--version", metavar="ID", help="which version (default: the active one)")
-    for parser in (retrain, rescore):
-        add_home(parser)
-
-
 Say = Callable[[str], None]
 Out = Callable[[str | bytes], None]
 EVERY_SECONDS = 5.0
@@ -101,46 +61,94 @@ FIGURES = (
 )  # fmt: skip
 
 
+def add_commands(commands: Any, add_home: Any, whole: Callable[[str, int, int], int]) -> None:
+    """Add both; `whole(text, least, most)` parses an integer, `add_home` adds `--home`."""
+
+    def command(name: str, summary: str, description: str, examples: str) -> Any:
+        parser = commands.add_parser(
+            name,
+            help=summary,
+            description=description,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return parser
+
+    retrain = command(
+        "retrain", "train a classifier on the corrections", RETRAIN_WORDS, RETRAIN_EXAMPLES
+    )
+    defaults = Options()
+    retrain.add_argument(
+        "--encoder",
+        metavar="NAME_OR_FOLDER",
+        default=defaults.encoder,
+        help="“embedded” (default: MiniLM), a sentence-transformers folder, or a name on the "
+        "Hugging Face Hub",
+    )
+    for name, words in SHORT.items():
+        default, bounds = getattr(defaults, name), tuple(map(int, BOUNDS[name]))
+        retrain.add_argument(
+            f"--{name}",
+            metavar="N",
+            default=default,
+            help=f"{words} (default: {default})",
+            type=lambda text, bounds=bounds: whole(text, *bounds),
+        )
+    retrain.add_argument(
+        "--promote", action="store_true", help="make it the active one unless it did worse"
+    )
+    rescore = command(
+        "rescore", "score finished runs again under a version", RESCORE_WORDS, RESCORE_EXAMPLES
+    )
+    rescore.add_argument("--version", metavar="ID", help="which version (default: the active one)")
+    for parser in (retrain, rescore):
+        add_home(parser)
+
+
 def run_retrain(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
-    """Train, and promote where that was asked for; 0 when there is a version, else 1."""
+    """Train, and promote if asked to; return 0 if there is a version, else 1."""
     options = Options(given.encoder, given.pairs, given.steps, given.epochs, seed=given.seed)
     with open_store(home) as store:
-        by = _person(store, given.by)
+        by = _find_person(store, given.by)
         training_id = begin_training(store, home, by, options)
         be_modest(options.encoder)
-        with contextlib.redirect_stdout(sys.stderr):  # the one object is all that goes out
-            version = carry_out(store, home, training_id, _teller(say))
+        with contextlib.redirect_stdout(sys.stderr):  # standard output holds only the result
+            version = carry_out(store, home, training_id, _make_reporter(say))
         if not version:
-            ended = store.versions.training(training_id, time.time(), 1e9)
-            say(ended.message if ended and ended.message else "The training was stopped.")
+            training = store.versions.training(training_id, time.time(), 1e9)
+            say(training.message if training and training.message else "The training was stopped.")
             return 1
-        told = _told(store, version) | _promoted(store, home, version, given.promote, by)
-    out(json.dumps(told, ensure_ascii=False) + "\n" if given.json else _plainly(told))
+        result = _describe_version(store, version) | _promote_if_wanted(
+            store, home, version, given.promote, by
+        )
+    out(json.dumps(result, ensure_ascii=False) + "\n" if given.json else _format_result(result))
     return 0
 
 
 def run_rescore(given: argparse.Namespace, home: Path, say: Say, out: Out) -> int:
     """Score old runs again and return 0."""
     with open_store(home) as store:
-        by = _person(store, given.by)
+        by = _find_person(store, given.by)
         version = given.version or store.versions.active()
-        found = rescore(
+        outcome = rescore(
             store, home, version, by=by, done=lambda n, of: say(f"{n:,} of {of:,} runs scored")
         )
-    runs = "1 run" if found.runs == 1 else f"{found.runs:,} runs"
-    words = f"{runs} scored under {found.version}, {found.changed:,} with another label."
-    out((json.dumps(asdict(found)) if given.json else words) + "\n")
+    runs = "1 run" if outcome.runs == 1 else f"{outcome.runs:,} runs"
+    words = f"{runs} scored under {outcome.version}, {outcome.changed:,} with another label."
+    out((json.dumps(asdict(outcome)) if given.json else words) + "\n")
     return 0
 
 
-def _person(store: Store, name: str | None) -> str:
+def _find_person(store: Store, name: str | None) -> str:
     person = person_here(store) if name is None else name.strip()
-    first_project(store, person, time.time())  # of a new home
+    first_project(store, person, time.time())  # creates it in a new home
     return person
 
 
-def _teller(say: Say) -> Callable[[dict[str, Any]], None]:
-    """A line at each new stage, and every few seconds within one."""
+def _make_reporter(say: Say) -> Callable[[dict[str, Any]], None]:
+    """Return a callback that prints a line at each new stage, and every few seconds within one."""
     last: dict[str, Any] = {"stage": "", "at": 0.0}
 
     def tell(progress: dict[str, Any]) -> None:
@@ -159,22 +167,24 @@ def _teller(say: Say) -> Callable[[dict[str, Any]], None]:
     return tell
 
 
-def _told(store: Store, version: str) -> dict[str, Any]:
-    known = store.versions.get(version)
-    card = known.card if known else {}
-    held = card["holdout"]
+def _describe_version(store: Store, version: str) -> dict[str, Any]:
+    stored = store.versions.get(version)
+    card = stored.card if stored else {}
+    holdout = card["holdout"]
     return {
         "version": version,
         "compared_with": card["compared_with"],
         "corrections": len(card["trained_on"]["corrections"]),
         **{name: card[name] for name in ("splits", "options", "encoder", "calibration")},
-        **{name: held[name] for name in ("before", "after", "difference")},
-        "is_worse": is_lower(held),
+        **{name: holdout[name] for name in ("before", "after", "difference")},
+        "is_worse": is_lower(holdout),
         **{name: card[name] for name in ("seconds", "cpu_seconds", "memory_mb")},
     }
 
 
-def _promoted(store: Store, home: Path, version: str, is_wanted: bool, by: str) -> dict[str, Any]:
+def _promote_if_wanted(
+    store: Store, home: Path, version: str, is_wanted: bool, by: str
+) -> dict[str, Any]:
     if not is_wanted:
         return {"promoted": False, "why_not": "it was not asked for; --promote does"}
     try:
@@ -184,14 +194,14 @@ def _promoted(store: Store, home: Path, version: str, is_wanted: bool, by: str) 
     return {"promoted": True, "why_not": ""}
 
 
-def _plainly(told: dict[str, Any]) -> str:
+def _format_result(result: dict[str, Any]) -> str:
     lines = [
-        f"{told['version']}: {told['corrections']} corrections, {told['seconds']:.0f} s",
-        f"{'held out':20s} {told['compared_with'][:16]:>16s} {'this':>16s}",
+        f"{result['version']}: {result['corrections']} corrections, {result['seconds']:.0f} s",
+        f"{'held out':20s} {result['compared_with'][:16]:>16s} {'this':>16s}",
     ]
     for name in FIGURES:
-        before, after = (figure_words(told[side][name]) for side in ("before", "after"))
+        before, after = (figure_words(result[side][name]) for side in ("before", "after"))
         lines.append(f"{name.replace('_', ' '):20s} {before:>16s} {after:>16s}")
-    lines.append(difference_words(told))
-    lines.append("Promoted." if told["promoted"] else f"Not promoted: {told['why_not']}")
+    lines.append(difference_words(result))
+    lines.append("Promoted." if result["promoted"] else f"Not promoted: {result['why_not']}")
     return "\n".join(lines) + "\n"

@@ -1,8 +1,9 @@
 """What the corrections are worth: labels that look wrong, and what more cases would add.
 
-Both go by a quick stand-in for the classifier, logistic regression over frozen embeddings and the
-judge's p: it is fitted hundreds of times where SetFit takes a minute. Vectors are kept in the home
-by the text's digest; texts are embedded one by one, for int8 activations are scaled by batch.
+Both use a quick stand-in for the classifier, logistic regression over frozen embeddings and the
+judge's p, because it is fitted hundreds of times and SetFit takes a minute. Vectors are cached in
+the home by the text's digest; texts are embedded one by one, as int8 activations are scaled by
+batch.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from core.schema.records import Label
 from core.verdict.classifier import logit_of
 
 MOST_KEPT = 20_000  # texts, some 30 MB
-STRENGTH = 1.0  # of what is fitted against the wish for small weights (scikit-learn's C)
-FEWEST_CASES = 15  # of each label: below it a head knows too little to doubt a person
+STRENGTH = 1.0  # scikit-learn's C, the inverse of the penalty on large weights
+FEWEST_CASES = 15  # of each label, below which a head knows too little to doubt a person
 MOST_DOUBTED = 4_000  # the newest rows; embedding them takes a minute the first time
 MOST_SHOWN = 100
 LABEL_FOLDS = 5
@@ -46,12 +47,12 @@ SIZES = 6
 DRAWS = 5
 FOLDS = 4
 RESAMPLES = 200
-REFITS = 100  # of the line, to see how far its gain can be trusted
+REFITS = 100  # of the law, for the interval of its gain
 SEED = 7
 FEWEST_SIZES = 4
 EXPONENTS = np.linspace(0.2, 2.0, 19)
-WIDEST = 0.15  # of the last point's interval: beyond it the slope is chance
-HARDLY = 0.005  # of balanced accuracy: less is no gain that anybody would see
+WIDEST = 0.15  # width of the last point's interval beyond which the slope is chance
+HARDLY = 0.005  # gain in balanced accuracy below which nobody would notice
 Told = Callable[[int, int], object]
 Names = npt.NDArray[np.str_]
 
@@ -59,30 +60,30 @@ Names = npt.NDArray[np.str_]
 def vectors_of(
     texts: Sequence[str], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Matrix:
-    """(n, width) float32, of unit length; `told` hears how many new texts are done."""
+    """Return (n, width) float32 unit vectors; `told` is called with (new texts done, all)."""
     path = kept_at(home, encoder)
-    known = _read(path, encoder.width)
+    cached = _read_vectors(path, encoder.width)
     names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-    new = {name: text for name, text in zip(names, texts, strict=True) if name not in known}
+    new = {name: text for name, text in zip(names, texts, strict=True) if name not in cached}
     try:
         for done, (name, text) in enumerate(new.items()):
             told(done, len(new))
-            known[name] = encoder.encode([text])[0]
+            cached[name] = encoder.encode([text])[0]
     finally:
         if new:
-            _write(path, known, wanted=set(names))
-    none = np.zeros((0, encoder.width), dtype=np.float32)
-    return np.stack([known[name] for name in names]) if names else none
+            _write_vectors(path, cached, wanted=set(names))
+    no_vectors = np.zeros((0, encoder.width), dtype=np.float32)
+    return np.stack([cached[name] for name in names]) if names else no_vectors
 
 
 def kept_at(home: Path, encoder: Embedder) -> Path:
-    """The file of one encoder's vectors; another encoder has another."""
+    """Return the cache file of one encoder's vectors."""
     name = hashlib.sha256(encoder.id.encode()).hexdigest()[:16]
     return home / "cache" / f"vectors-{name}.safetensors"
 
 
-def _read(path: Path, width: int) -> dict[str, Matrix]:
-    """What is kept, by digest; nothing where the file is missing or cannot be read."""
+def _read_vectors(path: Path, width: int) -> dict[str, Matrix]:
+    """Return the cached vectors by digest; none if the file is missing or damaged."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -90,15 +91,15 @@ def _read(path: Path, width: int) -> dict[str, Matrix]:
         arrays = load_file(path)
         digests, vectors = arrays["digests"], arrays["vectors"]
         is_whole = digests.shape == (len(vectors), 32) and vectors.shape == (len(digests), width)
-    except (OSError, KeyError, ValueError, SafetensorError):  # it is only made again
+    except (OSError, KeyError, ValueError, SafetensorError):  # the vectors are computed again
         return {}
     if not is_whole or digests.dtype != np.uint8 or vectors.dtype != np.float32:
         return {}
     return {bytes(d).hex(): v for d, v in zip(digests, vectors, strict=True)}
 
 
-def _write(path: Path, known: dict[str, Matrix], wanted: set[str]) -> None:
-    """Keep the vectors, those of the present texts first; a full disk costs only time."""
+def _write_vectors(path: Path, known: dict[str, Matrix], wanted: set[str]) -> None:
+    """Cache the vectors, those of the present texts first; a full disk only costs time."""
     from safetensors.numpy import save_file
 
     names = sorted(known, key=lambda name: name not in wanted)[:MOST_KEPT]
@@ -114,22 +115,22 @@ def _write(path: Path, known: dict[str, Matrix], wanted: set[str]) -> None:
 
 
 def inputs_of(rows: Sequence[TrainingRow], vectors: Matrix) -> Numbers:
-    """(n, width + 1): each text's vector, and the judge's log-odds (0 where it gave no p)."""
+    """Return (n, width + 1): each text's vector and the judge's log odds (0 if it gave no p)."""
     return np.column_stack([vectors.astype(np.float64), [logit_of(row.p) for row in rows]])
 
 
 def truth_of(rows: Sequence[TrainingRow]) -> Flags:
-    """(n,) True where people say hallucinated."""
+    """Return (n,) True where people say hallucinated."""
     return np.array([row.label == "hallucinated" for row in rows], dtype=bool)
 
 
 def cases_by_label(rows: Sequence[TrainingRow]) -> dict[str, int]:
-    """How many different cases each label has."""
+    """Return how many different cases each label has."""
     return {label: len({row.group for row in rows if row.label == label}) for label in LABELS}
 
 
 def probabilities(inputs: Numbers, truth: Flags, asked: Numbers) -> Numbers:
-    """p_hallucinated of the rows asked about, learned from the others, which hold both labels."""
+    """Return p_hallucinated of the `asked` rows, learned from `inputs`, which hold both labels."""
     from sklearn.linear_model import LogisticRegression
 
     head = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=500)
@@ -138,18 +139,18 @@ def probabilities(inputs: Numbers, truth: Flags, asked: Numbers) -> Numbers:
 
 
 def out_of_fold(inputs: Numbers, truth: Flags, groups: Sequence[str]) -> Numbers:
-    """(n,) p_hallucinated of each row by a head that saw none of its case."""
-    found = np.full(len(truth), 0.5)
+    """Return (n,) p_hallucinated of each row by a head that did not see its case."""
+    p = np.full(len(truth), 0.5)
     with on_one_core():
-        for known, asked in grouped_folds(truth, groups, SEED, LABEL_FOLDS):
+        for known, tested in grouped_folds(truth, groups, SEED, LABEL_FOLDS):
             if truth[known].any() and not truth[known].all():
-                found[asked] = probabilities(inputs[known], truth[known], inputs[asked])
-    return found
+                p[tested] = probabilities(inputs[known], truth[known], inputs[tested])
+    return p
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A label that looks wrong; `p_label` is what the other cases give it, in [0, 1]."""
+    """A label that looks wrong; `p_label` is the probability the other cases give it, in [0, 1]."""
 
     taught: Taught
     thinks: Label
@@ -158,7 +159,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Doubts:
-    """Labels that look wrong, the most doubtful first, of `looked_at` of `all` usable rows."""
+    """The labels that look wrong, most doubtful first, of the `looked_at` newest of `all` rows."""
 
     found: tuple[Doubt, ...]
     looked_at: int
@@ -168,34 +169,35 @@ class Doubts:
 def doubts(
     taught: Sequence[Taught], encoder: Embedder, home: Path, told: Told = lambda _done, _all: None
 ) -> Doubts:
-    """Labels that look wrong by confident learning (Northcutt et al. 2021), held-out ones too."""
+    """Find labels that look wrong by confident learning (Northcutt et al. 2021), also held out."""
     looked_at = taught[-MOST_DOUBTED:]
     rows = [one.row for one in looked_at]
     require_cases(cases_by_label(rows), FEWEST_CASES)
     truth = truth_of(rows)
     inputs = inputs_of(rows, vectors_of([row.text for row in rows], encoder, home, told))
     p = out_of_fold(inputs, truth, [row.group for row in rows])
-    found: dict[str, Doubt] = {}
-    for place in _issues(truth, p):
+    by_case: dict[str, Doubt] = {}
+    for place in _find_label_issues(truth, p):
         one = looked_at[place]
-        own = p[place] if truth[place] else 1.0 - p[place]
+        p_label = p[place] if truth[place] else 1.0 - p[place]
         thinks: Label = "supported" if truth[place] else "hallucinated"
-        found.setdefault(one.case_id, Doubt(one, thinks, round(float(own), 4)))
-    return Doubts(tuple(found.values())[:MOST_SHOWN], len(looked_at), len(taught))
+        by_case.setdefault(one.case_id, Doubt(one, thinks, round(float(p_label), 4)))
+    return Doubts(tuple(by_case.values())[:MOST_SHOWN], len(looked_at), len(taught))
 
 
-def _issues(truth: Flags, p: Numbers) -> list[int]:
+def _find_label_issues(truth: Flags, p: Numbers) -> list[int]:
+    """Return the places of rows whose label looks wrong, the most doubtful first."""
     from cleanlab.filter import find_label_issues  # type: ignore[import-untyped]
 
     both = np.column_stack([1.0 - p, p])
-    # confident learning finds fewer than the default, and more of them are wrong; no processes of
-    # its own beside a server's threads
-    how = {"filter_by": "confident_learning", "return_indices_ranked_by": "self_confidence"}
-    return list(map(int, find_label_issues(truth.astype(int), both, n_jobs=1, **how)))
+    # Confident learning finds fewer than the default, and more of them are wrong. One job, because
+    # a server with threads must not fork.
+    options = {"filter_by": "confident_learning", "return_indices_ranked_by": "self_confidence"}
+    return list(map(int, find_label_issues(truth.astype(int), both, n_jobs=1, **options)))
 
 
 def require_cases(counts: dict[str, int], fewest: int) -> None:
-    """Refuse labels with too few cases."""
+    """Raise NotEnoughLabels if a label has fewer cases than that."""
     if min(counts.values()) < fewest:
         words = " and ".join(f"{count} {label}" for label, count in counts.items())
         raise NotEnoughLabels(
@@ -206,7 +208,7 @@ def require_cases(counts: dict[str, int], fewest: int) -> None:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Quality after learning from `cases`: mean and the middle 95 of 100 resamples of the cases."""
+    """Quality after learning from `cases`: mean, and the middle 95 % of resamples of the cases."""
 
     cases: int
     balanced: float
@@ -227,12 +229,12 @@ class Curve:
     gain_high: float | None
 
     def expected(self, cases: int) -> float | None:
-        """Balanced accuracy to expect after that many cases, in [0, 1]."""
+        """Return the balanced accuracy to expect after that many cases, in [0, 1]."""
         return None if self.law is None else at_size(self.law, cases)
 
 
 def at_size(law: tuple[float, float, float], cases: float) -> float:
-    """The law's value at a number of cases, at most 1."""
+    """Return the law's value at a number of cases, at most 1."""
     a, b, c = law
     return min(1.0, float(a - b * cases**-c))
 
@@ -243,7 +245,7 @@ def learning_curve(
     home: Path,
     told: Told = lambda _done, _all: None,
 ) -> Curve:
-    """The curve over the newest rows. Raises NotEnoughLabels: a label has too few cases."""
+    """Return the curve over the newest rows. Raises NotEnoughLabels: a label has too few cases."""
     used = list(rows[-MOST_ROWS:])
     require_cases(cases_by_label(used), FEWEST_CASES)
     vectors = vectors_of([row.text for row in used], encoder, home, told)
@@ -251,67 +253,69 @@ def learning_curve(
 
 
 def curve_of(inputs: Numbers, truth: Flags, groups: Sequence[str]) -> Curve:
-    """The curve over what a head reads, (n, d), and what is right; equal inputs, equal curves."""
+    """Return the curve over a head's inputs (n, d) and labels; equal inputs give equal curves."""
     names = np.array(groups)
     cases = len(set(groups))
-    most = int(cases * (FOLDS - 1) / FOLDS)  # that a fold leaves to learn from
-    spaced = np.geomspace(min(FEWEST_TO_DRAW, most), most, SIZES)
+    largest = int(cases * (FOLDS - 1) / FOLDS)  # as many as a fold leaves to learn from
+    spaced = np.geomspace(min(FEWEST_TO_DRAW, largest), largest, SIZES)
     sizes = sorted({round(float(size)) for size in spaced})
     with on_one_core():
-        said = _said(inputs, truth, names, sizes)
-    return _curve(sizes, said, truth, names, cases)
+        p = _learn_at_sizes(inputs, truth, names, sizes)
+    return _fit_curve(sizes, p, truth, names, cases)
 
 
-def _said(inputs: Numbers, truth: Flags, names: Names, sizes: Sequence[int]) -> Numbers:
-    """(sizes, draws, n): p of each row by a head that learned from that many other cases."""
-    said = np.full((len(sizes), DRAWS, len(truth)), 0.5)
+def _learn_at_sizes(inputs: Numbers, truth: Flags, names: Names, sizes: Sequence[int]) -> Numbers:
+    """Return (sizes, draws, n): p of each row by a head that learned from that many other cases."""
+    p = np.full((len(sizes), DRAWS, len(truth)), 0.5)
     for draw in range(DRAWS):
         random = np.random.default_rng([SEED, draw])
-        for known, asked in grouped_folds(truth, list(names), SEED + draw, FOLDS):
-            # an order in which both labels come as evenly as their shares allow
+        for known, tested in grouped_folds(truth, list(names), SEED + draw, FOLDS):
+            # An order in which both labels come as evenly as their shares allow.
             parts = []
             for label in (True, False):
                 own_names = random.permutation(np.unique(names[known][truth[known] == label]))
                 parts += [((n + 0.5) / len(own_names), str(own)) for n, own in enumerate(own_names)]
             order = list(dict.fromkeys(name for _, name in sorted(parts)))
             for place, size in enumerate(sizes):
-                taken = known[np.isin(names[known], order[:size])]
-                own = truth[taken]
+                used = known[np.isin(names[known], order[:size])]
+                own = truth[used]
                 if own.any() and not own.all():
-                    said[place, draw, asked] = probabilities(inputs[taken], own, inputs[asked])
-    return said
+                    p[place, draw, tested] = probabilities(inputs[used], own, inputs[tested])
+    return p
 
 
-def _curve(sizes: list[int], said: Numbers, truth: Flags, names: Names, cases: int) -> Curve:
-    balanced = _balanced(said, truth, np.ones((1, len(truth))))[0]
-    drawn = resampled(numbered(names.tolist()), SEED, RESAMPLES)
-    again = np.concatenate([_balanced(said, truth, weights) for weights in drawn])
-    ends = np.nanquantile(again, MIDDLE, axis=0)
-    aurocs = [np.mean(np.array([auroc(truth, p) for p in own], np.float64)) for own in said]
+def _fit_curve(sizes: list[int], p: Numbers, truth: Flags, names: Names, cases: int) -> Curve:
+    balanced = _balanced_accuracies(p, truth, np.ones((1, len(truth))))[0]
+    weight_batches = resampled(numbered(names.tolist()), SEED, RESAMPLES)
+    batches = [_balanced_accuracies(p, truth, weights) for weights in weight_batches]
+    resamples = np.concatenate(batches)
+    ends = np.nanquantile(resamples, MIDDLE, axis=0)
+    aurocs = [np.mean(np.array([auroc(truth, q) for q in draws], np.float64)) for draws in p]
     points = tuple(
         CurvePoint(size, *(float(value) for value in values))
         for size, *values in zip(sizes, balanced, *ends, aurocs, strict=True)
     )
-    law = _law(sizes, balanced)
-    laws = (_law(sizes, values) for values in again[:REFITS])
-    gains = [gain for own in laws if (gain := _gain(own, cases)) is not None]
+    law = _fit_law(sizes, balanced)
+    laws = (_fit_law(sizes, values) for values in resamples[:REFITS])
+    all_gains = (_gain_of_doubling(own, cases) for own in laws)
+    gains = [gain for gain in all_gains if gain is not None]
     least, most = (float(q) for q in np.quantile(gains, MIDDLE)) if gains else (None, None)
-    return Curve(points, cases, law, _gain(law, cases), least, most)
+    return Curve(points, cases, law, _gain_of_doubling(law, cases), least, most)
 
 
-def _balanced(said: Numbers, truth: Flags, weights: Numbers) -> Numbers:
-    """(resamples, sizes) balanced accuracy at one half, a mean over the draws of cases."""
-    right = ((said >= 0.5) == truth).mean(axis=1)  # (sizes, n)
+def _balanced_accuracies(p: Numbers, truth: Flags, weights: Numbers) -> Numbers:
+    """Return (resamples, sizes) balanced accuracy at one half, averaged over draws of cases."""
+    right = ((p >= 0.5) == truth).mean(axis=1)  # (sizes, n)
     with np.errstate(invalid="ignore"):
-        recall, passed = (
-            ((weights * own) @ right.T) / (weights * own).sum(axis=1, keepdims=True)
-            for own in (truth, ~truth)
+        sensitivity, specificity = (
+            ((weights * of_label) @ right.T) / (weights * of_label).sum(axis=1, keepdims=True)
+            for of_label in (truth, ~truth)
         )
-    return np.asarray((recall + passed) / 2)
+    return np.asarray((sensitivity + specificity) / 2)
 
 
-def _law(sizes: Sequence[int], values: Numbers) -> tuple[float, float, float] | None:
-    """The rising y = a - b·n^-c (Figueroa et al. 2012) nearest to the values; None of too few."""
+def _fit_law(sizes: Sequence[int], values: Numbers) -> tuple[float, float, float] | None:
+    """Fit the rising y = a - b·n^-c (Figueroa et al. 2012) to the values, or None if too few."""
     if len(sizes) < FEWEST_SIZES or np.isnan(values).any():
         return None
     weights = np.array(sizes, dtype=np.float64)
@@ -322,17 +326,17 @@ def _law(sizes: Sequence[int], values: Numbers) -> tuple[float, float, float] | 
         spread = np.average((x - mean_x) ** 2, weights=weights)
         b = max(0.0, -np.average((x - mean_x) * (values - mean_y), weights=weights) / spread)
         a = min(1.0, mean_y + b * mean_x)
-        apart = float(np.average((a - b * x - values) ** 2, weights=weights))
-        laws.append((apart, (float(a), float(b), float(c))))
+        squared_error = float(np.average((a - b * x - values) ** 2, weights=weights))
+        laws.append((squared_error, (float(a), float(b), float(c))))
     return min(laws, key=lambda law: law[0])[1]
 
 
-def _gain(law: tuple[float, float, float] | None, cases: int) -> float | None:
+def _gain_of_doubling(law: tuple[float, float, float] | None, cases: int) -> float | None:
     return None if law is None else at_size(law, 2 * cases) - at_size(law, cases)
 
 
 def advice(missing: Mapping[str, int], curve: Curve | None) -> str:
-    """What would help most, in one sentence."""
+    """Return in one sentence what would help most."""
     if missing:
         words = " and ".join(f"{n} more {label}" for label, n in missing.items())
         is_one = sum(missing.values()) == 1

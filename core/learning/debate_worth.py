@@ -1,9 +1,10 @@
-"""Whether debate is worth it: what it adds to one agent alone, its cost, its information, theory.
+"""Whether debate is worth it: its gain over one agent alone, its cost, its information, the theory.
 
 Information (ColMAD 2.1, 2.3, A.3): messages lower a judge's least risk exactly where
 I(label; messages | answers) > 0. Theory, all log-likelihood ratios in nats (ColMAD 2.2, 2.3, A):
-without a debate a judge has L0 ~ N(±d²/2, d²), and each message moves the sum by a budget at most.
-How far more agents help that err together: CEDA A.1. Intervals are 95 % of a bootstrap over cases.
+without a debate a judge has L0 ~ N(±d²/2, d²), and each message moves the sum by at most a budget.
+How far additional agents help that make the same errors: CEDA A.1. Intervals are 95 % of a
+bootstrap over cases.
 """
 
 from __future__ import annotations
@@ -47,32 +48,32 @@ FEWEST_PER_LABEL = 10
 BASE = 2  # columns of the first stances
 ALL = ""
 NANO = 1e9
-# from what is said before anybody was heard to what counts in the end
+# From the first answer, given before anyone was heard, to the final verdict.
 STEPS = ("opener", "openings", "closings", "judge", "verdict")
 PARTS = ("debaters", "judge", "others")
 COIN = 0.5
 LEAST_RISK = 1e-6
 DRAWS = 500
 LEAD_DRAWS = 2000
-FEWEST = 20  # cases below which nothing is said of a majority, of all agents or of one
+FEWEST = 20  # cases below which nothing is said about an agent or a majority
 MOST_AGENTS = 8
 MOST_SUBSETS = 80
-NEAR = 1e-6  # correlations so near to 0 or 1 are that: the beta's parameters would overflow
+NEAR = 1e-6  # correlations this near to 0 or 1 count as such: the beta would overflow
 
 
 def newest_of(rows: Sequence[ReasoningRow]) -> list[ReasoningRow]:
-    """The newest run of each case; `rows` come newest first."""
+    """Return the newest run of each case; `rows` come newest first."""
     return list({row.decision.group: row for row in reversed(rows)}.values())
 
 
 @dataclass(frozen=True)
 class Information:
-    """Over `n` cases of a protocol (all where it is empty); `moved` of them saw a stance change.
+    """What debates add over `n` cases of a `protocol` (all if empty).
 
-    By logistic models fitted without the case's fold, `base` from the debaters' first stances
-    (equation 1), `full` from first and last ones (equation 3): how often the likelier label is
-    wrong. `gain` is the fall in that risk, `bits` in log loss (base 2; a lower bound of I).
-    `always` is the risk of the more frequent label said always.
+    Logistic models fitted without the case's fold give how often the likelier label is wrong:
+    `base` from the debaters' first stances (equation 1), `full` from first and last ones (equation
+    3). `gain` is the fall in that risk, `bits` in log loss (base 2; a lower bound of I). `always`
+    is the risk of always saying the more frequent label. In `moved` of the cases a stance changed.
     """
 
     protocol: str
@@ -86,20 +87,21 @@ class Information:
 
 
 def information(rows: Sequence[ReasoningRow]) -> list[Information]:
-    """Over all runs, then of each protocol if two or more have enough; the newest of a case."""
+    """Return the information of all runs, then of each protocol if several have enough."""
     debated = [row for row in rows if len(row.heard.opening) > 1]
     protocols = sorted({row.heard.protocol for row in debated})
     parts = [(name, [r for r in debated if r.heard.protocol == name]) for name in protocols]
-    own = [found for found in (_information(*part) for part in parts) if found is not None]
-    whole = _information(ALL, debated)
-    return [] if whole is None else [whole, *(own if len(own) > 1 else [])]
+    measures = (_measure_information(*part) for part in parts)
+    by_protocol = [measure for measure in measures if measure is not None]
+    overall = _measure_information(ALL, debated)
+    return [] if overall is None else [overall, *(by_protocol if len(by_protocol) > 1 else [])]
 
 
-def _information(protocol: str, rows: Sequence[ReasoningRow]) -> Information | None:
+def _measure_information(protocol: str, rows: Sequence[ReasoningRow]) -> Information | None:
     newest = newest_of(rows)
     wrong = np.array([row.is_wrong for row in newest], dtype=bool)
-    labels = min(int(wrong.sum()), int((~wrong).sum()))
-    if len(newest) < FEWEST_DEBATED or labels < max(FOLDS, FEWEST_PER_LABEL):
+    rarer_count = min(int(wrong.sum()), int((~wrong).sum()))
+    if len(newest) < FEWEST_DEBATED or rarer_count < max(FOLDS, FEWEST_PER_LABEL):
         return None
     stances = np.array([stances_of(row.heard) for row in newest])
     groups = numbered([row.decision.group for row in newest])
@@ -110,35 +112,35 @@ def _information(protocol: str, rows: Sequence[ReasoningRow]) -> Information | N
             p[test] = fit_stack(columns[fit], wrong[fit]).p(columns[test])
         risks.append(((p >= UNCLEAR) != wrong).astype(np.float64))
         losses.append(-np.log2(np.where(wrong, p, 1.0 - p)))
-    named = {
+    means = {
         "base": mean_of(risks[0]),
         "full": mean_of(risks[1]),
         "gain": mean_of(risks[0] - risks[1]),
         "bits": mean_of(losses[0] - losses[1]),
     }
     moved = int((stances[:, :BASE] != stances[:, BASE:]).any(axis=1).sum())
-    found = bootstrap(named, np.arange(len(newest)), SEED)
+    figures = bootstrap(means, np.arange(len(newest)), SEED)
     always = float(min(wrong.mean(), 1.0 - wrong.mean()))
-    return Information(protocol, len(newest), moved, **found, always=always)
+    return Information(protocol, len(newest), moved, **figures, always=always)
 
 
 def stances_of(heard: Heard) -> tuple[float, float, float, float]:
-    """First stances of opener and others (mean), then last; 1 is hallucinated, -1 not."""
+    """Return first, then last stances: the opener's, the others' mean; 1 hallucinated, -1 not."""
     last = {agent: said for agent, said in heard.last.items() if agent.part == DEBATER}
-    ended = {agent: last.get(agent, said) for agent, said in heard.opening.items()}
-    own = heard.opener
+    closing = {agent: last.get(agent, said) for agent, said in heard.opening.items()}
+    opener = heard.opener
 
-    def pair(said: Mapping[SpeakingAgent, float]) -> tuple[float, float]:
+    def opener_and_others(said: Mapping[SpeakingAgent, float]) -> tuple[float, float]:
         signed = {agent: 2.0 * (value - UNCLEAR) for agent, value in said.items()}
-        others = [value for agent, value in signed.items() if agent != own]
-        return signed[own] if own else 0.0, float(np.mean(others)) if others else 0.0
+        others = [value for agent, value in signed.items() if agent != opener]
+        return signed[opener] if opener else 0.0, float(np.mean(others)) if others else 0.0
 
-    return *pair(heard.opening), *pair(ended)
+    return *opener_and_others(heard.opening), *opener_and_others(closing)
 
 
 @dataclass(frozen=True)
 class WorthStep:
-    """How often a step was right, and the verdict's lead over the `paired` cases of both."""
+    """How often a step was right, and the verdict's lead in the `paired` cases that have both."""
 
     step: str
     accuracy: Posterior
@@ -151,7 +153,7 @@ class WorthStep:
 
 @dataclass(frozen=True)
 class Cost:
-    """Means over runs of calls in a part of them; `dollars` is None where a price is not known."""
+    """Mean use per run of the calls of one part; `dollars` is None if a price is unknown."""
 
     part: str
     calls: float
@@ -161,7 +163,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Worth:
-    """The steps, and the cost and seconds of a run: whole, and to the end of the first turn."""
+    """The steps and costs of debates, and mean seconds: of a run, and to its first turn's end."""
 
     steps: tuple[WorthStep, ...]
     costs: tuple[Cost, ...]
@@ -172,15 +174,15 @@ class Worth:
 
 
 def worth(rows: Sequence[ReasoningRow]) -> Worth | None:
-    """Over the newest run of each case; `rows` come newest first. None without any."""
+    """Return the worth of debates over each case's newest run, or None; `rows` are newest first."""
     newest = [row for row in newest_of(rows) if row.heard.opener is not None]
     if not newest:
         return None
     wrong = np.array([row.is_wrong for row in newest])
-    told = np.array([_said(row.heard) for row in newest], dtype=np.float64)
+    answers = np.array([_answers_by_step(row.heard) for row in newest], dtype=np.float64)
     return Worth(
-        steps=_steps(dict(zip(STEPS, told.T, strict=True)), wrong),
-        costs=tuple(_cost(part, newest) for part in PARTS),
+        steps=_measure_steps(dict(zip(STEPS, answers.T, strict=True)), wrong),
+        costs=tuple(_mean_cost(part, newest) for part in PARTS),
         runs=len(newest),
         seconds=float(np.mean([row.heard.seconds for row in newest])),
         opening_seconds=float(np.mean([row.heard.opening_seconds for row in newest])),
@@ -188,22 +190,22 @@ def worth(rows: Sequence[ReasoningRow]) -> Worth | None:
     )
 
 
-def _said(heard: Heard) -> tuple[float, ...]:
-    """What each of `STEPS` says of one debate, as `Votes.said` has it."""
-    own = {agent.part: told for agent, told in heard.last.items()}
-    debaters = [told for agent, told in heard.last.items() if agent.part == DEBATER]
+def _answers_by_step(heard: Heard) -> tuple[float, ...]:
+    """Return the answer of each of `STEPS` in one debate, as in `Votes.said`."""
+    by_part = {agent.part: answer for agent, answer in heard.last.items()}
+    debaters = [answer for agent, answer in heard.last.items() if agent.part == DEBATER]
     opener = heard.opening[heard.opener] if heard.opener else np.nan
-    most = (_most(heard.opening.values()), _most(debaters))
-    return opener, *most, own.get(JUDGE, np.nan), own.get(CLASSIFIER, np.nan)
+    majorities = (_majority(heard.opening.values()), _majority(debaters))
+    return opener, *majorities, by_part.get(JUDGE, np.nan), by_part.get(CLASSIFIER, np.nan)
 
 
-def _most(said: Iterable[float]) -> float:
-    """The side that more of them take; unclear where neither."""
-    sides = [np.sign(told - UNCLEAR) for told in said]
+def _majority(said: Iterable[float]) -> float:
+    """Return the side that most of them take; unclear on a tie."""
+    sides = [np.sign(answer - UNCLEAR) for answer in said]
     return float(UNCLEAR + np.sign(sum(sides)) / 2.0) if sides else np.nan
 
 
-def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[WorthStep, ...]:
+def _measure_steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[WorthStep, ...]:
     right = {name: (own != UNCLEAR) & ((own > UNCLEAR) == wrong) for name, own in said.items()}
     spoke = {name: ~np.isnan(own) for name, own in said.items()}
     both = {name: spoke[name] & spoke["verdict"] for name in said}
@@ -213,48 +215,49 @@ def _steps(said: Mapping[str, Numbers], wrong: Flags) -> tuple[WorthStep, ...]:
         SEED,
         LEAD_DRAWS,
     )
-    found = []
+    steps = []
     for name, own in said.items():
         accuracy = posterior(int((right[name] & spoke[name]).sum()), int(spoke[name].sum()))
         unclear, paired = int((own == UNCLEAR).sum()), int(both[name].sum())
         lead, low, high = leads[name] if paired else (None, None, None)
-        found.append(WorthStep(name, accuracy, unclear, lead, low, high, paired))
-    return tuple(found)
+        steps.append(WorthStep(name, accuracy, unclear, lead, low, high, paired))
+    return tuple(steps)
 
 
-def _cost(part: str, rows: Sequence[ReasoningRow]) -> Cost:
+def _mean_cost(part: str, rows: Sequence[ReasoningRow]) -> Cost:
     used = []
-    for role, own in (item for row in rows for item in row.heard.used.items()):
-        whose = "debaters" if role.startswith("debater ") else role
-        if part == (whose if whose in PARTS else "others"):
-            used.append(own)
-    n, known = len(rows), [own.nano for own in used if own.nano is not None]
+    for role, use in (item for row in rows for item in row.heard.used.items()):
+        owner = "debaters" if role.startswith("debater ") else role
+        if part == (owner if owner in PARTS else "others"):
+            used.append(use)
+    n, known = len(rows), [use.nano for use in used if use.nano is not None]
     dollars = None if len(known) < len(used) else sum(known) / NANO / n
-    return Cost(part, sum(own.calls for own in used) / n, sum(o.tokens for o in used) / n, dollars)
+    calls, tokens = sum(use.calls for use in used), sum(use.tokens for use in used)
+    return Cost(part, calls / n, tokens / n, dollars)
 
 
 def separation(risk: float) -> float:
-    """D of a judge whose risk without a debate is that; 0 at a coin's or above."""
+    """Return d of a judge with that risk without a debate; 0 for a coin's or a higher risk."""
     if risk >= COIN:
         return 0.0
     return -2.0 * NormalDist().inv_cdf(max(risk, LEAST_RISK))
 
 
 def risk_of(d: float) -> float:
-    """The risk R0 of a judge whose separation is `d`."""
+    """Return the risk R0 of a judge whose separation is `d`."""
     return NormalDist().cdf(-d / 2.0)
 
 
 def collaborative(d: float, budget: float) -> float:
-    """R = Phi(-sqrt(d² + 2m) / 2) <= R0 of true evidence of mean LLR m (Proposition 2.3)."""
+    """Return R = Phi(-sqrt(d² + 2m) / 2) <= R0 for true evidence of mean LLR m (Prop. 2.3)."""
     return risk_of(math.sqrt(d * d + 2.0 * budget))
 
 
 def competitive(d: float, budget: float, weaker: float = 0.0) -> float:
-    """The risk of a judge who takes pushes for evidence; the other side pushes `weaker` as far.
+    """Return the risk of a judge who takes pushes for evidence.
 
-    The sum moves by s = (1 - w)·m under both labels (Proposition 2.2):
-    R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0.
+    The other side pushes `weaker` as far. The sum moves by s = (1 - w)·m under both labels
+    (Proposition 2.2): R = (Phi((s - d²/2) / d) + Phi((-s - d²/2) / d)) / 2 >= R0.
     """
     if d == 0.0:
         return COIN
@@ -264,7 +267,7 @@ def competitive(d: float, budget: float, weaker: float = 0.0) -> float:
 
 
 def evidence_in(base: float, full: float) -> float:
-    """The mean LLR of true evidence that takes a base risk to the full one; 0 where it does not."""
+    """Return the mean LLR of true evidence that lowers the base risk to the full one, or 0."""
     return max(0.0, (separation(full) ** 2 - separation(base) ** 2) / 2.0)
 
 
@@ -281,10 +284,10 @@ class MeasuredAgents:
 
 
 def majority_error(n: int, accuracy: float, correlation: float) -> float:
-    """P(a majority of `n` >= 1 is wrong), a tie decided by a coin; `correlation` is in [0, 1].
+    """Return P(a majority of `n` >= 1 is wrong); a coin decides ties, `correlation` is in [0, 1].
 
     With e the error and r the correlation, K wrong ~ BetaBinomial(n, e (1 - r) / r,
-    (1 - e) (1 - r) / r), Binomial at r = 0: our choice, the simplest of agents alike.
+    (1 - e) (1 - r) / r), Binomial at r = 0. That is our choice, the simplest for equal agents.
     """
     from scipy.stats import betabinom, binom
 
@@ -295,90 +298,93 @@ def majority_error(n: int, accuracy: float, correlation: float) -> float:
     if correlation <= NEAR:
         chances = binom.pmf(wrong, n, error)
     else:
-        firm = (1.0 - correlation) / correlation
-        chances = betabinom.pmf(wrong, n, error * firm, accuracy * firm)
+        concentration = (1.0 - correlation) / correlation
+        chances = betabinom.pmf(wrong, n, error * concentration, accuracy * concentration)
     lost = chances[2 * wrong > n].sum() + chances[2 * wrong == n].sum() / 2
     return float(min(1.0, max(0.0, lost)))
 
 
 def effective_agents(n: int, correlation: float) -> float:
-    """How many independent agents are worth n that err together."""
+    """Return how many independent agents are worth n that make the same errors."""
     return n / (1.0 + (n - 1) * correlation)
 
 
 def hoeffding(n: int, accuracy: float, correlation: float) -> float:
-    """The bound exp(-2 n_eff (1/2 - e)²) on a majority's error; 1 where no better than a coin."""
+    """Return the bound exp(-2 n_eff (1/2 - e)²) on a majority's error; 1 if e is above 1/2."""
     lead = max(0.0, accuracy - 0.5)
     return float(np.exp(-2.0 * effective_agents(n, correlation) * lead**2))
 
 
 def measured(rows: Sequence[ReasoningRow]) -> MeasuredAgents | None:
-    """Over the newest run of each case; `rows` come newest first. None with too little."""
+    """Return agents' accuracy and correlation over newest runs (`rows` newest first), or None."""
     newest = newest_of(rows)
-    counts = Counter(agent for row in newest for agent in _first_words(row))
+    counts = Counter(agent for row in newest for agent in _first_answers(row))
     often = [agent for agent, count in counts.items() if count >= FEWEST]
     agents = tuple(sorted(often, key=lambda agent: (-counts[agent], agent))[:MOST_AGENTS])
     if len(agents) < 2:
         return None
     errors = np.array([[_error(row, agent) for agent in agents] for row in newest])
-    spoken = (~np.isnan(errors)).any(axis=1)
-    errors, wrong = errors[spoken], np.array([row.is_wrong for row in newest])[spoken]
+    is_answered = (~np.isnan(errors)).any(axis=1)
+    errors, wrong = errors[is_answered], np.array([row.is_wrong for row in newest])[is_answered]
     if len(errors) < FEWEST:
         return None
-    named: dict[str, Measure] = {
+    all_measures: dict[str, Measure] = {
         "accuracy": lambda weights: 1.0 - _error_rate(errors, weights),
         "correlation": lambda weights: _correlation(errors, weights),
     }
-    found = bootstrap(named, np.arange(len(errors)), SEED, DRAWS)
-    if np.isnan(found["correlation"].value):
+    figures = bootstrap(all_measures, np.arange(len(errors)), SEED, DRAWS)
+    if np.isnan(figures["correlation"].value):
         return None
     always = float(min(wrong.mean(), 1.0 - wrong.mean()))
-    return MeasuredAgents(agents, len(errors), **found, curve=tuple(_curve(errors)), always=always)
+    return MeasuredAgents(
+        agents, len(errors), **figures, curve=tuple(_majority_curve(errors)), always=always
+    )
 
 
-def _first_words(row: ReasoningRow) -> dict[SpeakingAgent, float]:
-    """What was said before anybody could be swayed, by agent: first turns, the judge's readers."""
+def _first_answers(row: ReasoningRow) -> dict[SpeakingAgent, float]:
+    """Return what was said before anyone could be swayed: first turns, the judge's readers."""
     readers = {agent: said for agent, said in row.heard.last.items() if agent.part == READER}
     return {**row.heard.opening, **readers}
 
 
 def _error(row: ReasoningRow, agent: SpeakingAgent) -> float:
-    """1 where the agent was wrong, 0 where right, NaN where it did not decide."""
-    said = _first_words(row).get(agent, UNCLEAR)
+    """Return 1 if the agent was wrong, 0 if right, NaN if it did not decide."""
+    said = _first_answers(row).get(agent, UNCLEAR)
     return np.nan if said == UNCLEAR else float((said > UNCLEAR) != row.is_wrong)
 
 
 def _error_rate(errors: Numbers, weights: Numbers) -> Numbers:
-    """(draws,) over all that agents decided; (cases, agents) of errors."""
+    """Return (draws,) error rates over all that agents decided, from (cases, agents) errors."""
     decided = weights @ (~np.isnan(errors)).sum(axis=1)
     return np.asarray(weights @ np.nansum(errors, axis=1) / np.maximum(decided, 1.0))
 
 
 def _correlation(errors: Numbers, weights: Numbers) -> Numbers:
-    """(draws,) mean product of two agents' deviations, over the variance; NaN if undefined."""
+    """Return (draws,) mean product of two agents' deviations over the variance, or NaN."""
     base = _error_rate(errors, weights)
-    many, wrong = (~np.isnan(errors)).sum(axis=1), np.nansum(errors, axis=1)
-    pairs = weights @ (many * (many - 1) / 2)
-    # the sum over pairs of (x - base) (y - base), where x and y are 0 or 1
-    products = weights @ (wrong * (wrong - 1) / 2) - base * (weights @ (wrong * (many - 1)))
+    n_decided, n_wrong = (~np.isnan(errors)).sum(axis=1), np.nansum(errors, axis=1)
+    pairs = weights @ (n_decided * (n_decided - 1) / 2)
+    # The sum over pairs of (x - base) (y - base), where x and y are 0 or 1.
+    both_wrong = weights @ (n_wrong * (n_wrong - 1) / 2)
+    products = both_wrong - base * (weights @ (n_wrong * (n_decided - 1)))
     spread = base * (1.0 - base)
     is_known = (pairs > 0) & (spread > 0)
     mean = (products + base**2 * pairs) / np.where(is_known, pairs * spread, 1.0)
     return np.where(is_known, mean, np.nan)
 
 
-def _curve(errors: Numbers) -> list[tuple[int, float, float]]:
-    """Majorities of k agents, over the cases on which all k decided; for odd and even k."""
-    found = []
+def _majority_curve(errors: Numbers) -> list[tuple[int, float, float]]:
+    """Return errors of majorities of k agents, over the cases on which all k decided."""
+    points = []
     for k in range(1, errors.shape[1] + 1):
         rates, cases = [], []
         subsets = itertools.islice(itertools.combinations(range(errors.shape[1]), k), MOST_SUBSETS)
         for subset in subsets:
-            own = errors[:, subset]
-            share = own[~np.isnan(own).any(axis=1)].mean(axis=1)
+            subset_errors = errors[:, subset]
+            share = subset_errors[~np.isnan(subset_errors).any(axis=1)].mean(axis=1)
             if len(share) >= FEWEST:
                 rates.append(float(((share > 0.5) + (share == 0.5) / 2).mean()))
                 cases.append(len(share))
         if rates:
-            found.append((k, float(np.mean(rates)), float(np.mean(cases))))
-    return found
+            points.append((k, float(np.mean(rates)), float(np.mean(cases))))
+    return points

@@ -1,8 +1,7 @@
-"""Fits what the evidence model's scores are worth: probabilities by material, and both limits.
+"""Calibrates the evidence model: probabilities from its scores by material, and its two limits.
 
-Used for the model that ships, and for each reader that people bring. What is measured of the
-statements of labelled rows comes from the real pipeline up to the judge's seat, in which an
-observer writes the features down.
+Used for the model that ships and for each reader that people add. The features of the statements of
+labelled rows come from the real pipeline: an observer in the judge's seat records them.
 """
 
 from __future__ import annotations
@@ -45,6 +44,18 @@ from core.verdict.classifier import Classifier, Head, sigmoid
 
 KEPT_FEATURES = "features.jsonl"
 MEASURED_BY = ("baseline", "documents", "tools")
+SUPPORTED_ERROR, HALLUCINATED_ERROR = 0.3, 0.25
+"""The allowed share of wrong verdicts of each label, on calibration rows, half of which are wrong.
+
+It is lower for hallucinated: most statements that people check are right, so alarms are false more
+often there than on these rows, and verdicts of supported are wrong less often.
+"""
+CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+FEWEST_IN_BIN = 20
+FEWEST_OF_MATERIAL = 300  # rows that a material needs for a curve of its own
+FEWEST_OF_LABEL = 20
+FEWEST_DIFFERENT = 50  # rows stating another value than their evidence, for that to count
+INPUTS = ("score", "values_different")
 
 
 @dataclass(frozen=True)
@@ -61,9 +72,9 @@ class EvidenceRow:
 
     @property
     def digest(self) -> str:
-        """Names all that is read of the row."""
-        told = json.dumps([self.response, self.question, self.documents], ensure_ascii=False)
-        return hashlib.sha256(told.encode()).hexdigest()
+        """A digest of all that is read of the row."""
+        content = json.dumps([self.response, self.question, self.documents], ensure_ascii=False)
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -72,11 +83,11 @@ class MeasuredRow:
 
     row: EvidenceRow
     statements: tuple[tuple[float, ...], ...]
-    """In the order of `FEATURES`; none where nothing could be checked."""
+    """In the order of `FEATURES`; empty if nothing could be checked."""
 
 
 class _Observer:
-    """Sits in the judge's seat and writes down what was measured; decides nothing."""
+    """A judge that records what was measured and decides nothing."""
 
     name = "Observer"
     built_in = True
@@ -87,19 +98,19 @@ class _Observer:
         self.seen: tuple[tuple[float, ...], ...] = ()
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
-        own = view.view
+        debate = view.view
         measured = (
-            self._assessor.measure(own, statement, own.evidence.of(statement.index))
-            for statement in own.statements
+            self._assessor.measure(debate, statement, debate.evidence.of(statement.index))
+            for statement in debate.statements
         )
         self.seen = ()
-        if own.evidence.passages:
+        if debate.evidence.passages:
             self.seen = tuple(tuple(one.row(FEATURES)) for one in measured)
         return Judgement(self.name, "unclear", "Observed.", cause="not_addressed")
 
 
 class Silent:
-    """Sits where nothing is to be said or marked."""
+    """An agent that says and marks nothing."""
 
     name = "Nobody"
     built_in = True
@@ -110,22 +121,22 @@ class Silent:
         return Turn(view.debater, self.name, view.number, view.round, "agree", "unclear", "AGREE.")
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
-        """Propose no span."""
+        """Return no spans."""
         return ()
 
     def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
-        """Never asked, for nothing is proposed."""
+        """Reject the span; never called, because nothing is proposed."""
         return SpanRuling(span, False, "Nothing is marked.")
 
 
 def measured_rows(
     rows: Sequence[EvidenceRow], assessor: Assessor, cache: Path
 ) -> Iterator[MeasuredRow]:
-    """The rows' features; from the folder `cache` where this code and reader measured them."""
+    """Yield the rows' features, cached in the folder `cache` by this code and reader."""
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / f"{assessor.reader.id}-{code_digest_of(MEASURED_BY)}-{KEPT_FEATURES}"
-    known = dict(_known(path))
-    with opened_bench(Settings()) as bench, path.open("a", encoding="utf-8") as kept:
+    known = dict(_read_cached(path))
+    with opened_bench(Settings()) as bench, path.open("a", encoding="utf-8") as file:
         observer = _Observer(assessor)
         staff = observed_staff(bench, observer)
         for row in rows:
@@ -134,13 +145,13 @@ def measured_rows(
                 material = BenchMaterial(row.response, row.question, row.documents)
                 bench.check(material, staff, Plan(max_turns=1, protocol="single"), Stop())
                 known[row.digest] = observer.seen
-                kept.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
-                kept.flush()
+                file.write(json.dumps({"row": row.digest, "statements": observer.seen}) + "\n")
+                file.flush()
             yield MeasuredRow(row, known[row.digest])
 
 
 def observed_staff(bench: BenchHome, judge: Judge) -> Staff:
-    """The built-in pipeline up to the judge, who only looks; nothing is debated or marked."""
+    """Return the built-in pipeline up to an observing judge; nothing is debated or marked."""
     encoder, silent = load_encoder(ENCODER_DIR), Silent()
     roster = replace(
         roster_named(BUILT_IN),
@@ -156,44 +167,30 @@ def observed_staff(bench: BenchHome, judge: Judge) -> Staff:
 
 
 def code_digest_of(folders: Sequence[str]) -> str:
-    """Names the code in these folders of `core`."""
-    whole = hashlib.sha256()
+    """Return a digest of the code in these folders of `core`."""
+    digest = hashlib.sha256()
     for folder in folders:
         for path in sorted((PROJECT_ROOT / "core" / folder).rglob("*")):
             if path.suffix in {".py", ".json"} and "weights" not in path.parts:
-                whole.update(path.read_bytes())
-    return whole.hexdigest()[:12]
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
-def _known(path: Path) -> Iterator[tuple[str, tuple[tuple[float, ...], ...]]]:
-    """What was kept; a line cut off is measured again from its row."""
+def _read_cached(path: Path) -> Iterator[tuple[str, tuple[tuple[float, ...], ...]]]:
+    """Yield the cached features; a truncated line is skipped, and its row measured again."""
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8").split("\n"):
         try:
-            told = json.loads(line)
-            yield told["row"], tuple(tuple(row) for row in told["statements"])
+            entry = json.loads(line)
+            yield entry["row"], tuple(tuple(row) for row in entry["statements"])
         except (ValueError, TypeError, KeyError):
             continue
 
 
-SUPPORTED_ERROR, HALLUCINATED_ERROR = 0.3, 0.25
-"""How many of what is called so may be otherwise, on calibration rows, half of which are wrong.
-
-Less where a statement is called hallucinated: most statements that people check are right, so an
-alarm is false more often there than here, and what is called supported is wrong less often.
-"""
-CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-FEWEST_IN_BIN = 20
-FEWEST_OF_MATERIAL = 300  # rows of one material from which it gets a curve of its own
-FEWEST_OF_LABEL = 20
-FEWEST_DIFFERENT = 50  # that state another value than their evidence, from which that counts
-INPUTS = ("score", "values_different")
-
-
 @dataclass(frozen=True)
 class ScoredStatements:
-    """Statements with the model's log odds; `different`: the evidence has another value."""
+    """Statements with the model's log odds; `different` means the evidence has another value."""
 
     scores: Numbers
     different: Flags
@@ -203,16 +200,16 @@ class ScoredStatements:
     materials: Sequence[MaterialKind]
 
     def taken(self, which: Flags) -> ScoredStatements:
-        """The rows that `which` selects."""
+        """Return the rows that `which` selects."""
         names = ("scores", "different", "wrong", "weights", "folds", "materials")
         return subset(self, which, *names)
 
     def of(self, material: MaterialKind) -> Flags:
-        """Flags of the rows that are of that material."""
-        return np.array([own == material for own in self.materials], dtype=bool)
+        """Return flags of the rows of that material."""
+        return np.array([row_material == material for row_material in self.materials], dtype=bool)
 
     def logistic(self, inputs: Sequence[str]) -> dict[str, Any]:
-        """A logistic model over that many of `INPUTS`."""
+        """Fit a logistic model over as many of `INPUTS`."""
         columns = np.column_stack([self.scores, self.different])[:, : len(inputs)]
         return logistic(columns, self.wrong, self.weights, inputs)
 
@@ -220,17 +217,17 @@ class ScoredStatements:
 def single_statements(
     measured: Sequence[MeasuredRow],
 ) -> list[tuple[tuple[float, ...], EvidenceRow]]:
-    """Rows of one statement each, and every statement of responses that are right as a whole."""
+    """Return rows of one statement, and every statement of responses that are right as a whole."""
     return [
-        (statement, own.row)
-        for own in measured
-        for statement in own.statements
-        if len(own.statements) == 1 or not own.row.wrong
+        (statement, measured_row.row)
+        for measured_row in measured
+        for statement in measured_row.statements
+        if len(measured_row.statements) == 1 or not measured_row.row.wrong
     ]
 
 
 def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> ScoredStatements:
-    """The statements of `single_statements` with the model's scores."""
+    """Return the statements of `single_statements` with the model's scores."""
     held = single_statements(measured)
     rows = as_rows([list(statement) for statement, _ in held])
     return ScoredStatements(
@@ -246,49 +243,52 @@ def scored_statements(measured: Sequence[MeasuredRow], model: EvidenceModel) -> 
 def calibrations(
     rows: ScoredStatements, inputs: Mapping[MaterialKind, Sequence[str]] | None = None
 ) -> dict[MaterialKind, dict[str, Any]]:
-    """From the model's log odds to probabilities, by material; rare ones go with all.
+    """Fit logistic models from the model's log odds to probabilities, by material.
 
-    Another value in the statement's place makes it less likely by itself where enough rows of the
-    material have one and bear that out: trees and readings are too timid about plain wrong numbers.
-    `inputs` are what an earlier call chose, where the same is to be fitted on a part of the rows.
+    Rare materials use that of all. Another value in the statement's place makes it less likely by
+    itself if enough rows of the material have one and bear that out: trees and readings are too
+    timid about plain wrong numbers. `inputs` are what an earlier call chose, for fitting the same
+    to a part of the rows.
     """
     chosen = calibration_inputs(rows) if inputs is None else inputs
-    told = {}
+    models = {}
     for material in MATERIALS:
         names = chosen[material]
-        own = rows.taken(rows.of(material)) if names else rows
-        told[material] = own.logistic(names or INPUTS[:1])
-        if told[material]["weights"]["score"] < 0:  # the scores tell nothing; never turned round
-            constant = np.zeros((len(own.wrong), 1))
-            told[material] = logistic(constant, own.wrong, own.weights, INPUTS[:1])
-    return told
+        material_rows = rows.taken(rows.of(material)) if names else rows
+        models[material] = material_rows.logistic(names or INPUTS[:1])
+        if models[material]["weights"]["score"] < 0:  # the scores say nothing; never invert them
+            constant = np.zeros((len(material_rows.wrong), 1))
+            wrong, weights = material_rows.wrong, material_rows.weights
+            models[material] = logistic(constant, wrong, weights, INPUTS[:1])
+    return models
 
 
 def calibration_inputs(rows: ScoredStatements) -> dict[MaterialKind, Sequence[str]]:
-    """What each material's calibration goes by; nothing where it goes with all others."""
+    """Return the inputs of each material's calibration; none if it uses that of all."""
     chosen: dict[MaterialKind, Sequence[str]] = {}
     for material in MATERIALS:
-        own = rows.taken(rows.of(material))
-        n, wrong = len(own.wrong), int(own.wrong.sum())
+        material_rows = rows.taken(rows.of(material))
+        n, wrong = len(material_rows.wrong), int(material_rows.wrong.sum())
         chosen[material] = ()
         if n >= FEWEST_OF_MATERIAL and min(wrong, n - wrong) >= FEWEST_OF_LABEL:
-            is_told = own.different.sum() >= FEWEST_DIFFERENT
-            is_worse = is_told and own.logistic(INPUTS)["weights"]["values_different"] > 0
-            chosen[material] = INPUTS if is_worse else INPUTS[:1]
+            is_frequent = material_rows.different.sum() >= FEWEST_DIFFERENT
+            chosen[material] = INPUTS[:1]
+            if is_frequent and material_rows.logistic(INPUTS)["weights"]["values_different"] > 0:
+                chosen[material] = INPUTS
     return chosen
 
 
 def calibrated(rows: ScoredStatements, told: dict[MaterialKind, dict[str, Any]]) -> Numbers:
-    """The probabilities of the rows."""
+    """Return the probabilities of the rows; `told` are the models of `calibrations`."""
     weights = [told[m]["weights"] for m in rows.materials]
-    slopes = np.array([own["score"] for own in weights])
-    steps = np.array([own.get("values_different", 0.0) for own in weights])
+    slopes = np.array([row_weights["score"] for row_weights in weights])
+    steps = np.array([row_weights.get("values_different", 0.0) for row_weights in weights])
     intercepts = np.array([told[m]["intercept"] for m in rows.materials])
     return sigmoid(intercepts + slopes * rows.scores + steps * rows.different)
 
 
 def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Numbers:
-    """Each row's probability by calibrations that were fitted on `taught` without its fold."""
+    """Return (n,) probabilities by calibrations fitted on `taught` without the row's fold."""
     inputs = calibration_inputs(taught)
     p = np.zeros(len(rows.scores))
     for fold in np.unique(rows.folds):
@@ -298,16 +298,16 @@ def cross_calibrated(rows: ScoredStatements, taught: ScoredStatements) -> Number
                 "Expected hallucinated and supported rows about many different texts, found that "
                 "those of a label are all about the same few; give more rows."
             )
-        # where this fold holds all of a material's rows of one label, the material goes with all
-        held = {m for m in MATERIALS if len(np.unique(rest.wrong[rest.of(m)])) == 2}
-        own = {m: names if m in held else () for m, names in inputs.items()}
+        # If this fold holds all of a material's rows of one label, the material uses that of all.
+        complete = {m for m in MATERIALS if len(np.unique(rest.wrong[rest.of(m)])) == 2}
+        fold_inputs = {m: names if m in complete else () for m, names in inputs.items()}
         inside = rows.folds == fold
-        p[inside] = calibrated(rows.taken(inside), calibrations(rest, own))
+        p[inside] = calibrated(rows.taken(inside), calibrations(rest, fold_inputs))
     return p
 
 
 def limits(wrong: Flags, p: Numbers) -> tuple[float, float]:
-    """(supported_below, hallucinated_from) that hold the error rates, where any does."""
+    """Return (supported_below, hallucinated_from), the widest limits that keep the error rates."""
     grid = np.round(np.arange(0.02, 0.99, 0.01), 2)
 
     def holds(inside: Flags, bad: Flags, rate: float) -> bool:
@@ -319,21 +319,21 @@ def limits(wrong: Flags, p: Numbers) -> tuple[float, float]:
 
 
 def answered_unseen(rows: ScoredStatements, p: Numbers) -> dict[str, float]:
-    """Share of verdicts given, and of them right, by limits chosen without the row's own fold."""
-    given = np.zeros(len(p), dtype=bool)
+    """Return the share of verdicts given, and of them right, by limits fitted without the fold."""
+    is_given = np.zeros(len(p), dtype=bool)
     for fold in np.unique(rows.folds):
         inside = rows.folds == fold
         low, high = limits(rows.wrong[~inside], p[~inside])
-        given[inside] = (p[inside] < low) | (p[inside] >= high)
+        is_given[inside] = (p[inside] < low) | (p[inside] >= high)
     right = (p >= 0.5) == rows.wrong
     return {
-        "coverage": round(float(given.mean()), 3),
-        "accuracy": round(float(right[given].mean()), 3) if given.any() else 0.0,
+        "coverage": round(float(is_given.mean()), 3),
+        "accuracy": round(float(right[is_given].mean()), 3) if is_given.any() else 0.0,
     }
 
 
 def figures(wrong: Flags, p: Numbers) -> dict[str, float]:
-    """AUROC, balanced accuracy at one half and ECE."""
+    """Return AUROC, balanced accuracy at one half and ECE."""
     return {
         "n": len(wrong),
         "auroc": round(auroc(wrong, p) or 0.0, 3),
@@ -343,30 +343,30 @@ def figures(wrong: Flags, p: Numbers) -> dict[str, float]:
 
 
 def figures_by_material(rows: ScoredStatements, p: Numbers) -> dict[MaterialKind, dict[str, float]]:
-    """The same of each material that has both kinds of rows."""
-    told: dict[MaterialKind, dict[str, float]] = {}
+    """Return `figures` of each material that has both labels."""
+    by_material: dict[MaterialKind, dict[str, float]] = {}
     for material in MATERIALS:
         inside = rows.of(material)
         if rows.wrong[inside].any() and not rows.wrong[inside].all():
-            told[material] = figures(rows.wrong[inside], p[inside])
-    return told
+            by_material[material] = figures(rows.wrong[inside], p[inside])
+    return by_material
 
 
 def reliability_by_material(
     rows: ScoredStatements, p: Numbers, low: float, high: float
 ) -> dict[MaterialKind, list[dict[str, float]]]:
-    """Of the verdicts let through, by confidence: how many and right; thin bins are left out."""
-    given = (p < low) | (p >= high)
-    told: dict[MaterialKind, list[dict[str, float]]] = {}
+    """Return (number, right) of the verdicts given, by confidence; small bins are left out."""
+    is_given = (p < low) | (p >= high)
+    by_material: dict[MaterialKind, list[dict[str, float]]] = {}
     for material in MATERIALS:
-        inside = rows.of(material) & given
+        inside = rows.of(material) & is_given
         bands = confidence_bands(rows.wrong[inside], p[inside], CONFIDENCES)
-        told[material] = [band for band in bands if band["n"] >= FEWEST_IN_BIN]
-    return told
+        by_material[material] = [band for band in bands if band["n"] >= FEWEST_IN_BIN]
+    return by_material
 
 
 def logistic(rows: Numbers, wrong: Flags, weights: Numbers, names: Sequence[str]) -> dict[str, Any]:
-    """A logistic model as a card keeps it: weights for the plain features, and the intercept."""
+    """Fit a logistic model and return weights of the unscaled features, and the intercept."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 

@@ -1,7 +1,7 @@
-"""What may be chosen for a training, with its bounds, and where its encoder comes from.
+"""The options of a training with their bounds, and where its encoder comes from.
 
-An encoder is embedded, a folder here, or one of the Hub. Weights are read as safetensors only: a
-`.bin` is a pickle, and nothing is unpickled.
+An encoder is embedded, a folder here, or one on the Hugging Face Hub. Weights are read as
+safetensors only: a `.bin` is a pickle, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 NEEDED = ("config.json", WEIGHTS, TOKENIZER)
 FILES = ["*.json", "*.txt", "*.model", WEIGHTS]
 POOLINGS, MEAN = "pooling_mode_", "mean"
-MODULES = ("Transformer", "Pooling", "Normalize")  # what an exported encoder does too
+MODULES = ("Transformer", "Pooling", "Normalize")  # what an exported encoder supports
 OWNER = "sentence-transformers"
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 USE_ANOTHER = f"Choose another encoder, or “{EMBEDDED}”."
@@ -50,13 +50,13 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True)
 class Options:
-    """Every training choice.
+    """The options of a training.
 
     `encoder` is "embedded" for MiniLM, a folder of this machine, or a name on the Hugging Face Hub.
-    `pairs` is SetFit's iterations: texts paired with each text, once alike and once unlike; there
+    `pairs` is SetFit's iterations: texts paired with each text, once alike and once unlike. There
     is a step for each `batch` of pairs and epoch, `steps` at most. With 16 pairs in a batch, a
-    training over 1,000 texts took 2.3 GB of memory. `regularisation` is the C of the
-    logistic head: the larger, the more it trusts the corrections.
+    training over 1,000 texts took 2.3 GB of memory. `regularisation` is the C of the logistic head:
+    the larger, the more it trusts the corrections.
     """
 
     encoder: str = EMBEDDED
@@ -68,16 +68,16 @@ class Options:
     regularisation: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The options as plain values, as they are stored and shown on a version's card."""
+        """Return the options as plain values, as they are stored and shown on a version's card."""
         return asdict(self)
 
     def steps_for(self, texts: int) -> int:
-        """How many steps a training over that many texts takes."""
+        """Return how many steps a training over that many texts takes."""
         return min(self.steps, self.epochs * -(-2 * self.pairs * texts // self.batch))
 
 
 def options_of(given: Mapping[str, Any]) -> Options:
-    """The options that were given, defaults for the others."""
+    """Return the given options, else defaults. Raises InputError: unknown or out of bounds."""
     known = {field.name for field in fields(Options)}
     unknown = sorted(set(given) - known)
     if unknown:
@@ -109,20 +109,17 @@ def _require_number(name: str, value: object) -> None:
 
 
 def encoder_folder(name: str) -> Path:
-    """The folder with the encoder's weights, fetched where it is of the Hub.
-
-    Raises ConfigError: it is not there, cannot be fetched, or cannot be used.
-    """
+    """Return the encoder's folder, downloaded if needed. Raises ConfigError: it is unusable."""
     if name == EMBEDDED:
         return wheel_folder()
     path = Path(name).expanduser()
     is_here = path.is_dir() or path.is_absolute() or name.startswith((".", "~"))
-    folder = path if is_here else _of_the_hub(name)
+    folder = path if is_here else _download_encoder(name)
     _require_usable(folder, name)
     return folder
 
 
-def _of_the_hub(name: str) -> Path:
+def _download_encoder(name: str) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -133,9 +130,9 @@ def _of_the_hub(name: str) -> Path:
         )
     try:
         try:
-            found = snapshot_download(repository, allow_patterns=FILES, local_files_only=True)
-            if (Path(found) / WEIGHTS).is_file():
-                return Path(found)
+            cached = snapshot_download(repository, allow_patterns=FILES, local_files_only=True)
+            if (Path(cached) / WEIGHTS).is_file():
+                return Path(cached)
         except LocalEntryNotFoundError:
             pass
         return Path(snapshot_download(repository, allow_patterns=FILES))
@@ -156,7 +153,7 @@ def _of_the_hub(name: str) -> Path:
 
 
 def is_full(error: BaseException | None) -> bool:
-    """True for what says that the disk is full, or was caused by it; not all are OSErrors."""
+    """Return True if the error or a cause of it, which need not be OSErrors, says disk full."""
     while error is not None:
         is_errno = isinstance(error, OSError) and error.errno in NO_SPACE
         if is_errno or "No space left" in str(error):
@@ -175,7 +172,7 @@ def _require_usable(folder: Path, name: str) -> None:
             f"Expected a sentence-transformers encoder with {', '.join(NEEDED)} at “{name}”, "
             f"found no {' and no '.join(missing)}{pickled}. {USE_ANOTHER}"
         )
-    modules = _json(folder / "modules.json", name)
+    modules = _read_json(folder / "modules.json", name)
     kinds = [str(m.get("type", "")).rpartition(".")[2] for m in modules if isinstance(m, dict)]
     if not set(kinds) <= set(MODULES):
         raise ConfigError(
@@ -183,13 +180,13 @@ def _require_usable(folder: Path, name: str) -> None:
             f"{', '.join(kinds)}. {USE_ANOTHER}"
         )
     pooling = folder / "1_Pooling" / "config.json"
-    chosen = _poolings(_json(pooling, name))
+    chosen = _list_poolings(_read_json(pooling, name))
     if pooling.is_file() and chosen != [MEAN]:
         raise ConfigError(
             f"Expected an encoder that takes the mean of its tokens’ vectors, found “{name}” "
             f"with {', '.join(chosen) or 'none'}. {USE_ANOTHER}"
         )
-    positions = _json(folder / "config.json", name).get("max_position_embeddings", MAX_TOKENS)
+    positions = _read_json(folder / "config.json", name).get("max_position_embeddings", MAX_TOKENS)
     if isinstance(positions, int) and positions < MAX_TOKENS:
         raise ConfigError(
             f"Expected an encoder for texts of {MAX_TOKENS} tokens, found “{name}” for "
@@ -197,15 +194,15 @@ def _require_usable(folder: Path, name: str) -> None:
         )
 
 
-def _poolings(config: Any) -> list[str]:
-    told = config.get("pooling_mode")  # of newer releases
-    if told is not None:
-        return [told] if isinstance(told, str) else list(map(str, told))
+def _list_poolings(config: Any) -> list[str]:
+    pooling = config.get("pooling_mode")  # newer releases
+    if pooling is not None:
+        return [pooling] if isinstance(pooling, str) else list(map(str, pooling))
     chosen = [key for key, value in config.items() if key.startswith(POOLINGS) and value is True]
     return [key.removeprefix(POOLINGS).removesuffix("_tokens") for key in chosen]
 
 
-def _json(path: Path, name: str) -> Any:
+def _read_json(path: Path, name: str) -> Any:
     if not path.is_file():
         return {}
     try:

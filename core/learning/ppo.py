@@ -1,7 +1,7 @@
-"""Proximal policy optimisation over debates of one step each, by stable-baselines3.
+"""Proximal policy optimisation over debates of one step each, with stable-baselines3.
 
-The same small network scores every answer, so that a policy serves rosters of any size; only its
-value function sees all answers at once. Importing this imports torch.
+The same small network scores every answer, so a policy serves rosters of any size; only its value
+function sees all answers at once. Importing this module imports torch.
 """
 
 from __future__ import annotations
@@ -20,29 +20,31 @@ from core.learning.metrics import Flags, Numbers
 from core.verdict.consensus_weights import AnswerNetwork, softmax
 
 HIDDEN = 8
-AT_ONCE = 256  # debates drawn for a step
-STEPS = 4  # of those for an update
+AT_ONCE = 256  # debates drawn at a time
+STEPS = 4  # such draws for an update
 BATCH = 512
 EPOCHS = 4
-FARTHEST = 20.0  # scores beyond it are cut off
+FARTHEST = 20.0  # scores are clipped to ± this
 FIRST_SPREAD = -0.5  # log of the scores' standard deviation while exploring
 
 
 class OneStepDebates(VecEnv):  # type: ignore[misc]
-    """Draws debates; an action scores their answers, and the episode ends with its reward."""
+    """An environment that draws debates; an action scores their answers and ends the episode."""
 
     def __init__(
         self, level: Numbers, is_there: Flags, rewards: Numbers, *, seed: int, entropy: float
     ) -> None:
-        """`level` is (n, s, d) at a common scale, 0 where nobody answered; `rewards` (n, s)."""
+        """`level` is (n, s, d) scaled features, 0 where nobody answered; `rewards` is (n, s)."""
         self._level, self._there, self._rewards = level, is_there, rewards
         self._entropy = entropy
         self._random = np.random.default_rng(seed)
         self._drawn = np.zeros(AT_ONCE, dtype=np.int64)
         self._actions = np.zeros((AT_ONCE, level.shape[1]))
-        seen = spaces.Box(-np.inf, np.inf, (level.shape[1] * level.shape[2],), np.float32)
-        scored = spaces.Box(-FARTHEST, FARTHEST, (level.shape[1],), np.float32)
-        super().__init__(AT_ONCE, seen, scored)
+        observation_space = spaces.Box(
+            -np.inf, np.inf, (level.shape[1] * level.shape[2],), np.float32
+        )
+        action_space = spaces.Box(-FARTHEST, FARTHEST, (level.shape[1],), np.float32)
+        super().__init__(AT_ONCE, observation_space, action_space)
 
     def reset(self) -> Any:
         """Draw the next debates and return their features."""
@@ -50,41 +52,41 @@ class OneStepDebates(VecEnv):  # type: ignore[misc]
         return self._level[self._drawn].reshape(AT_ONCE, -1).astype(np.float32)
 
     def step_async(self, actions: Any) -> None:
-        """Keep the scores that the policy gave, for `step_wait`."""
+        """Store the policy's scores for `step_wait`."""
         self._actions = np.asarray(actions, dtype=np.float64)
 
     def step_wait(self) -> Any:
-        """Rewards of the weights that the scores come to, and the next debates."""
+        """Return the rewards of the scores' weights, and draw the next debates."""
         from core.learning.answer_weights import mixture_reward
 
         weights = softmax(self._actions, self._there[self._drawn])
-        found = mixture_reward(weights, self._rewards[self._drawn], self._entropy)
-        before = self._level[self._drawn].reshape(AT_ONCE, -1).astype(np.float32)
-        told = [{"terminal_observation": own} for own in before]
-        return self.reset(), found.astype(np.float32), np.ones(AT_ONCE, dtype=bool), told
+        rewards = mixture_reward(weights, self._rewards[self._drawn], self._entropy)
+        observed = self._level[self._drawn].reshape(AT_ONCE, -1).astype(np.float32)
+        infos = [{"terminal_observation": row} for row in observed]
+        return self.reset(), rewards.astype(np.float32), np.ones(AT_ONCE, dtype=bool), infos
 
     def close(self) -> None:
-        """Do nothing, for there is nothing to close."""
+        """Do nothing; there is nothing to close."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """The attribute of that name, once for every debate."""
+        """Return the attribute once for every debate."""
         return [getattr(self, attr_name, None)] * AT_ONCE
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refuse, for no attribute can be set."""
+        """Raise NotImplementedError; no attribute can be set."""
         raise NotImplementedError(attr_name)
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        """Refuse, for no method can be called."""
+        """Raise NotImplementedError; no method can be called."""
         raise NotImplementedError(method_name)
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Say that no debate is wrapped."""
+        """Return False for every debate."""
         return [False] * AT_ONCE
 
 
 class _Scorer(torch.nn.Module):
-    """(b, s·d) features of all answers to (b, s) scores, each answer by the same network."""
+    """Scores every answer by the same network: (b, s·d) features to (b, s) scores."""
 
     def __init__(self, answers: int, wide: int) -> None:
         super().__init__()
@@ -92,16 +94,16 @@ class _Scorer(torch.nn.Module):
         self.hidden = torch.nn.Linear(wide, HIDDEN)
         # A constant added to every score changes no weight.
         self.out = torch.nn.Linear(HIDDEN, 1, bias=False)
-        torch.nn.init.zeros_(self.out.weight)  # all count alike at first
+        torch.nn.init.zeros_(self.out.weight)  # equal weights at first
 
-    def forward(self, seen: torch.Tensor) -> torch.Tensor:
-        each = seen.reshape(len(seen), self.answers, -1)
+    def forward(self, observed: torch.Tensor) -> torch.Tensor:
+        each = observed.reshape(len(observed), self.answers, -1)
         scores: torch.Tensor = self.out(torch.tanh(self.hidden(each))).squeeze(-1)
         return scores
 
 
 class _Policy(ActorCriticPolicy):  # type: ignore[misc]
-    """An actor that scores answer by answer beside the usual critic."""
+    """An actor that scores answer by answer, with the default critic."""
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -113,41 +115,55 @@ class _Policy(ActorCriticPolicy):  # type: ignore[misc]
 
 
 class Learner:
-    """PPO at work: clipped objective, one update at a time. The same for the same seed."""
+    """Runs PPO one update at a time; the same seed gives the same policy."""
 
     def __init__(
-        self, level: Numbers, is_there: Flags, rewards: Numbers,
-        *, seed: int, rate: float, entropy: float,
-    ) -> None:  # fmt: skip
-        """As `OneStepDebates`; `rate` is the optimiser's step."""
+        self,
+        level: Numbers,
+        is_there: Flags,
+        rewards: Numbers,
+        *,
+        seed: int,
+        rate: float,
+        entropy: float,
+    ) -> None:
+        """Takes the same data as `OneStepDebates`; `rate` is the optimiser's learning rate."""
         debates = OneStepDebates(level, is_there, rewards, seed=seed, entropy=entropy)
         layers = {"net_arch": {"pi": [], "vf": [16]}, "log_std_init": FIRST_SPREAD}
         with torch.random.fork_rng(devices=()):
             self._ppo = PPO(
-                _Policy, debates, learning_rate=rate, n_steps=STEPS, batch_size=BATCH,
-                n_epochs=EPOCHS, gamma=1.0, gae_lambda=1.0, policy_kwargs=layers, seed=seed,
+                _Policy,
+                debates,
+                learning_rate=rate,
+                n_steps=STEPS,
+                batch_size=BATCH,
+                n_epochs=EPOCHS,
+                gamma=1.0,
+                gae_lambda=1.0,
+                policy_kwargs=layers,
+                seed=seed,
                 device="cpu",
-            )  # fmt: skip
+            )
             self._state = torch.random.get_rng_state()
         self._ppo.set_logger(Logger(folder=None, output_formats=[]))
         self._actor: _Scorer = self._ppo.policy.action_net
 
     def begin_from(self, policy: AnswerNetwork) -> None:
-        """Take over the scores of a policy that was trained before."""
+        """Start from the scores of a policy that was trained before."""
         with torch.no_grad():
             self._actor.hidden.weight.copy_(torch.tensor(policy.hidden).T)
             self._actor.hidden.bias.copy_(torch.tensor(policy.hidden_shift))
             self._actor.out.weight.copy_(torch.tensor(policy.out)[None])
 
     def update(self) -> None:
-        """Draw debates by the policy as it is, and improve it on them once."""
+        """Draw debates with the current policy, and improve it on them once."""
         with torch.random.fork_rng(devices=()):
             torch.random.set_rng_state(self._state)
             self._ppo.learn(AT_ONCE * STEPS, reset_num_timesteps=False)
             self._state = torch.random.get_rng_state()
 
     def arrays(self) -> tuple[Numbers, Numbers, Numbers]:
-        """(d, h), (h,) and (h,): the network that scores an answer."""
+        """Return the scoring network as (d, h) weights, (h,) biases and (h,) output weights."""
         parts = (self._actor.hidden.weight.T, self._actor.hidden.bias, self._actor.out.weight[0])
         hidden, shift, out = (part.detach().numpy().astype(np.float64) for part in parts)
         return hidden, shift, out

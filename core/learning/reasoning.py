@@ -1,7 +1,7 @@
 """What each agent said on decided cases, beside what people decided and the reasons they gave.
 
-An agent is a name, the part it played, its model and the digest of its prompts or rules: two unlike
-models under one name are two agents. Source of what is counted of reasons: ColMAD, figure 5b.
+An agent is a name, its part in the run, its model and the digest of its prompts or rules: two
+different models under one name are two agents. Source of the counts of reasons: ColMAD, figure 5b.
 """
 
 from __future__ import annotations
@@ -40,11 +40,16 @@ TURN_KINDS = ("run_started", "statement_found", "turn_finished", "consensus_reac
 LONG_FROM = 4  # statements
 VALUES: dict[Label, float] = {"hallucinated": 1.0, "supported": 0.0, "unclear": 0.5}
 DEBATER, READER, JUDGE, CLASSIFIER = "debater", "reader", "judge", "classifier"
+Decided = tuple[Decision, tuple[str, ...], float | None]
+KINDS = ("run_started", "statement_found", "passages_found", "turn_finished",
+         "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
+COVERED_FROM = 0.5  # share of a mark's characters
+Place = tuple[str, int, int]  # source, [start, end) in its text
 
 
 @dataclass(frozen=True, order=True)
 class SpeakingAgent:
-    """Who spoke; `model` empty if built in, `seat` only where two seats are the same agent else."""
+    """An agent that spoke; `model` is empty if built in, `seat` only set to tell equals apart."""
 
     name: str
     part: str
@@ -60,10 +65,11 @@ class SpeakingAgent:
 
 @dataclass(frozen=True)
 class Heard:
-    """A finished run: `last` what each agent said at the end, `opening` in its first turn.
+    """What was said in a finished run: `last` and `opening` are each agent's last and first answer.
 
-    Numbers as in `Votes.said`. `opener` is who spoke first, `seconds` from start to end and
-    `opening_seconds` to the end of the first turn. `answers` are the debaters' answers in numbers.
+    Their numbers are as in `Votes.said`. `opener` spoke first. `seconds` run from start to end,
+    `opening_seconds` to the end of the first turn. `answers` holds the features of debaters'
+    answers.
     """
 
     run: RunDone
@@ -86,7 +92,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class ReasoningRow:
-    """A run with what people decided; `graded` is how they rated the response, 0 to 1, or None."""
+    """A run with what people decided; `graded` is their rating of the response, 0 to 1, or None."""
 
     heard: Heard
     decision: Decision
@@ -95,43 +101,42 @@ class ReasoningRow:
 
     @property
     def is_wrong(self) -> bool:
-        """People decided that the response is hallucinated."""
+        """True if people decided that the response is hallucinated."""
         return self.decision.label == "hallucinated"
 
 
 Known = MutableMapping[str, Heard]
-Decided = tuple[Decision, tuple[str, ...], float | None]
 
 
 def rows_of(
     store: Store, project_id: str, known: Known, *, most: int = MOST_RUNS
 ) -> list[ReasoningRow]:
-    """The newest finished runs over decided cases, newest first; `known` keeps those heard."""
-    made = {version.id: version.created_at for version in store.versions.all()}
-    taught = store.versions.taught_at()
+    """Return the newest finished runs of decided cases, newest first; `known` is a cache."""
+    created_at = {version.id: version.created_at for version in store.versions.all()}
+    taught_at = store.versions.taught_at()
     decided: dict[str, Decided | None] = {}
-    found: list[ReasoningRow] = []
+    rows: list[ReasoningRow] = []
     for run in answered_runs(store, project_id):
         if run.case_id not in decided:
-            decided[run.case_id] = _decided(store, run)
-        own = decided[run.case_id]
-        if own is None:
+            decided[run.case_id] = _read_decision(store, run)
+        decision = decided[run.case_id]
+        if decision is None:
             continue
         heard = known.get(run.id)
         if heard is None or heard.run != run:
-            heard = known[run.id] = _heard(store, run)
-        since, at = taught.get(run.group), made.get(heard.version)
-        if at is not None and since is not None and since <= at:
-            # a classifier that has learned from a case, or one that says the same, is no witness
+            heard = known[run.id] = _read_run(store, run)
+        taught_since, made_at = taught_at.get(run.group), created_at.get(heard.version)
+        if made_at is not None and taught_since is not None and taught_since <= made_at:
+            # A classifier that learned from this case, or an equal one, says nothing new about it.
             others = {a: said for a, said in heard.last.items() if a.part != CLASSIFIER}
             heard = replace(heard, last=others)
-        found.append(ReasoningRow(heard, *own))
-        if len(found) == most:
+        rows.append(ReasoningRow(heard, *decision))
+        if len(rows) == most:
             break
-    return found
+    return rows
 
 
-def _decided(store: Store, run: RunDone) -> Decided | None:
+def _read_decision(store: Store, run: RunDone) -> Decided | None:
     decision = decision_of(store, run)
     if decision is None or decision.label == "unclear":
         return None
@@ -140,7 +145,7 @@ def _decided(store: Store, run: RunDone) -> Decided | None:
     return decision, categories, graded_by(store, decision)
 
 
-def _heard(store: Store, run: RunDone) -> Heard:
+def _read_run(store: Store, run: RunDone) -> Heard:
     events = events_of(store, run.id, TURN_KINDS)
     progress = folded(events)
     ends = [event.at for event in events if event.kind == "turn_finished"]
@@ -168,7 +173,7 @@ def _heard(store: Store, run: RunDone) -> Heard:
 
 
 def form_of(case: Case, statements: int) -> str:
-    """What kind of response it is, in words."""
+    """Return the kind of response in words."""
     if statements >= LONG_FROM:
         return "long response"
     return "question and answer" if case.question.strip() else "claim"
@@ -177,91 +182,96 @@ def form_of(case: Case, statements: int) -> str:
 def said_in(
     progress: Progress,
 ) -> tuple[dict[SpeakingAgent, float], dict[SpeakingAgent, float], SpeakingAgent | None]:
-    """Last words, first words, and who spoke first; an assigned side is nobody's word."""
-    played = _players(progress)
+    """Return (last answers, first answers, first speaker); an assigned side is no answer."""
+    find_agent = _agent_finder(progress)
     agents = seated_agents(progress)
-    turns = _own_turns(progress)
+    turns = _unassigned_turns(progress)
     last = {agents[turn.debater]: VALUES[turn.stance] for turn in turns}
     opening = {agents[turn.debater]: VALUES[turn.stance] for turn in reversed(turns)}
     opener = agents[turns[0].debater] if turns else None
     if progress.judgement is not None:
-        judge = played("judge", progress.judgement.agent, JUDGE)
-        whole = dict(stances(progress))
-        reads = _reading_judge(progress, judge)
+        judge = find_agent("judge", progress.judgement.agent, JUDGE)
+        stance_of = dict(stances(progress))
+        reading_judge = _judge_of_readers(progress, judge)
         for reader in {view.reader for view in progress.judgement.readers}:
-            said = whole[f"{reader}, all evidence"]
-            last[SpeakingAgent(reader, READER, reads.model, reads.rules)] = VALUES[said]
+            stance = stance_of[f"{reader}, all evidence"]
+            agent = SpeakingAgent(reader, READER, reading_judge.model, reading_judge.rules)
+            last[agent] = VALUES[stance]
         last[judge] = VALUES[progress.judgement.label]
     verdict = progress.verdict
     if verdict is not None and verdict.classifier:
         p = verdict.p_hallucinated
-        own = SpeakingAgent("Classifier", CLASSIFIER, verdict.classifier)
-        last[own] = VALUES[verdict.label] if p is None else p
+        classifier = SpeakingAgent("Classifier", CLASSIFIER, verdict.classifier)
+        last[classifier] = VALUES[verdict.label] if p is None else p
     return last, opening, opener
 
 
-def _reading_judge(progress: Progress, judge: SpeakingAgent) -> SpeakingAgent:
-    """Whose readers those of a judgement are: an audit borrows the built-in judge's."""
-    own = next((used for used in progress.roles if used.role == "judge"), None)
+def _judge_of_readers(progress: Progress, judge: SpeakingAgent) -> SpeakingAgent:
+    """Return the judge that the readers belong to; an audit borrows the built-in judge's."""
+    judge_role = next((used for used in progress.roles if used.role == "judge"), None)
     is_audit = progress.plan is not None and progress.plan.protocol == AUDIT
-    is_borrowed = is_audit and own is not None and own.built_in
-    return SpeakingAgent(own.agent, JUDGE, "", own.rule_hash) if own and is_borrowed else judge
+    is_borrowed = is_audit and judge_role is not None and judge_role.built_in
+    if judge_role and is_borrowed:
+        return SpeakingAgent(judge_role.agent, JUDGE, "", judge_role.rule_hash)
+    return judge
 
 
-def _own_turns(progress: Progress) -> list[Turn]:
-    own = (turn for turn in progress.turns if turn.assigned is None)
-    return sorted(own, key=lambda turn: turn.number)
+def _unassigned_turns(progress: Progress) -> list[Turn]:
+    turns = (turn for turn in progress.turns if turn.assigned is None)
+    return sorted(turns, key=lambda turn: turn.number)
 
 
 def seated_agents(progress: Progress) -> dict[str, SpeakingAgent]:
-    """Who each debater of the run is that spoke for itself, by the name in the debate."""
-    played = _players(progress)
-    names = {turn.debater: turn.agent for turn in _own_turns(progress)}
-    agents = {seat: played(f"debater {seat}", name, DEBATER) for seat, name in names.items()}
-    # By the roster, as weights are seated: a turn that was lost makes nobody another agent.
-    seats = [used for used in progress.roles if used.role.startswith("debater ")]
-    every = {u.role.split(" ", 1)[1]: played(u.role, u.agent, DEBATER) for u in seats}
-    count = Counter((every | agents).values())
-    twice = {agent for agent in agents.values() if count[agent] > 1}
+    """Return the agent of each debater that spoke for itself, by the name in the debate."""
+    find_agent = _agent_finder(progress)
+    names = {turn.debater: turn.agent for turn in _unassigned_turns(progress)}
+    agents = {seat: find_agent(f"debater {seat}", name, DEBATER) for seat, name in names.items()}
+    # Count by the roster, as weights do: a lost turn does not change who an agent is.
+    roles = [used for used in progress.roles if used.role.startswith("debater ")]
+    all_agents = {
+        role.role.split(" ", 1)[1]: find_agent(role.role, role.agent, DEBATER) for role in roles
+    }
+    count = Counter((all_agents | agents).values())
+    duplicates = {agent for agent in agents.values() if count[agent] > 1}
     for seat, agent in agents.items():
-        if agent in twice:
+        if agent in duplicates:
             agents[seat] = SpeakingAgent(agent.name, agent.part, agent.model, agent.rules, seat)
     return agents
 
 
-def _players(progress: Progress) -> Callable[[str, str, str], SpeakingAgent]:
-    """(role, agent's name, part) to the agent, with the model and rules of that run."""
+def _agent_finder(progress: Progress) -> Callable[[str, str, str], SpeakingAgent]:
+    """Return a function of (role, agent's name, part) that finds the agent of that run."""
     used = {role.role: role for role in progress.roles}
     plan = progress.plan
     sheet = seated_for(plan, plan.sheet) if plan and plan.sheet else None
     models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
 
     def agent(role: str, name: str, part: str) -> SpeakingAgent:
-        own = used.get(role)
-        if own is None or own.agent != name:  # a built-in agent stood in for it
+        role_used = used.get(role)
+        if role_used is None or role_used.agent != name:  # a built-in agent replaced it
             return SpeakingAgent(name, part)
-        model = "" if own.built_in else models.get(role, "")
-        return SpeakingAgent(name, part, model, own.rule_hash)
+        model = "" if role_used.built_in else models.get(role, "")
+        return SpeakingAgent(name, part, model, role_used.rule_hash)
 
     return agent
 
 
 def words_of(agents: Iterable[SpeakingAgent]) -> dict[SpeakingAgent, str]:
-    """A name for each on screen, no longer than it takes to tell them apart."""
+    """Return a display name for each agent, no longer than needed to tell them apart."""
     left = sorted(set(agents))
     shown: dict[SpeakingAgent, str] = {}
     for step in range(5):
-        told = [_words(agent, step) for agent in left]
-        shown |= {a: w for a, w in zip(left, told, strict=True) if told.count(w) == 1}
+        names = [_describe_agent(agent, step) for agent in left]
+        shown |= {a: w for a, w in zip(left, names, strict=True) if names.count(w) == 1}
         left = [agent for agent in left if agent not in shown]
     return shown | {agent: agent.key.replace("\x1f", " ") for agent in left}
 
 
-def _words(agent: SpeakingAgent, step: int) -> str:
-    """The agent in words: with a higher step more of what it is."""
+def _describe_agent(agent: SpeakingAgent, step: int) -> str:
+    """Return the agent in words; a higher step says more about it."""
     if step == 0:
         return f"{agent.name} {agent.model}".strip() if agent.part == CLASSIFIER else agent.name
-    # a reader reads for the judge, who has all the evidence
+    # A reader reads for the judge, who has all the evidence.
     words = f"{agent.name}, {'for the judge' if agent.part == READER else agent.part}"
     if step > 1:
         words = f"{words} {agent.seat}".rstrip()
@@ -273,14 +283,9 @@ def _words(agent: SpeakingAgent, step: int) -> str:
     return words
 
 
-KINDS = ("run_started", "statement_found", "passages_found", "turn_finished",
-         "judgement_reached", "label_predicted", "run_finished")  # fmt: skip
-COVERED_FROM = 0.5  # of a mark's characters
-
-
 @dataclass(frozen=True)
 class Reasons:
-    """A person's reason and a run's; of `marks` words so many are `quoted`, or `found`."""
+    """A person's reason and a run's; how many of the evidence `marks` were `quoted` and `found`."""
 
     run_id: str
     protocol: str
@@ -296,16 +301,16 @@ class Reasons:
 
 
 def reasons_of(store: Store, rows: Sequence[ReasoningRow]) -> list[Reasons]:
-    """Of the newest run of each case by each protocol, where its verdict is the person's."""
+    """Return the reasons of each case and protocol from its newest run, if the verdicts agree."""
     newest: dict[tuple[str, str], ReasoningRow] = {}
     for row in rows:
         newest.setdefault((row.decision.group, row.heard.protocol), row)
-    found = (_reasons(store, row) for row in newest.values())
-    return [own for own in found if own is not None]
+    all_reasons = (_compare_reasons(store, row) for row in newest.values())
+    return [reasons for reasons in all_reasons if reasons is not None]
 
 
-def _reasons(store: Store, row: ReasoningRow) -> Reasons | None:
-    reason, marks = _said(store, row.decision)
+def _compare_reasons(store: Store, row: ReasoningRow) -> Reasons | None:
+    reason, marks = _read_reasons(store, row.decision)
     if not (reason or marks):
         return None
     progress = folded(events_of(store, row.heard.run.id, KINDS))
@@ -327,7 +332,7 @@ def _reasons(store: Store, row: ReasoningRow) -> Reasons | None:
         claim=case.response if case else "",
         label=progress.verdict.label,
         reason=reason,
-        # the judge's words for people, else the verdict's
+        # The judge's rationale for people, else the verdict's.
         rationale=(prose or progress.verdict.rationale).strip(),
         marks=len(marks),
         quoted=sum(is_covered(mark, quotes) for mark in marks),
@@ -335,8 +340,8 @@ def _reasons(store: Store, row: ReasoningRow) -> Reasons | None:
     )
 
 
-def _said(store: Store, decision: Decision) -> tuple[str, tuple[EvidenceMark, ...]]:
-    """(reason, marked evidence) of what counts for the case."""
+def _read_reasons(store: Store, decision: Decision) -> tuple[str, tuple[EvidenceMark, ...]]:
+    """Return (reason, marked evidence) of the decision that counts for the case."""
     if decision.is_settled:
         golds = (gold for gold in store.golds.of_case(decision.case_id) if gold.id == decision.id)
         return next((gold.reason.strip() for gold in golds), ""), ()
@@ -345,30 +350,28 @@ def _said(store: Store, decision: Decision) -> tuple[str, tuple[EvidenceMark, ..
 
 
 def arguing_for(progress: Progress) -> list[Quote]:
-    """The quotes that argue for the verdict: the judge's, and last turns' of those who share it."""
+    """Return the quotes for the verdict: the judge's, and those of last turns that agree."""
     if progress.verdict is None:
         return []
     label = progress.verdict.label
-    last = {turn.debater: turn for turn in progress.turns}
+    last_turns = {turn.debater: turn for turn in progress.turns}
+    agreeing = [turn for turn in last_turns.values() if turn.stance == label]
     judged = progress.judgement.points if progress.judgement else ()
-    points = [*judged, *(p for t in last.values() if t.stance == label for p in t.points)]
-    quotes = [quote for t in last.values() if t.stance == label for quote in t.quotes]
+    points = [*judged, *(point for turn in agreeing for point in turn.points)]
+    quotes = [quote for turn in agreeing for quote in turn.quotes]
     return [*quotes, *(point.quote for point in points if point.quote is not None)]
 
 
-Place = tuple[str, int, int]  # source, [start, end) in its text
-
-
 def is_covered(mark: EvidenceMark, places: Sequence[Place]) -> bool:
-    """At least half of the mark's characters lie in these places of its source."""
-    inside: set[int] = set()
+    """Return True if at least half of the mark's characters lie in these places of its source."""
+    covered: set[int] = set()
     for source, start, end in places:
         if source == mark.source_id:
-            inside.update(range(max(start, mark.start), min(end, mark.end)))
+            covered.update(range(max(start, mark.start), min(end, mark.end)))
     length = mark.end - mark.start
-    return length > 0 and len(inside) >= COVERED_FROM * length
+    return length > 0 and len(covered) >= COVERED_FROM * length
 
 
 def note_name(project_id: str) -> str:
-    """Under which note a project's newest ratings are kept."""
+    """Return the name of the note that holds a project's newest ratings."""
     return f"alignment.{project_id}"

@@ -1,8 +1,8 @@
-"""How reliable agents and tools are, and which pairs of agents make up for each other.
+"""How reliable agents and tools are, and which pairs of agents correct each other.
 
-Of agents: shares of right answers as Beta posteriors. Of pairs: the errors that go away by oracle
-collaboration (ColMAD 2.1, equation 4). Of tools: how often audits used each, what came of it, and
-how often people agree with its label (HaluAgent 3.4, figure 2).
+Agents: shares of right answers as Beta posteriors. Pairs: the errors that oracle collaboration
+removes (ColMAD 2.1, equation 4). Tools: how often audits used each, with which outcome, and how
+often people agree with its label (HaluAgent 3.4, figure 2).
 """
 
 from __future__ import annotations
@@ -27,15 +27,27 @@ from core.store.queries import events_of
 from core.tools.registry import toolbox
 
 MOST_RUNS = 1_000
-MOST_READ = 100  # audits whose statements all tools' rules are asked about: 30 ms each
+MOST_READ = 100  # audits whose statements are matched against all tools' rules: 30 ms each
 EVENT_KINDS = ("run_started", "statement_found", "tool_called", "memory_updated")
 OUTCOMES: tuple[ToolOutcome, ...] = ("found", "nothing", "off", "failed")
 Place = int | None  # a statement, or the response as a whole
+SEED = 11
+KINDS: dict[str, Callable[[ReasoningRow], Iterable[str]]] = {
+    "language": lambda row: (row.heard.language,),
+    "form": lambda row: (row.heard.form,),
+    "image": lambda row: ("with an image" if row.heard.has_image else "without images",),
+    "documents": lambda row: ("own documents" if row.heard.has_documents else "no documents",),
+    "tool": lambda row: (row.heard.tool or "no tool decided",),
+    "category": lambda row: row.categories,
+}
+FEWEST = 10  # cases below which a share says little
+# The sizes, in cases, that a prior may have; the likeliest is used.
+FIRMNESS = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
 
 
 @dataclass(frozen=True)
 class Audited:
-    """What an audit did; `meant` are the places that each tool's rules read something for."""
+    """What an audit did; `meant` are the places that each tool's rules apply to."""
 
     case_id: str
     statements: Mapping[int, Statement]
@@ -46,13 +58,14 @@ class Audited:
 
 @dataclass(frozen=True)
 class ToolRate:
-    """One tool over all audits that were looked at.
+    """How one tool did over all audits that were read.
 
-    `outcomes` are how many of its calls ended how, `used` the audits in which it was called.
-    `where_meant`: of what its own rules read something for, in the newest audits, how often it was
-    called. `label_right`: of its labels other than unclear, those that people's answers agree with,
-    `always` how many saying hallucinated would. `statement_right`: of the statements it was called
-    for, those whose label in the end people agree with, unclear ones among the wrong.
+    `outcomes` counts its calls by outcome; `used` are the audits in which it was called.
+    `where_meant`: of the places its own rules apply to, in the newest audits, how many it was
+    called for. `label_right`: of its labels other than unclear, those that people agree with;
+    `always` is how many of them saying hallucinated would get right. `statement_right`: of the
+    statements it was called for, those whose final label people agree with; unclear ones count as
+    wrong.
     """
 
     tool: str
@@ -68,7 +81,7 @@ class ToolRate:
 
 @dataclass(frozen=True)
 class ToolRates:
-    """All tools, the one with the most calls first; `decided` of the `audits` have an answer."""
+    """All tools, the one with the most calls first; people decided `decided` of the `audits`."""
 
     audits: int
     decided: int
@@ -76,8 +89,8 @@ class ToolRates:
 
 
 @dataclass
-class _Counts:
-    """What is counted of one tool; pairs are (right, of how many)."""
+class _ToolCounts:
+    """Counts of one tool; lists hold one flag for each case counted."""
 
     outcomes: dict[ToolOutcome, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
     seconds: float = 0.0
@@ -91,8 +104,8 @@ class _Counts:
 def tool_rates(
     store: Store, project_id: str, known: MutableMapping[str, Audited], *, most: int = MOST_RUNS
 ) -> ToolRates:
-    """Over the newest finished audits; `known` keeps what was read of each between calls."""
-    counts: dict[str, _Counts] = {name: _Counts() for name in toolbox()}
+    """Return how each tool did in the newest finished audits; `known` caches what each did."""
+    counts: dict[str, _ToolCounts] = {name: _ToolCounts() for name in toolbox()}
     audits = decided = 0
     with store.reading():
         for run_id, case_id, _ in store.runs.finished(project_id, AUDIT, most):
@@ -101,25 +114,32 @@ def tool_rates(
                 continue
             if run_id not in known:
                 progress = folded(events_of(store, run_id, EVENT_KINDS))
-                known[run_id] = _audited(progress, case, is_read=audits < MOST_READ)
+                known[run_id] = _read_audit(progress, case, is_read=audits < MOST_READ)
             answer = stored_row(store, case).settled
             audits, decided = audits + 1, decided + (answer is not None)
-            _count(known[run_id], answer, counts)
+            _count_audit(known[run_id], answer, counts)
     rates = [
         ToolRate(
-            name, sum(own.outcomes.values()), own.outcomes, own.seconds,
-            WilsonShare(own.audits, audits),
-            *(
-                WilsonShare(sum(seen), len(seen))
-                for seen in (own.meant, own.labels, own.wrong, own.statements)
-            ),
+            name,
+            calls=sum(own.outcomes.values()),
+            outcomes=own.outcomes,
+            seconds=own.seconds,
+            used=WilsonShare(own.audits, audits),
+            where_meant=_share_of(own.meant),
+            label_right=_share_of(own.labels),
+            always=_share_of(own.wrong),
+            statement_right=_share_of(own.statements),
         )
         for name, own in counts.items()
-    ]  # fmt: skip
+    ]
     return ToolRates(audits, decided, tuple(sorted(rates, key=lambda r: (-r.calls, r.tool))))
 
 
-def _audited(progress: Progress, case: Case, *, is_read: bool) -> Audited:
+def _share_of(flags: Sequence[bool]) -> WilsonShare:
+    return WilsonShare(sum(flags), len(flags))
+
+
+def _read_audit(progress: Progress, case: Case, *, is_read: bool) -> Audited:
     places = (None, *progress.statements.values())
     meant = {
         tool.name: frozenset(
@@ -135,45 +155,34 @@ def _audited(progress: Progress, case: Case, *, is_read: bool) -> Audited:
     return Audited(case.id, statements, uses, labels, meant)
 
 
-def _count(audit: Audited, answer: Answer | None, counts: dict[str, _Counts]) -> None:
-    told: dict[Place, Label] = {}
+def _count_audit(audit: Audited, answer: Answer | None, counts: dict[str, _ToolCounts]) -> None:
+    right_labels: dict[Place, Label] = {}
     if answer is not None and answer.label != "unclear":
-        told[None] = answer.label
-        told.update(statement_answers(audit.statements, answer).items())
+        right_labels[None] = answer.label
+        right_labels.update(statement_answers(audit.statements, answer).items())
     places: dict[str, set[Place]] = {}
     for use in audit.uses:
-        own = counts.setdefault(use.tool, _Counts())
+        tool_counts = counts.setdefault(use.tool, _ToolCounts())
         places.setdefault(use.tool, set()).add(use.statement)
-        own.outcomes[use.outcome] += 1
-        own.seconds += use.seconds
-        if use.label != "unclear" and use.statement in told:
-            own.labels.append(use.label == told[use.statement])
-            own.wrong.append(told[use.statement] == "hallucinated")
-    for name, used in places.items():
+        tool_counts.outcomes[use.outcome] += 1
+        tool_counts.seconds += use.seconds
+        if use.label != "unclear" and use.statement in right_labels:
+            tool_counts.labels.append(use.label == right_labels[use.statement])
+            tool_counts.wrong.append(right_labels[use.statement] == "hallucinated")
+    for name, statements in places.items():
         counts[name].audits += 1
         counts[name].statements += [
-            audit.labels[place] == told[place]
-            for place in used
-            if place is not None and place in told and place in audit.labels
+            audit.labels[place] == right_labels[place]
+            for place in statements
+            if place is not None and place in right_labels and place in audit.labels
         ]
     for name, meant in audit.meant.items():
         counts[name].meant += [place in places.get(name, ()) for place in meant]
 
 
-SEED = 11
-KINDS: dict[str, Callable[[ReasoningRow], Iterable[str]]] = {
-    "language": lambda row: (row.heard.language,),
-    "form": lambda row: (row.heard.form,),
-    "image": lambda row: ("with an image" if row.heard.has_image else "without images",),
-    "documents": lambda row: ("own documents" if row.heard.has_documents else "no documents",),
-    "tool": lambda row: (row.heard.tool or "no tool decided",),
-    "category": lambda row: row.categories,
-}
-
-
 @dataclass(frozen=True)
 class AnswerTable:
-    """What each agent said last of each case: `said` (n, agents) as in `Votes`, `wrong` (n,)."""
+    """Each agent's last answer on each case: `said` (n, agents) as in `Votes`, `wrong` (n,)."""
 
     agents: tuple[SpeakingAgent, ...]
     said: Numbers
@@ -183,10 +192,10 @@ class AnswerTable:
 
 @dataclass(frozen=True)
 class AgentRecord:
-    """An agent's record: of `n` cases it left `unclear` that many open and decided the others.
+    """An agent's record over the `n` cases it spoke on, of which it left `unclear` undecided.
 
-    Accuracy, sensitivity (of hallucinated cases, how many it called so) and specificity (of
-    supported ones) are over those that it decided; `always` is how often “hallucinated” alone would
+    Accuracy, sensitivity (the share of hallucinated cases it called so) and specificity (of
+    supported ones) are over those that it decided; `always` is how often saying hallucinated would
     have been right on these.
     """
 
@@ -210,7 +219,7 @@ class KindRecord:
 
 
 def table_of(rows: Sequence[ReasoningRow]) -> AnswerTable:
-    """The newest word of each agent on each case; `rows` come newest first."""
+    """Return each agent's newest answer on each case; `rows` come newest first."""
     agents = tuple(sorted({agent for row in rows for agent in row.heard.last}))
     column = {agent: number for number, agent in enumerate(agents)}
     place: dict[str, int] = {}
@@ -221,20 +230,20 @@ def table_of(rows: Sequence[ReasoningRow]) -> AnswerTable:
             newest.append(row)
     said = np.full((len(newest), len(agents)), np.nan)
     for row in rows:
-        own = said[place[row.decision.group]]
-        for agent, told in row.heard.last.items():
-            if np.isnan(own[column[agent]]):
-                own[column[agent]] = told
+        answers = said[place[row.decision.group]]
+        for agent, answer in row.heard.last.items():
+            if np.isnan(answers[column[agent]]):
+                answers[column[agent]] = answer
     wrong = np.array([float(row.is_wrong) for row in newest])
     return AnswerTable(agents, said, wrong, tuple(newest))
 
 
 def voices_once(table: AnswerTable) -> AnswerTable:
-    """The table without built-in agents that stand in it a second time under another part.
+    """Return the table without built-in agents that stand in it twice, under two parts.
 
-    The built-in judge hears the readers that debate. Where one said the same in both parts on every
-    case on which it has both, it is one voice: the part with more cases stays, the debater's where
-    both have as many. Where the two differ they stay two: a debater knows a share of the evidence.
+    The built-in judge hears the readers that debate. If a reader said the same in both parts
+    wherever it has both, it is one voice: the part with more cases stays, the debater's if both
+    have as many. If the two differ both stay, because a debater knows only a share of the evidence.
     """
     left_out: set[SpeakingAgent] = set()
     built_in = [agent for agent in table.agents if not agent.model]
@@ -246,14 +255,14 @@ def voices_once(table: AnswerTable) -> AnswerTable:
         if both.any() and (one[both] == other[both]).all():
             is_more = (~np.isnan(one)).sum() > (~np.isnan(other)).sum()
             left_out.add(debater if is_more else reader)
-    kept = [n for n, agent in enumerate(table.agents) if agent not in left_out]
-    agents = tuple(table.agents[number] for number in kept)
-    return replace(table, agents=agents, said=table.said[:, kept])
+    columns = [n for n, agent in enumerate(table.agents) if agent not in left_out]
+    agents = tuple(table.agents[number] for number in columns)
+    return replace(table, agents=agents, said=table.said[:, columns])
 
 
 def records(table: AnswerTable) -> list[AgentRecord]:
-    """Every agent's record, the one with the most cases first."""
-    found, wrong = [], table.wrong == 1.0
+    """Return every agent's record, the one with the most cases first."""
+    results, wrong = [], table.wrong == 1.0
     for agent, said in zip(table.agents, table.said.T, strict=True):
         spoke = ~np.isnan(said)
         decided = spoke & (said != UNCLEAR)
@@ -264,31 +273,26 @@ def records(table: AnswerTable) -> list[AgentRecord]:
         )
         always = float(wrong[decided].mean()) if decided.any() else None
         n, unclear = int(spoke.sum()), int((spoke & ~decided).sum())
-        found.append(AgentRecord(agent, n, unclear, accuracy, sensitivity, specificity, always))
-    return sorted(found, key=lambda record: (-record.n, record.agent))
+        results.append(AgentRecord(agent, n, unclear, accuracy, sensitivity, specificity, always))
+    return sorted(results, key=lambda record: (-record.n, record.agent))
 
 
 def by_kinds(table: AnswerTable, record: AgentRecord, dimension: str) -> list[KindRecord]:
-    """The agent's accuracy by kind, drawn to its own mean; of categories its sensitivity."""
+    """Return the agent's accuracy by kind, shrunk to its mean; for categories its sensitivity."""
     said = table.said[:, table.agents.index(record.agent)]
-    told: dict[str, list[tuple[float, bool]]] = defaultdict(list)
-    for own, row in zip(said.tolist(), table.rows, strict=True):
-        for kind in () if np.isnan(own) else KINDS[dimension](row):
-            told[kind].append((own, row.is_wrong))
-    decided = {kind: [one for one in own if one[0] != UNCLEAR] for kind, own in told.items()}
+    answers: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    for answer, row in zip(said.tolist(), table.rows, strict=True):
+        for kind in () if np.isnan(answer) else KINDS[dimension](row):
+            answers[kind].append((answer, row.is_wrong))
+    decided = {kind: [one for one in own if one[0] != UNCLEAR] for kind, own in answers.items()}
     right = {kind: sum((p > UNCLEAR) == bad for p, bad in own) for kind, own in decided.items()}
     counts = {kind: (right[kind], len(own)) for kind, own in decided.items() if own}
     whole = record.sensitivity if dimension == "category" else record.accuracy
-    found = []
+    kind_records = []
     for kind, share in by_kind(counts, whole).items():
         always = sum(bad for _, bad in decided[kind]) / share.n
-        found.append(KindRecord(kind, share, len(told[kind]) - share.n, always))
-    return sorted(found, key=lambda own: (-own.accuracy.n, own.kind))
-
-
-FEWEST = 10  # cases below which a share says little
-# How many cases a prior may weigh as much as; the estimate is the likeliest of these.
-FIRMNESS = tuple(float(f) for f in np.geomspace(2.0, 200.0, 25))
+        kind_records.append(KindRecord(kind, share, len(answers[kind]) - share.n, always))
+    return sorted(kind_records, key=lambda record: (-record.accuracy.n, record.kind))
 
 
 @dataclass(frozen=True)
@@ -303,12 +307,12 @@ class Posterior:
 
     @property
     def is_thin(self) -> bool:
-        """True where there are too few cases to say anything."""
+        """True if there are too few cases to say anything."""
         return self.n < FEWEST
 
 
 def posterior(right: int, n: int, a: float = 1.0, b: float = 1.0) -> Posterior:
-    """The share after `right` of `n`, from a Beta(a, b) prior."""
+    """Return the posterior share after `right` of `n`, from a Beta(a, b) prior."""
     from scipy.special import betaincinv
 
     a, b = a + right, b + n - right
@@ -317,31 +321,31 @@ def posterior(right: int, n: int, a: float = 1.0, b: float = 1.0) -> Posterior:
 
 
 def by_kind(counts: Mapping[str, tuple[int, int]], whole: Posterior) -> dict[str, Posterior]:
-    """Each kind's share, drawn to the agent's; `counts` are (right, n) by kind."""
+    """Return each kind's share, shrunk to the agent's; `counts` are (right, n) by kind."""
     firm = firmness([own for own in counts.values() if own[1]], whole.mean)
     prior = (firm * whole.mean, firm * (1.0 - whole.mean))
     return {kind: posterior(right, n, *prior) for kind, (right, n) in counts.items()}
 
 
 def firmness(counts: list[tuple[int, int]], mean: float) -> float:
-    """How many cases the prior weighs as much as: the likeliest by the beta-binomial."""
+    """Return how many cases the prior weighs as much as: the likeliest by the beta-binomial."""
     from scipy.special import betaln
 
     if len(counts) < 2:
         return FIRMNESS[-1]
     right, n = np.array(counts, dtype=np.float64).T
-    firm = np.array(FIRMNESS)[:, None]
-    a, b = firm * mean, firm * (1.0 - mean)
-    likely = (betaln(a + right, b + n - right) - betaln(a, b)).sum(axis=1)
-    return FIRMNESS[int(likely.argmax())]
+    sizes = np.array(FIRMNESS)[:, None]
+    a, b = sizes * mean, sizes * (1.0 - mean)
+    likelihoods = (betaln(a + right, b + n - right) - betaln(a, b)).sum(axis=1)
+    return FIRMNESS[int(likelihoods.argmax())]
 
 
 @dataclass(frozen=True)
 class AgentPair:
-    """Two agents over the `n` cases on which both spoke; shares of these.
+    """Two agents over the `n` cases on which both spoke, as shares of these.
 
-    `oracle` is where at least one is right, `gain` how much that is above the better one alone,
-    `reduction` ColMAD's measure with its interval; None where not defined.
+    `oracle` is the share where at least one is right, `gain` what it adds to the better one alone,
+    `reduction` ColMAD's measure with its interval, None if undefined.
     """
 
     one: str
@@ -357,22 +361,22 @@ class AgentPair:
 
     @property
     def oracle(self) -> float:
-        """At least one of the two is right."""
+        """The share of cases in which at least one of the two is right."""
         return 1.0 - self.both_wrong
 
     @property
     def gain(self) -> float:
-        """What the oracle gets right above the better of the two."""
+        """The share that the oracle gets right beyond the better of the two."""
         return min(self.only_one, self.only_other)
 
     @property
     def is_thin(self) -> bool:
-        """True where there are too few cases to say anything."""
+        """True if there are too few cases to say anything."""
         return self.n < FEWEST
 
 
 def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[AgentPair]:
-    """All pairs with a case in common; `said` (n, agents) as in `Votes`, unclear is not right."""
+    """Return all pairs with a case in common; `said` (n, agents) as in `Votes`."""
     spoke = ~np.isnan(said)
     right = spoke & (said != UNCLEAR) & ((said > UNCLEAR) == (labels[:, None] == 1.0))
     return [
@@ -383,20 +387,22 @@ def pairs(agents: Sequence[str], said: Numbers, labels: Numbers) -> list[AgentPa
 
 
 def pair(one: str, other: str, first: Flags, second: Flags) -> AgentPair:
-    """Two agents from where each was right, (n,) each."""
+    """Return two agents compared, from (n,) flags of where each was right."""
     cells = (first & second, first & ~second, ~first & second, ~first & ~second)
     counts = np.array([float(cell.sum()) for cell in cells])
     n = int(counts.sum())
-    right, only_one, only_other, wrong = shares = (counts / n).tolist()
+    both_right, only_one, only_other, both_wrong = shares = (counts / n).tolist()
     reduction = float(_reduction(counts[None])[0])
     if np.isnan(reduction):
-        return AgentPair(one, other, n, right, only_one, only_other, wrong, None, None, None)
+        return AgentPair(
+            one, other, n, both_right, only_one, only_other, both_wrong, None, None, None
+        )
     drawn = np.random.default_rng(SEED).multinomial(n, shares, size=RESAMPLES)
-    found = interval(reduction, _reduction(drawn.astype(np.float64)))
-    return AgentPair(one, other, n, right, only_one, only_other, wrong, *found)
+    bounds = interval(reduction, _reduction(drawn.astype(np.float64)))
+    return AgentPair(one, other, n, both_right, only_one, only_other, both_wrong, *bounds)
 
 
 def _reduction(counts: Numbers) -> Numbers:
-    """(draws,) of (draws, 4) counts: 1 - errors of both / the better one's; NaN if undefined."""
+    """Return (draws,) of (draws, 4) counts: 1 - errors of both / the better one's, or NaN."""
     least = np.minimum(counts[:, 1], counts[:, 2]) + counts[:, 3]
     return np.where(least == 0, np.nan, 1.0 - counts[:, 3] / np.maximum(1, least))

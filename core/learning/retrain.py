@@ -1,7 +1,7 @@
-"""Starts, follows and cancels retraining; activates versions, rolls back, scores old runs again.
+"""Starts, follows and cancels retraining; activates versions; scores old runs again.
 
-One training at a time in a home: it holds a lease, and clears away what a killed one left. A new
-score is an event after a run's end; the first one stays.
+A home has one training at a time: it holds a lease, and removes what a killed one left. A new score
+is an event after a run's end; the first one stays.
 """
 
 from __future__ import annotations
@@ -35,11 +35,16 @@ from core.verdict.classifier import encoder_in, load_classifier, load_head, vers
 LEASE_SECONDS = 30.0
 BEAT_SECONDS = 5.0
 MADE = re.compile(r"(v\d{8}-\d{6}-[0-9a-f]{1,6})(\.part)?")
+RESCORING = "rescoring"  # the kind of record that says who scored what again
+AT_ONCE = 50  # runs in a transaction, so that others can write in between
+TRAINING_LEASE_SECONDS = LEASE_SECONDS
+USUAL = Options()
+COMPARISON = "comparison"  # the kind of record that holds a later comparison
 
 
 @contextlib.contextmanager
 def beating(home: Path, training_id: str) -> Iterator[None]:
-    """Keep the training's lease fresh through imports and exports that report nothing."""
+    """Renew the training's lease while imports and exports report nothing."""
     done = threading.Event()
 
     def beat() -> None:
@@ -47,32 +52,28 @@ def beating(home: Path, training_id: str) -> Iterator[None]:
             while not done.wait(BEAT_SECONDS):
                 store.versions.beat_training(training_id, time.time())
 
-    heart = threading.Thread(target=beat, daemon=True)
-    heart.start()
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        heart.join()
+        thread.join()
 
 
 def clear_away(store: Store, home: Path) -> None:
-    """Remove what trainings that were killed have left; call while one's own holds the lease."""
+    """Remove what killed trainings left; call it only while holding the lease."""
     models = home / "models"
     known = {version.id for version in store.versions.all()}
     for folder in models.iterdir() if models.is_dir() else ():
-        made = MADE.fullmatch(folder.name)
-        if made and folder.is_dir() and (made[2] or made[1] not in known):
+        match = MADE.fullmatch(folder.name)
+        if match and folder.is_dir() and (match[2] or match[1] not in known):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-RESCORING = "rescoring"  # the kind under which it is kept who had what scored again
-AT_ONCE = 50  # runs a transaction: others write in between
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """What came of it: runs that got a score, how many of them another label."""
+    """The result: the runs that got a score, and how many of them another label."""
 
     version: str
     runs: int
@@ -80,14 +81,14 @@ class Rescored:
 
 
 def waiting_runs(store: Store, version: str) -> list[str]:
-    """The runs whose present verdict is by another version, oldest first."""
+    """Return the runs whose present verdict is by another version, oldest first."""
     runs = scorable(store)
-    found: list[str] = []
+    waiting: list[str] = []
     for start in range(0, len(runs), AT_ONCE):
-        part = runs[start : start + AT_ONCE]
-        present = present_classifiers(store, part)
-        found += [run_id for run_id in part if present.get(run_id) not in (version, None)]
-    return found
+        batch = runs[start : start + AT_ONCE]
+        present = present_classifiers(store, batch)
+        waiting += [run_id for run_id in batch if present.get(run_id) not in (version, None)]
+    return waiting
 
 
 def rescore(
@@ -98,7 +99,10 @@ def rescore(
     by: str,
     done: Callable[[int, int], None] = lambda *_: None,
 ) -> Rescored:
-    """Give every finished run the version's label and p, 10 ms a run; stopped, it goes on later."""
+    """Give every finished run the version's label and p, 10 ms a run; resumes if it was stopped.
+
+    `done` is called with (runs scored, all). Raises InputError: there is no such version.
+    """
     store.projects.require_for_all(by, "lead", "score old runs again")
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")
@@ -112,7 +116,7 @@ def rescore(
                 verdict = classifier.verdict(judgement)
                 events.append((run_id, LabelPredicted(time.time(), verdict, by)))
         with store.writing():
-            # somebody else may score them, too: whoever comes second leaves them as they are
+            # Another process may score them too; whoever comes second leaves them as they are.
             present = present_classifiers(store, [run_id for run_id, _ in events])
             events = [one for one in events if present.get(one[0]) != version]
             for run_id, event in events:
@@ -123,26 +127,21 @@ def rescore(
                 store.runs.append(run_id, None, [event])
                 item = store.queue.get(run.case_id)
                 if item is not None and item.run_id == run_id:
-                    enqueue(store, run_id, event.at)  # what people should look at goes by the new p
+                    enqueue(store, run_id, event.at)  # its priority depends on p
                 scored += 1
-            if events:  # with each part, so that nobody shows what was kept before
+            if events:  # in each transaction, so that no cached figures stay valid
                 body = {"version": version, "runs": len(events)}
                 store.learned.add(Learned(RESCORING, "", time.time(), by, body))
         done(min(start + AT_ONCE, len(waiting)), len(waiting))
     if scored:
-        fit_all(store, by, time.time())  # limits go by the verdicts as they are now
+        fit_all(store, by, time.time())  # limits depend on the new verdicts
     return Rescored(version, scored, changed)
-
-
-TRAINING_LEASE_SECONDS = LEASE_SECONDS
-USUAL = Options()
-COMPARISON = "comparison"  # the kind under which a comparison made since is kept
 
 
 def begin_training(
     store: Store, home: Path, author: str, options: Mapping[str, Any] | Options
 ) -> str:
-    """Take the one place for a training and return its id.
+    """Take the lease for a training and return its id.
 
     Raises:
         InputError: an option is unknown or out of bounds.
@@ -150,10 +149,10 @@ def begin_training(
         NotEnoughLabels: a label has too few corrections.
         ConflictError: a training is under way already.
     """
-    given = options.as_dict() if isinstance(options, Options) else options
-    chosen, now = options_of(given).as_dict(), time.time()
+    values = options.as_dict() if isinstance(options, Options) else options
+    chosen, now = options_of(values).as_dict(), time.time()
     training = Training(new_id(), author, now, "running", {}, None, "", None, options=chosen)
-    with store.writing():  # the hold-out is for good: it grows only when the training starts
+    with store.writing():  # the hold-out is permanent, so it grows only if the training starts
         store.projects.require_for_all(author, "lead", "retrain")
         if not store.versions.start_training(training, now, TRAINING_LEASE_SECONDS):
             raise ConflictError("A training is under way already; wait for it or cancel it.")
@@ -165,17 +164,21 @@ def begin_training(
 def start_training(
     store: Store, home: Path, author: str, options: Mapping[str, Any] | Options = USUAL
 ) -> str:
-    """Start a training in a process of its own and return its id; raises as `begin_training`."""
+    """Start a training in a new process and return its id; raises as `begin_training`."""
     training_id = begin_training(store, home, author, options)
     command = [sys.executable, "-m", "core.learning.train", "--home", str(home), training_id]
-    log = home / "models"
+    folder = home / "models"
     try:
-        log.mkdir(parents=True, exist_ok=True)
-        with (log / "training.log").open("ab") as out:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "training.log").open("ab") as log:
             process = subprocess.Popen(
-                command, cwd=PROJECT_ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                command,
+                cwd=PROJECT_ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
                 start_new_session=True,
-            )  # fmt: skip
+            )
     except OSError as error:
         words = f"The training could not be started: {error}."
         store.versions.end_training(training_id, "failed", time.time(), message=words)
@@ -185,7 +188,7 @@ def start_training(
 
 
 def cancel_training(store: Store, training_id: str, by: str) -> None:
-    """Ask a training to end; its process sees it at its next report."""
+    """Ask a training to end; its process notices at its next report."""
     with store.writing():
         store.projects.require_for_all(by, "lead", "cancel a training")
         words, now = f"Cancelled by {by}.", time.time()
@@ -193,20 +196,20 @@ def cancel_training(store: Store, training_id: str, by: str) -> None:
 
 
 def known_comparison(store: Store, version: str) -> dict[str, Any] | None:
-    """The version beside the active one, by its card or as measured since; None where neither."""
-    known, active = store.versions.get(version), store.versions.active()
-    if known is None:
+    """Return the version's comparison with the active one, of its card or later; or None."""
+    stored, active = store.versions.get(version), store.versions.active()
+    if stored is None:
         return None
-    if known.card.get("compared_with", active) == active:
-        return dict(known.card.get("holdout", {}))
-    for kept in store.learned.intact(COMPARISON, ""):  # any other is measured anew
-        if kept.body.get("versions") == [active, version]:
-            return kept.body
+    if stored.card.get("compared_with", active) == active:
+        return dict(stored.card.get("holdout", {}))
+    for comparison in store.learned.intact(COMPARISON, ""):  # damaged ones are measured again
+        if comparison.body.get("versions") == [active, version]:
+            return comparison.body
     return None
 
 
 def is_worse(store: Store, version: str) -> bool:
-    """True when it is known to do worse than the active one; never of one that was active."""
+    """Return True if the version is known to do worse than the active one and never was active."""
     return not _was_active(store, version) and is_lower(known_comparison(store, version) or {})
 
 
@@ -217,7 +220,11 @@ def _was_active(store: Store, version: str) -> bool:
 
 
 def activate(store: Store, home: Path, version: str, *, by: str, reason: str) -> None:
-    """Make a version active; one that does worse on the held-out cases takes a reason."""
+    """Make a version active; one that does worse on the held-out cases takes a reason.
+
+    Raises InputError (no version, no reason), ConflictError (another was activated meanwhile) or
+    ConfigError (it is damaged).
+    """
     if version != SEED_VERSION and store.versions.get(version) is None:
         raise InputError(f"There is no version {version}.")
     store.projects.require_for_all(by, "lead", "activate a version")
@@ -226,7 +233,7 @@ def activate(store: Store, home: Path, version: str, *, by: str, reason: str) ->
         _require_no_worse(store, home, active, version, by)
     folder = version_folder(home, version)
     load_head(folder)
-    encoder_in(folder)  # every file is looked at, also where the version is loaded already
+    encoder_in(folder)  # checks every file, even if the version is loaded already
     load_classifier(home, version)
     with store.writing():
         store.projects.require_for_all(by, "lead", "activate a version")
@@ -235,7 +242,7 @@ def activate(store: Store, home: Path, version: str, *, by: str, reason: str) ->
                 "Someone has activated another version meanwhile; look at the versions again."
             )
         store.versions.activate(version, time.time(), by, reason.strip())
-    fit_all(store, by, time.time())  # what a project answers by itself goes by the active version
+    fit_all(store, by, time.time())  # limits depend on the active version
 
 
 def _require_no_worse(store: Store, home: Path, active: str, version: str, by: str) -> None:

@@ -1,8 +1,8 @@
 """What people's marks teach about marking words (MSA: few-shot extraction, 3.3, table 5).
 
-Examples for a language model's span extractor, scored cases to fit the threshold of marked words,
-and the best panel member. What is taken into use is appended with who took it and why; call inside
-`Store.writing()`.
+Examples for a language model's span extractor, scored cases for fitting the threshold of marked
+words, and the best panel member. What is put in use is appended with who did it and why; call these
+functions inside `Store.writing()`.
 """
 
 from __future__ import annotations
@@ -41,20 +41,49 @@ from core.store.queries import events_of, newest_finished
 from core.store.versions import NONE, Choice, Learned, read_body
 
 How = Literal["settled", "agreed", "several", "one", "imported"]
-# Of a run only these tell what was scored, proposed and ruled upon.
+# The kinds of events that say what was scored, proposed and ruled on in a run.
 TOLD = (
     "run_started", "statement_found", "judgement_reached", "words_scored", "span_proposed",
     "span_voted", "soft_labelled", "span_adjudicated", "label_predicted", "run_finished",
 )  # fmt: skip
+MOST_OF_A_LANGUAGE = 4
+MOST_KEPT = 40
+FOREMOST = 4 * MOST_OF_A_LANGUAGE  # candidates of a kind; some may share a question
+LONGEST = MOST_TOKENS // 2  # tokens of one example
+LEAST_SURE = 0.5
+ALIKE = 0.5  # factor for a case whose category has an example already
+COPIED = 0.95  # share of its score that a case loses if an example has the same response
+CLEAR = {"settled": 1.0, "agreed": 0.9, "imported": 0.8, "one": 0.6, "several": 0.5}
+HOW_WORDS = {
+    "settled": "settled by a lead",
+    "agreed": "several people marked the same",
+    "imported": "came with a file",
+    "one": "one person's marks",
+    "several": "what at least half of several people marked",
+}
+SPAN_KEYS = ("start", "end", "text", "category", "instead")
+FENCES = 90  # tokens of an example's fences and layout
+Decision = Literal["pin", "unpin", "remove", "allow"]
+LEADS = "say what people's marks change"
+LONGEST_REASON = 1000  # characters
+DECISION_WORDS: dict[Decision, str] = {
+    "pin": "Pinned an example",
+    "unpin": "Unpinned an example",
+    "remove": "Removed an example",
+    "allow": "Allowed a removed example again",
+}
+ALWAYS = 1.0
+Stretch = tuple[float, int, int]  # p, start, end
 
 
 @dataclass(frozen=True)
 class SpanAnswer:
-    """What people hold to be the wrong words of a case; no spans: they said that none is wrong.
+    """The words of a case that people hold to be wrong; no spans mean that none is.
 
-    `spans` may overlap in what several people marked; `places` are the characters of
-    `case.response` that at least half of them marked. `said` are the ids of their corrections or
-    of the right answer; `sure` in [0, 1] is the least sure person's, None where nobody said.
+    If several people marked different words, `spans` may overlap; `places` are the characters of
+    `case.response` that at least half of them marked, as `[start, end)`. `said` are the ids of
+    their corrections or of the right answer. `sure` in [0, 1] is that of the least sure person,
+    None if nobody said.
     """
 
     case: Case
@@ -71,95 +100,83 @@ class SpanAnswer:
 
     @property
     def was_marked_by_machine(self) -> bool:
-        """True where judge and first label let words be marked; a new score marks none anew."""
+        """True if judge and first label allowed marking words; a later score marks none."""
         run = self.run
-        if (
-            run is None
-            or run.judgement is None
-            or not (verdict := run.first_verdict or run.verdict)
-        ):
+        if run is None or run.judgement is None:
             return False
-        return run.judgement.label == verdict.label == "hallucinated"
+        verdict = run.first_verdict or run.verdict
+        return verdict is not None and run.judgement.label == verdict.label == "hallucinated"
 
 
 def span_answers(store: Store, project_id: str) -> list[SpanAnswer]:
-    """One for each case whose wrong words people told; held-out cases are left out."""
+    """Return one answer for each case whose wrong words people told, without held-out cases."""
     held = {group for group, is_held in store.versions.holdout().items() if is_held}
-    said = store.corrections.newest_by_person(project_id)
-    by_case = {case_id: list(own) for case_id, own in groupby(said, key=lambda c: c.case_id)}
+    corrections = store.corrections.newest_by_person(project_id)
+    by_case = {case: list(own) for case, own in groupby(corrections, key=lambda c: c.case_id)}
     golds = store.golds.of_project(project_id)
     runs = newest_finished(store, project_id)
-    found = []
+    answers = []
     for case in store.cases.several(sorted({*by_case, *golds})):
-        answer = _answer(case, by_case.get(case.id, ()), golds.get(case.id))
+        answer = _build_answer(case, by_case.get(case.id, ()), golds.get(case.id))
         if answer is not None and answer.group not in held:
             run_id = runs.get(case.id, "")
             run = folded(events_of(store, run_id, TOLD)) if run_id else None
-            found.append(replace(answer, run_id=run_id, run=run))
-    return found
+            answers.append(replace(answer, run_id=run_id, run=run))
+    return answers
 
 
-def _answer(case: Case, said: Sequence[Correction], gold: Gold | None) -> SpanAnswer | None:
+def _build_answer(
+    case: Case, corrections: Sequence[Correction], gold: Gold | None
+) -> SpanAnswer | None:
     group = fingerprint(case.response, case.question)
-    told = [c for c in said if c.spans or c.is_unmarked or c.label == "supported"]
-    is_told = gold is not None and bool(gold.spans or gold.label == "supported")
-    if gold is not None and is_told and (gold.origin != "imported" or not told):
+    with_marks = [c for c in corrections if c.spans or c.is_unmarked or c.label == "supported"]
+    is_decided = gold is not None and bool(gold.spans or gold.label == "supported")
+    if gold is not None and is_decided and (gold.origin != "imported" or not with_marks):
         how: How = "imported" if gold.origin == "imported" else "settled"
         spans = tuple(sorted(gold.spans, key=lambda s: s.start))
         places = joined((s.start, s.end) for s in spans)
         return SpanAnswer(case, group, how, spans, places, (gold.id,), 1, None, gold.reason)
-    if not told:
+    if not with_marks:
         return None
-    marked = [{i for s in c.spans for i in range(s.start, s.end)} for c in told]
+    marked = [{i for s in c.spans for i in range(s.start, s.end)} for c in with_marks]
     counts = Counter(i for own in marked for i in own)
-    places = joined((i, i + 1) for i, count in counts.items() if 2 * count >= len(told))
+    places = joined((i, i + 1) for i, count in counts.items() if 2 * count >= len(with_marks))
     known: dict[tuple[int, int], Span] = {}
-    for span in (span for c in told for span in c.spans):
+    for span in (span for c in with_marks for span in c.spans):
         if any(start < span.end and span.start < end for start, end in places):
             known.setdefault((span.start, span.end), span)
-    how = (
-        "one" if len(told) == 1 else "several" if any(m != marked[0] for m in marked) else "agreed"
-    )
+    if len(with_marks) == 1:
+        how = "one"
+    elif any(own != marked[0] for own in marked):
+        how = "several"
+    else:
+        how = "agreed"
     return SpanAnswer(
-        case, group, how, tuple(known[place] for place in sorted(known)), places,
-        said=tuple(c.id for c in told), people=len(told),
-        sure=min((c.sure for c in told if c.sure is not None), default=None),
-        reason=next((c.reason for c in told if c.reason.strip()), ""),
-    )  # fmt: skip
+        case,
+        group,
+        how,
+        spans=tuple(known[place] for place in sorted(known)),
+        places=places,
+        said=tuple(c.id for c in with_marks),
+        people=len(with_marks),
+        sure=min((c.sure for c in with_marks if c.sure is not None), default=None),
+        reason=next((c.reason for c in with_marks if c.reason.strip()), ""),
+    )
 
 
 def joined(places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The places in their order; those that overlap or touch as one."""
-    whole: list[tuple[int, int]] = []
+    """Return the places in order, with those that overlap or touch merged."""
+    merged: list[tuple[int, int]] = []
     for start, end in sorted(places):
-        if whole and start <= whole[-1][1]:
-            start, end = whole[-1][0], max(end, whole.pop()[1])
-        whole.append((start, end))
-    return tuple(whole)
-
-
-MOST_OF_A_LANGUAGE = 4
-MOST_KEPT = 40
-FOREMOST = 4 * MOST_OF_A_LANGUAGE  # some may share a question
-LONGEST = MOST_TOKENS // 2  # tokens of one example
-LEAST_SURE = 0.5
-ALIKE = 0.5  # what a case of a category that is there already still counts
-COPIED = 0.95  # of a case's worth, what goes where its response is there to the letter
-CLEAR = {"settled": 1.0, "agreed": 0.9, "imported": 0.8, "one": 0.6, "several": 0.5}
-HOW_WORDS = {
-    "settled": "settled by a lead",
-    "agreed": "several people marked the same",
-    "imported": "came with a file",
-    "one": "one person's marks",
-    "several": "what at least half of several people marked",
-}
-SPAN_KEYS = ("start", "end", "text", "category", "instead")
-FENCES = 90  # tokens that an example's fences and its form take
+        if merged and start <= merged[-1][1]:
+            start, end = merged[-1][0], max(end, merged.pop()[1])
+        merged.append((start, end))
+    return tuple(merged)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A case that could be an example; `iou` is that of the machine's marks and people's."""
+    """A case that could be an example; `iou` compares the machine's marks with people's."""
 
     answer: SpanAnswer
     iou: float
@@ -172,7 +189,7 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """How much it teaches, in [0, 1]: wrong marks, clear answers, few words."""
+        """How instructive it is, in [0, 1]: wrong marks, clear answers, few words."""
         clear = max(CLEAR[self.answer.how], self.answer.sure or 0.0)
         return (1 - self.iou) * clear / (1 + self.tokens / MOST_TOKENS)
 
@@ -209,27 +226,28 @@ class Candidate:
 
 
 def candidates(answers: Iterable[SpanAnswer]) -> list[Candidate]:
-    """All cases that could be an example, the most instructive first."""
-    found = [one for answer in answers if (one := _candidate(answer)) is not None]
-    return sorted(found, key=lambda one: (-one.score, one.id))
+    """Return all cases that could be an example, the most instructive first."""
+    made = (_make_candidate(answer) for answer in answers)
+    usable = [candidate for candidate in made if candidate is not None]
+    return sorted(usable, key=lambda candidate: (-candidate.score, candidate.id))
 
 
-def _candidate(answer: SpanAnswer) -> Candidate | None:
+def _make_candidate(answer: SpanAnswer) -> Candidate | None:
     run, case = answer.run, answer.case
-    unsure = answer.sure is not None and answer.sure < LEAST_SURE
-    if run is None or not answer.spans or not answer.was_marked_by_machine or unsure:
+    is_unsure = answer.sure is not None and answer.sure < LEAST_SURE
+    if run is None or not answer.spans or not answer.was_marked_by_machine or is_unsure:
         return None
     machine = joined((r.span.start, r.span.end) for r in run.rulings if r.kept)
     marks = " ".join(f"{s.text} {s.category} {s.instead}" for s in answer.spans)
     words = "\n".join((case.question, case.response, answer.reason, marks))
     tokens = estimated_tokens(words) + FENCES
     iou = overlap(machine, answer.places)
-    answer = replace(answer, run=None)  # it is kept for long
+    answer = replace(answer, run=None)  # candidates are cached, runs are large
     return Candidate(answer, iou, tokens) if iou < 1 and tokens <= LONGEST else None
 
 
 def overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> float:
-    """IoU of two sets of places over characters; 1 where both are empty."""
+    """Return the IoU of two sets of places over characters; 1 if both are empty."""
     first = {i for start, end in one for i in range(start, end)}
     second = {i for start, end in other for i in range(start, end)}
     return len(first & second) / len(first | second) if first | second else 1.0
@@ -238,99 +256,92 @@ def overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) ->
 def chosen(
     known: Sequence[Candidate], pinned: Sequence[str] = (), removed: Sequence[str] = ()
 ) -> list[Candidate]:
-    """Up to four of a language: pinned ones, then the most instructive that are unlike."""
-    left = [one for one in known if one.id not in removed]
-    found = [one for one in left if one.id in pinned]
+    """Return up to four examples of a language: pinned, then the most instructive unlike ones."""
+    allowed = [one for one in known if one.id not in removed]
+    examples = [one for one in allowed if one.id in pinned]
     counts: Counter[tuple[str, str]] = Counter()
     foremost = []
-    for one in left:
+    for one in allowed:
         if one.id not in pinned and counts[one.kind] < FOREMOST:
             counts[one.kind] += 1
             foremost.append(one)
-    while len(found) < MOST_KEPT and (foremost := [o for o in foremost if _has_room(o, found)]):
-        best = max(foremost, key=lambda one: _worth(one, found))
-        found.append(best)
+    while len(examples) < MOST_KEPT:
+        foremost = [one for one in foremost if _has_room(one, examples)]
+        if not foremost:
+            break
+        best = max(foremost, key=lambda one: _adjusted_score(one, examples))
+        examples.append(best)
         foremost.remove(best)
-    return found
+    return examples
 
 
-def _worth(one: Candidate, found: Sequence[Candidate]) -> float:
-    """Its score, less where its category is there already, and as far as its response is."""
-    own = [other for other in found if other.kind[0] == one.kind[0]]
-    response, *others = (c.answer.case.response.casefold() for c in (one, *own))
-    likest = max((ratio(response, other) for other in others), default=0.0) / 100
-    is_known = any(other.kind == one.kind for other in own)
-    return one.score * (ALIKE if is_known else 1.0) * (1 - COPIED * likest)
+def _adjusted_score(one: Candidate, examples: Sequence[Candidate]) -> float:
+    """Return its score, lowered if its category or a similar response is there already."""
+    same_language = [other for other in examples if other.kind[0] == one.kind[0]]
+    response, *others = (c.answer.case.response.casefold() for c in (one, *same_language))
+    similarity = max((ratio(response, other) for other in others), default=0.0) / 100
+    is_known = any(other.kind == one.kind for other in same_language)
+    return one.score * (ALIKE if is_known else 1.0) * (1 - COPIED * similarity)
 
 
-def _has_room(one: Candidate, found: Sequence[Candidate]) -> bool:
-    own = [other for other in found if other.kind[0] == one.kind[0]]
-    question, *others = (c.answer.case.question.casefold().split() for c in (one, *own))
-    return (not question or question not in others) and len(own) < MOST_OF_A_LANGUAGE
+def _has_room(one: Candidate, examples: Sequence[Candidate]) -> bool:
+    """Return True if its language has room and none of its examples has the same question."""
+    same_language = [other for other in examples if other.kind[0] == one.kind[0]]
+    question, *others = (c.answer.case.question.casefold().split() for c in (one, *same_language))
+    return (not question or question not in others) and len(same_language) < MOST_OF_A_LANGUAGE
 
 
 def body_of(
     examples: Sequence[Candidate], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The examples and what people decided; removed ones are kept, pinned ones always stay."""
+    """Return examples and people's decisions as stored; removed ones are kept, pinned ones stay."""
     pinned, removed = decided(before)
-    kept = [one.body for one in examples]
-    known = {one["id"] for one in kept}
-    old = [one for one in (before or {}).get("examples", ()) if one["id"] not in known]
-    first, gone = ([one for one in old if one["id"] in ids] for ids in (pinned, removed))
-    return {"examples": [*first, *kept, *gone], "pinned": pinned, "removed": removed}
+    bodies = [one.body for one in examples]
+    known = {one["id"] for one in bodies}
+    earlier = [one for one in (before or {}).get("examples", ()) if one["id"] not in known]
+    first, last = ([one for one in earlier if one["id"] in ids] for ids in (pinned, removed))
+    return {"examples": [*first, *bodies, *last], "pinned": pinned, "removed": removed}
 
 
 def decided(body: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
-    """(pinned, removed) fingerprints of a kept body."""
+    """Return the (pinned, removed) fingerprints of a stored body."""
     return list((body or {}).get("pinned", ())), list((body or {}).get("removed", ()))
-
-
-Decision = Literal["pin", "unpin", "remove", "allow"]
-LEADS = "say what people's marks change"
-LONGEST_REASON = 1000  # characters
-DECISION_WORDS: dict[Decision, str] = {
-    "pin": "Pinned an example",
-    "unpin": "Unpinned an example",
-    "remove": "Removed an example",
-    "allow": "Allowed a removed example again",
-}
 
 
 def threshold_body(
     proposals: Mapping[Kind, Proposal], answers: Sequence[SpanAnswer]
 ) -> dict[str, Any]:
-    """What is kept of thresholds: each kind's that do better, and what they rest on."""
-    used = {case for found in proposals.values() for case in found.cases}
-    said = [i for answer in answers if answer.case.id in used for i in answer.said]
+    """Return the stored form of thresholds: those that do better, and what they rest on."""
+    used = {case for proposal in proposals.values() for case in proposal.cases}
+    correction_ids = [i for answer in answers if answer.case.id in used for i in answer.said]
     return {
-        **{kind: found.body for kind, found in proposals.items() if found.is_better},
-        "corrections": sorted(said),
+        **{kind: proposal.body for kind, proposal in proposals.items() if proposal.is_better},
+        "corrections": sorted(correction_ids),
     }
 
 
 def take_into_use(store: Store, learned: Learned, reason: str) -> int:
-    """Keep a learned thing, use it in new checks and return its number.
+    """Store a learned thing, use it in new checks and return its number.
 
     Raises:
         NotAllowed: the author is no lead of the project.
         InputError: there is no reason, or it is too long.
     """
     store.projects.require(learned.project_id, learned.author, "lead", LEADS)
-    words = _reason(reason)
+    reason_given = _require_reason(reason)
     number = store.learned.add(learned)
     store.learned.use(
-        Choice(learned.kind, learned.project_id, number, learned.at, learned.author, words)
+        Choice(learned.kind, learned.project_id, number, learned.at, learned.author, reason_given)
     )
     return number
 
 
 def go_back(store: Store, choice: Choice) -> None:
-    """Use an earlier one again from now on, or (number 0) what ships."""
+    """Use an earlier one again from now on, or the shipped one (number 0)."""
     store.projects.require(choice.project_id, choice.by, "lead", LEADS)
-    _reason(choice.reason)
+    _require_reason(choice.reason)
     choices = store.learned.choices(choice.kind, choice.project_id)
-    # Not `in_use`: one that was tampered with cannot be read, and is what people go back from.
+    # Not `in_use`: one that was tampered with cannot be read, but people must get away from it.
     if (choices[0].number if choices else NONE) == choice.number:
         raise InputError("That is in use already; nothing was changed.")
     store.learned.use(choice)
@@ -339,7 +350,7 @@ def go_back(store: Store, choice: Choice) -> None:
 def decide(
     store: Store, project_id: str, example_id: str, decision: Decision, *, by: str, now: float
 ) -> int:
-    """Pin or remove one of the examples in use, or take that back; the new number."""
+    """Pin or remove one of the examples in use, or undo that, and return the new number."""
     current = store.learned.in_use(EXAMPLES, project_id)
     known = read_body(current, lambda body: body["examples"]) if current else []
     if current is None or all(one["id"] != example_id for one in known):
@@ -359,7 +370,7 @@ def decide(
     )
 
 
-def _reason(words: str) -> str:
+def _require_reason(words: str) -> str:
     reason = " ".join(words.split())
     if not reason or len(reason) > LONGEST_REASON:
         raise InputError(
@@ -369,12 +380,8 @@ def _reason(words: str) -> str:
     return reason
 
 
-ALWAYS = 1.0
-Stretch = tuple[float, int, int]  # p, start, end
-
-
 def shipped_thresholds() -> dict[Kind, float]:
-    """From which p words are marked as long as nobody taught anything else."""
+    """Return the p from which words are marked by default, for each kind of scores."""
     return {
         "reader": load_span_reader().threshold,
         "votes": VOTE,
@@ -384,46 +391,46 @@ def shipped_thresholds() -> dict[Kind, float]:
 
 
 def scored_cases(answers: Sequence[SpanAnswer]) -> dict[Kind, list[ScoredCase]]:
-    """The cases by what scored their words; a panel whose votes are weighed counts apart."""
-    found: dict[Kind, list[ScoredCase]] = {"reader": [], "votes": [], "panel": [], "weighted": []}
+    """Return the cases by what scored their words; panels with weighted votes are separate."""
+    cases: dict[Kind, list[ScoredCase]] = {"reader": [], "votes": [], "panel": [], "weighted": []}
     for answer in answers:
         run = answer.run
         if run is None or not answer.was_marked_by_machine:
             continue
         if run.soft is not None:
-            if not run.soft.used:  # where one member decides, no threshold of the vote does
-                kind: Kind = "weighted" if _is_weighed(run) else "panel"
+            if not run.soft.used:  # if one member decides, the vote's threshold does not apply
+                kind: Kind = "weighted" if _has_all_readers(run) else "panel"
                 levels = ((label.level, label.start, label.end) for label in run.soft.labels)
-                found[kind].append(_case(answer, levels))
+                cases[kind].append(_score_case(answer, levels))
         elif not all(used.built_in for used in run.roles if used.role == "span adjudicator"):
             voted = ((r.span.p, r.span.start, r.span.end) for r in run.rulings)
-            found["votes"].append(_case(answer, voted))
+            cases["votes"].append(_score_case(answer, voted))
         elif run.words is not None:
-            found["reader"].append(_case(answer, _read(run, answer.case.response)))
-    return found
+            cases["reader"].append(_score_case(answer, _read_stretches(run, answer.case.response)))
+    return cases
 
 
-def _is_weighed(run: Progress) -> bool:
-    """True for a panel of all built-in readers, the only one whose weights are known."""
+def _has_all_readers(run: Progress) -> bool:
+    """Return True for a panel of all built-in readers, the only one whose weights are known."""
     seats = [used for used in run.roles if used.role.startswith(PANEL)]
     return len({used.agent for used in seats if used.built_in}) == len(seats) == len(PANEL_READERS)
 
 
-def _read(run: Progress, response: str) -> Iterator[Stretch]:
-    """The debaters' kept marks, each free word, and what stands between two words of a stretch."""
+def _read_stretches(run: Progress, response: str) -> Iterator[Stretch]:
+    """Yield the debaters' kept marks, each free word, and the gaps between words of a stretch."""
     if run.words is None or run.judgement is None:
         return
-    named = [span for span in run.proposed if span.source != READER]
+    marked_by_others = [span for span in run.proposed if span.source != READER]
     for ruling in run.rulings:
         if ruling.kept and ruling.span.source != READER:
             yield ALWAYS, ruling.span.start, ruling.span.end
     statements = [statement for _, statement in sorted(run.statements.items())]
-    for part in free_words(statements, run.judgement, run.words.scores, named):
+    for part in free_words(statements, run.judgement, run.words.scores, marked_by_others):
         yield from pieces(part, response)
 
 
 def pieces(scores: Sequence[WordScore], response: str) -> Iterator[Stretch]:
-    """The words, and between neighbours on one line the lower score of the two."""
+    """Yield the words, and gaps between neighbours on one line with the lower score of the two."""
     for score in scores:
         yield score.p, score.start, score.end
     for one, other in pairwise(scores):
@@ -431,17 +438,21 @@ def pieces(scores: Sequence[WordScore], response: str) -> Iterator[Stretch]:
             yield min(one.p, other.p), one.end, other.start
 
 
-def _case(answer: SpanAnswer, found: Iterator[Stretch]) -> ScoredCase:
+def _score_case(answer: SpanAnswer, stretches: Iterator[Stretch]) -> ScoredCase:
     case = answer.case
     language, length = base_of(case.language), len(case.response)
-    return cut(case.id, answer.group, language, found, answer.places, length)
+    return cut(case.id, answer.group, language, stretches, answer.places, length)
 
 
 def cut(
-    case_id: str, group: str, language: str,
-    found: Iterator[Stretch], places: Sequence[tuple[int, int]], length: int,
-) -> ScoredCase:  # fmt: skip
-    """The case as the fit takes it; `places` are the characters that people marked."""
+    case_id: str,
+    group: str,
+    language: str,
+    found: Iterator[Stretch],
+    places: Sequence[tuple[int, int]],
+    length: int,
+) -> ScoredCase:
+    """Return the case as the fit reads it; `places` are the characters that people marked."""
     is_marked = np.zeros(length + 1, dtype=np.int64)
     for start, end in places:
         is_marked[start + 1 : end + 1] = 1
@@ -456,7 +467,7 @@ def cut(
 
 @dataclass(frozen=True)
 class MarkedByPanel:
-    """A case: IoU of each member's run alone with people's marks, and of the vote of all."""
+    """A case with the IoU of people's marks with each member's alone, and with the vote of all."""
 
     id: str
     group: str
@@ -467,7 +478,7 @@ class MarkedByPanel:
 
 @dataclass(frozen=True)
 class BestMember:
-    """A language's best member; `gain` is that of choosing in folds over the vote (MSA table 5)."""
+    """A language's best member; `gain` is that over the vote, chosen in folds (MSA table 5)."""
 
     language: str
     n: int
@@ -478,20 +489,20 @@ class BestMember:
 
     @property
     def is_better(self) -> bool:
-        """True where the best member clearly beats the vote of all."""
+        """True if the best member clearly beats the vote of all."""
         return self.gain.low > 0
 
     @property
     def body(self) -> dict[str, Any]:
         """The figures of this language as plain values, as they are stored."""
         members = {name: figure.body for name, figure in self.members}
-        own = {"language": self.language, "n": self.n, "member": self.member, "members": members}
-        return own | {"vote": self.vote.body, "gain": self.gain.body}
+        facts = {"language": self.language, "n": self.n, "member": self.member, "members": members}
+        return facts | {"vote": self.vote.body, "gain": self.gain.body}
 
 
 def marked_by_panels(answers: Sequence[SpanAnswer]) -> list[MarkedByPanel]:
-    """The cases whose words a panel of two or more marked, under a verdict that lets it."""
-    found = []
+    """Return the cases whose words a panel of two or more marked, if the verdict allows it."""
+    cases = []
     for answer in answers:
         run = answer.run
         if run is None or run.soft is None or not answer.was_marked_by_machine:
@@ -499,28 +510,30 @@ def marked_by_panels(answers: Sequence[SpanAnswer]) -> list[MarkedByPanel]:
         runs, at, response = runs_of(run), run.soft.threshold, answer.case.response
         if len(runs) < 2 or run.soft.used:
             continue
-        alone = {
+        by_member = {
             one.extractor: overlap(hard_places(soft_labels([one]), at, response), answer.places)
             for one in runs
         }
         vote = overlap(hard_places(run.soft.labels, at, response), answer.places)
         language = base_of(answer.case.language)
-        found.append(MarkedByPanel(answer.case.id, answer.group, language, alone, vote))
-    return found
+        cases.append(MarkedByPanel(answer.case.id, answer.group, language, by_member, vote))
+    return cases
 
 
 def best_members(cases: Sequence[MarkedByPanel]) -> list[BestMember]:
-    """One for every language with enough cases; only members that marked all of them compete."""
-    found = []
+    """Return one for each language with enough cases, among members that marked all of them."""
+    best = []
     for language in sorted({case.language for case in cases} - {"und"}):
-        own = [case for case in cases if case.language == language]
-        members = sorted(set.intersection(*(set(case.by_member) for case in own)))
-        if len(own) >= FEWEST_CASES and members:
-            found.append(_best(language, own, members))
-    return found
+        language_cases = [case for case in cases if case.language == language]
+        members = sorted(set.intersection(*(set(case.by_member) for case in language_cases)))
+        if len(language_cases) >= FEWEST_CASES and members:
+            best.append(_choose_best(language, language_cases, members))
+    return best
 
 
-def _best(language: str, cases: Sequence[MarkedByPanel], members: Sequence[str]) -> BestMember:
+def _choose_best(
+    language: str, cases: Sequence[MarkedByPanel], members: Sequence[str]
+) -> BestMember:
     ious: Numbers = np.array([[case.by_member[name] for name in members] for case in cases])
     vote: Numbers = np.array([case.vote for case in cases])
     groups = [case.group for case in cases]
@@ -529,22 +542,22 @@ def _best(language: str, cases: Sequence[MarkedByPanel], members: Sequence[str])
         here = folds == fold
         if here.any() and not here.all():
             chosen[here] = ious[here, int(ious[~here].mean(axis=0).argmax())]
-    named = dict(zip(members, ious.T, strict=True)) | {"": vote, "gain ": chosen - vote}
-    figures = mean_figures(named, groups)
+    values = dict(zip(members, ious.T, strict=True)) | {"": vote, "gain ": chosen - vote}
+    figures = mean_figures(values, groups)
     best = members[int(ious.mean(axis=0).argmax())]
-    told = tuple((name, figures[name]) for name in members)
-    return BestMember(language, len(cases), best, told, figures[""], figures["gain "])
+    member_figures = tuple((name, figures[name]) for name in members)
+    return BestMember(language, len(cases), best, member_figures, figures[""], figures["gain "])
 
 
 def member_body(
     found: Sequence[BestMember], cases: Sequence[MarkedByPanel], answers: Sequence[SpanAnswer]
 ) -> dict[str, Any]:
-    """What is kept: the members that are clearly better, every figure, and what they rest on."""
+    """Return the stored form: the members that are clearly better, all figures, and their basis."""
     used = {case.id for case in cases}
-    said = [i for answer in answers if answer.case.id in used for i in answer.said]
+    correction_ids = [i for answer in answers if answer.case.id in used for i in answer.said]
     return {
         "alone": {one.language: one.member for one in found if one.is_better},
         "figures": [one.body for one in found],
         "cases": sorted(used),
-        "corrections": sorted(said),
+        "corrections": sorted(correction_ids),
     }

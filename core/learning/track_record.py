@@ -1,8 +1,8 @@
-"""How often past verdicts at a level of confidence turned out right, and which may stand alone.
+"""How often past verdicts at a level of confidence were right, and which need no person.
 
-What is kept is brought up to date with what was said since: going through 100,000 corrections
-takes seconds, looking at the cases that changed a few milliseconds. A limit is the confidence from
-which on a project's verdicts need no person (selective answers).
+The record is updated with what was said since: going through 100,000 corrections takes seconds,
+looking at the cases that changed a few milliseconds. A limit is the confidence from which on a
+project's verdicts need no person (selective prediction).
 """
 
 from __future__ import annotations
@@ -36,38 +36,44 @@ from core.store.versions import NONE, Choice, Learned
 
 EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 LEVELS = len(EDGES) - 1
-FEWEST = 20  # verdicts at a level below which a share says nothing
+FEWEST = 20  # verdicts that a level needs before its share says anything
 Z_95 = 1.959964
 Cell = tuple[str, str, bool, int]  # a version, a roster, whether tools decided, a level
+LOGGER = logging.getLogger(__name__)
+# Fixed in advance: a threshold chosen from the answers would promise too much.
+THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
+ENOUGH_AT_RANDOM = 100  # verdicts drawn at random, from which on the others are not used
+RATES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
+MOST_POINTS = 200
 
 
 @dataclass(frozen=True)
 class WilsonShare:
-    """`right` of `n`, and where the true share lies in 95 of 100 cases (Wilson's interval)."""
+    """A share, `right` of `n`, with Wilson's 95 % interval."""
 
     right: int
     n: int
 
     @property
     def value(self) -> float:
-        """The share itself; 0 of none."""
+        """The share; 0 if `n` is 0."""
         return self.right / self.n if self.n else 0.0
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper end; from 0 to 1 where there is nothing to go by."""
+        """(lower, upper) bound; (0, 1) without any data."""
         if not self.n:
             return 0.0, 1.0
-        p, square = self.value, Z_95 * Z_95
-        middle = (p + square / (2 * self.n)) / (1 + square / self.n)
-        root = math.sqrt(p * (1 - p) / self.n + square / (4 * self.n * self.n))
-        half = Z_95 * root / (1 + square / self.n)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        p, z_squared = self.value, Z_95 * Z_95
+        centre = (p + z_squared / (2 * self.n)) / (1 + z_squared / self.n)
+        deviation = math.sqrt(p * (1 - p) / self.n + z_squared / (4 * self.n * self.n))
+        half = Z_95 * deviation / (1 + z_squared / self.n)
+        return max(0.0, centre - half), min(1.0, centre + half)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What became of verdicts at one's level; `label` None: both labels were taken together."""
+    """How verdicts at a level of confidence did; `label` None means both labels together."""
 
     low: float
     high: float
@@ -79,7 +85,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class TrackRecord:
-    """All answered verdicts of a project with the marks up to which they were counted."""
+    """All answered verdicts of a project, with the marks up to which they were counted."""
 
     cells: Mapping[Cell, Mapping[Key, AnsweredVerdict]]
     corrections: float = 0.0
@@ -90,104 +96,101 @@ class TrackRecord:
 
     @cached_property
     def groups(self) -> dict[tuple[str, str], tuple[AnsweredVerdict, ...]]:
-        """The groups of verdicts by version and roster, the largest first."""
-        found: dict[tuple[str, str], tuple[AnsweredVerdict, ...]] = defaultdict(tuple)
-        for (version, roster, _, _), ones in self.cells.items():
-            found[version, roster] += tuple(ones.values())
-        return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
+        """The verdicts by version and roster, the largest group first."""
+        verdicts: dict[tuple[str, str], tuple[AnsweredVerdict, ...]] = defaultdict(tuple)
+        for (version, roster, _, _), cell in self.cells.items():
+            verdicts[version, roster] += tuple(cell.values())
+        return dict(sorted(verdicts.items(), key=lambda item: (-len(item[1]), item[0])))
 
     def standing(
         self, version: str, roster: str, label: Label, confidence: float, *, by_tool: bool = False
     ) -> Standing:
-        """Of its label and drawn at random where enough; else of its label; else of both."""
+        """Return how such verdicts did: of this label, else of both; first those at random."""
         level = level_of(confidence)
-        there = list(self.cells.get((version, roster, by_tool, level), {}).values())
-        own = [one for one in there if one.label == label]
+        at_level = list(self.cells.get((version, roster, by_tool, level), {}).values())
+        of_label = [one for one in at_level if one.label == label]
         low, high = EDGES[level], EDGES[level + 1]
-        for ones, said in ((own, label), (there, None)):
-            drawn = [one for one in ones if one.is_random]
-            for taken, is_random in ((drawn, True), (ones, False)):
-                if len(taken) >= FEWEST:
-                    return Standing(low, high, len(there), share_of(taken), said, is_random)
-        return Standing(low, high, len(there))
+        for verdicts, set_label in ((of_label, label), (at_level, None)):
+            at_random = [one for one in verdicts if one.is_random]
+            for chosen, is_random in ((at_random, True), (verdicts, False)):
+                if len(chosen) >= FEWEST:
+                    share = share_of(chosen)
+                    return Standing(low, high, len(at_level), share, set_label, is_random)
+        return Standing(low, high, len(at_level))
 
 
 def level_of(confidence: float) -> int:
-    """Which pair of neighbouring `EDGES` a confidence in [0.5, 1] lies between."""
+    """Return the number of the interval between `EDGES` that a confidence in [0.5, 1] lies in."""
     return max(0, bisect_right(EDGES, confidence, hi=LEVELS) - 1)
 
 
 def share_of(verdicts: Iterable[AnsweredVerdict]) -> WilsonShare:
-    """How many of them are right."""
+    """Return the share of verdicts that are right."""
     right = [one.is_right for one in verdicts]
     return WilsonShare(sum(right), len(right))
 
 
 def bands(verdicts: Iterable[AnsweredVerdict]) -> list[list[AnsweredVerdict]]:
-    """The verdicts by level, in the order of `EDGES`."""
-    found: list[list[AnsweredVerdict]] = [[] for _ in range(LEVELS)]
+    """Return the verdicts by level, in the order of `EDGES`."""
+    by_level: list[list[AnsweredVerdict]] = [[] for _ in range(LEVELS)]
     for one in verdicts:
-        found[level_of(one.confidence)].append(one)
-    return found
+        by_level[level_of(one.confidence)].append(one)
+    return by_level
 
 
 def counted(store: Store, project_id: str) -> TrackRecord:
-    """The project's record from the beginning: seconds where very much was said."""
-    marks = _marks(store)  # before the answers: what comes in between is looked at once more
+    """Count the project's record from the beginning; seconds if there are very many answers."""
+    marks = _read_marks(store)  # before the answers, so that nothing in between is missed
     return TrackRecord(cells_of(store.answered.of(project_id)), *marks)
 
 
 def renewed(store: Store, project_id: str, before: TrackRecord) -> TrackRecord | None:
-    """The record with what changed since; None where old verdicts changed: count anew."""
-    marks = _marks(store)
-    texts, more = store.answered.changed(project_id, before.corrections, before.golds, before.ended)
-    if marks[-1] != before.scores or marks[3] != before.runs + more:
+    """Return the record with what changed since, or None if old verdicts changed: count anew."""
+    marks = _read_marks(store)
+    texts, new_runs = store.answered.changed(
+        project_id, before.corrections, before.golds, before.ended
+    )
+    if marks[-1] != before.scores or marks[3] != before.runs + new_runs:
         return None
-    if not texts:  # whatever happened was in other projects
+    if not texts:  # all changes were in other projects
         counts = (before.corrections, before.golds, before.ended, before.runs)
         return TrackRecord(before.cells, *marks) if marks[:4] != counts else before
     changed = set(texts.values())
-    cells = {cell: _without(ones, cell, changed) for cell, ones in before.cells.items()}
-    for cell, ones in cells_of(store.answered.of(project_id, list(texts))).items():
-        cells[cell] = {**cells.get(cell, {}), **ones}
-    return TrackRecord({cell: ones for cell, ones in cells.items() if ones}, *marks)
+    cells = {cell: _without(verdicts, cell, changed) for cell, verdicts in before.cells.items()}
+    for cell, verdicts in cells_of(store.answered.of(project_id, list(texts))).items():
+        cells[cell] = {**cells.get(cell, {}), **verdicts}
+    return TrackRecord({cell: verdicts for cell, verdicts in cells.items() if verdicts}, *marks)
 
 
 def cells_of(verdicts: Iterable[AnsweredVerdict]) -> dict[Cell, Mapping[Key, AnsweredVerdict]]:
-    """The verdicts as a record keeps them."""
-    found: dict[Cell, dict[Key, AnsweredVerdict]] = defaultdict(dict)
+    """Return the verdicts by cell, as a record stores them."""
+    cells: dict[Cell, dict[Key, AnsweredVerdict]] = defaultdict(dict)
     for one in verdicts:
         cell = (one.version, one.roster, one.by_tool, level_of(one.confidence))
-        found[cell][one.text, one.version, one.roster] = one
-    return dict(found)
+        cells[cell][one.text, one.version, one.roster] = one
+    return dict(cells)
 
 
 def _without(
-    ones: Mapping[Key, AnsweredVerdict], cell: Cell, texts: Collection[str]
+    verdicts: Mapping[Key, AnsweredVerdict], cell: Cell, texts: Collection[str]
 ) -> Mapping[Key, AnsweredVerdict]:
-    """The cell without these texts: itself where it holds none of them."""
-    gone = {key for text in texts if (key := (text, cell[0], cell[1])) in ones}
-    return {key: one for key, one in ones.items() if key not in gone} if gone else ones
+    """Return the cell without these texts; the same object if it has none of them."""
+    removed = {key for text in texts if (key := (text, cell[0], cell[1])) in verdicts}
+    if not removed:
+        return verdicts
+    return {key: one for key, one in verdicts.items() if key not in removed}
 
 
-def _marks(store: Store) -> tuple[float, float, float, float, str]:
+def _read_marks(store: Store) -> tuple[float, float, float, float, str]:
     corrections, golds = store.changes.of_corrections()
     runs, ended, _, scored_again = store.changes.of_runs()
     scores = f"{store.versions.active()} {scored_again:.0f}"
     return corrections, golds, ended, runs, scores
 
 
-LOGGER = logging.getLogger(__name__)
-# Fixed, not chosen from the answers: a threshold that was looked for would promise too much.
-THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99)
-ENOUGH_AT_RANDOM = 100  # from here on the others are not needed
-RATES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2)
-MOST_POINTS = 200
-
-
 @dataclass(frozen=True)
 class ThresholdPoint:
-    """Where verdicts of at least that confidence are answered: the share of all, and the errors."""
+    """A threshold with the share of verdicts answered at or above it, and how many were wrong."""
 
     threshold: float
     answered: float
@@ -195,40 +198,41 @@ class ThresholdPoint:
 
 
 def fewest_for(wanted: float) -> int:
-    """How many answered verdicts it takes to promise anything, if not one of them is wrong."""
+    """Return how many answered verdicts a promise takes if none of them is wrong."""
     return math.ceil(math.log(1.0 - ASSURANCE) / math.log(1.0 - wanted))
 
 
 def evidence(verdicts: Sequence[AnsweredVerdict]) -> tuple[Sequence[AnsweredVerdict], bool]:
-    """(those to fit a limit on, whether these are only the ones drawn at random)."""
-    drawn = [one for one in verdicts if one.is_random]
-    return (drawn, True) if len(drawn) >= ENOUGH_AT_RANDOM else (verdicts, False)
+    """Return (verdicts to fit a limit on, whether these are only those drawn at random)."""
+    at_random = [one for one in verdicts if one.is_random]
+    return (at_random, True) if len(at_random) >= ENOUGH_AT_RANDOM else (verdicts, False)
 
 
 def limit_of(verdicts: Sequence[AnsweredVerdict], wanted: float) -> Limit:
-    """The lowest threshold that holds the target error rate, for verdicts of one kind.
+    """Return the lowest threshold that keeps the error rate, for verdicts of one kind.
 
-    Tested from the strictest on is that the share of wrong verdicts is the wanted one or more;
-    those refused hold together with 90 % certainty (Learn then Test: Angelopoulos and others 2022).
-    The answered verdicts must be such as will come; where people were asked about unsure ones
-    first, the limit is rather too strict. Raises InputError for a rate that cannot be held.
+    From the strictest on, thresholds are tested against the hypothesis that the share of wrong
+    verdicts is the wanted one or more; those that pass hold together with 90 % certainty (Learn
+    then Test: Angelopoulos and others 2022). The answered verdicts must be like future ones; if
+    people were asked about unsure ones first, the limit is rather too strict. Raises InputError:
+    the rate cannot be kept.
     """
     require_rate(wanted)
-    taken, is_random = evidence(verdicts)
+    used, is_random = evidence(verdicts)
     tested = []
     for threshold in reversed(THRESHOLDS):
-        right = share_of(one for one in taken if one.confidence >= threshold)
-        # how many there are says nothing of how many are wrong: the row begins where it can pass
+        right = share_of(one for one in used if one.confidence >= threshold)
+        # Start where the test can pass: the number of verdicts does not depend on the wrong ones.
         if right.n >= fewest_for(wanted):
             tested.append((threshold, WilsonShare(right.n - right.right, right.n)))
-    passed = _passed([wrong for _, wrong in tested], wanted)
-    least, wrong = tested[passed - 1] if passed else (None, WilsonShare(0, 0))
+    n_passed = _count_passed([wrong for _, wrong in tested], wanted)
+    lowest, wrong = tested[n_passed - 1] if n_passed else (None, WilsonShare(0, 0))
     version, roster = verdicts[0].version, verdicts[0].roster
-    return Limit(version, roster, least, len(taken), wrong.n, wrong.right, is_random)
+    return Limit(version, roster, lowest, len(used), wrong.n, wrong.right, is_random)
 
 
-def _passed(tested: Sequence[WilsonShare], wanted: float) -> int:
-    """How many thresholds hold, the strictest first: MAPIE's controller would reorder them."""
+def _count_passed(tested: Sequence[WilsonShare], wanted: float) -> int:
+    """Return how many thresholds hold, strictest first; MAPIE's controller would reorder them."""
     if not tested:
         return 0
     from mapie.risk_control.fwer_control import control_fwer
@@ -241,7 +245,7 @@ def _passed(tested: Sequence[WilsonShare], wanted: float) -> int:
 
 
 def curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint]:
-    """What answering from each confidence on gives, the strictest first; thinned out if many."""
+    """Return the risk-coverage curve, the strictest threshold first; thinned out if long."""
     ordered = sorted(verdicts, key=lambda one: -one.confidence)
     points: list[ThresholdPoint] = []
     wrong = 0
@@ -256,32 +260,32 @@ def curve(verdicts: Sequence[AnsweredVerdict]) -> list[ThresholdPoint]:
 
 
 def area(verdicts: Sequence[AnsweredVerdict]) -> float:
-    """The mean error rate over all shares answered (AURC), one confidence in any order."""
+    """Return the mean error rate over all coverages (AURC); equal confidences in any order."""
     total, before, wrong = 0.0, 0, 0.0
     groups: dict[float, list[AnsweredVerdict]] = defaultdict(list)
     for one in verdicts:
         groups[one.confidence].append(one)
-    for _, own in sorted(groups.items(), reverse=True, key=lambda item: item[0]):
-        rate = 1.0 - share_of(own).value
-        total += sum((wrong + rate * k) / (before + k) for k in range(1, len(own) + 1))
-        before, wrong = before + len(own), wrong + rate * len(own)
+    for _, tied in sorted(groups.items(), reverse=True, key=lambda item: item[0]):
+        rate = 1.0 - share_of(tied).value
+        total += sum((wrong + rate * k) / (before + k) for k in range(1, len(tied) + 1))
+        before, wrong = before + len(tied), wrong + rate * len(tied)
     return total / before if before else 0.0
 
 
 def fit(
     store: Store, project: Project, by: str, now: float, known: TrackRecord | None = None
 ) -> Policy | None:
-    """Fit a project's limits anew, outside of a transaction; None where it wants no rate."""
+    """Fit a project's limits anew, outside of a transaction; None if it wants no error rate."""
     if project.error_rate is None:
         with store.writing():
-            # not `in_use`: one that was tampered with cannot be read, and must go as well
+            # Not `in_use`: a policy that was tampered with cannot be read, but must go as well.
             choices = store.learned.choices(KIND, project.id)
             if choices and choices[0].number != NONE:
                 store.learned.use(Choice(KIND, project.id, NONE, now, by, "no target is set"))
             reorder(store, project)
         return None
-    found = known or counted(store, project.id)
-    limits = [limit_of(verdicts, project.error_rate) for verdicts in found.groups.values()]
+    record = known or counted(store, project.id)
+    limits = [limit_of(verdicts, project.error_rate) for verdicts in record.groups.values()]
     body = body_of(project.error_rate, limits)
     with store.writing():
         number = store.learned.add(Learned(KIND, project.id, now, by, body))
@@ -291,7 +295,7 @@ def fit(
 
 
 def fit_all(store: Store, by: str, now: float) -> None:
-    """Fit the limits of every project that wants a rate; one that fails has none till refitted."""
+    """Fit the limits of each project that wants an error rate; after a failure it has none."""
     for project in store.projects.all():
         if project.error_rate is not None:
             try:

@@ -1,8 +1,8 @@
 """Train a version of the classifier: python -m core.learning.train --home DIR ID.
 
-Fine-tunes the encoder on pairs of verdict texts (SetFit; CEDA 3.4), fits and calibrates a head, and
-compares the result with the active version on held-out cases. The encoder is exported to ONNX:
-setfit's own `save_pretrained` writes a pickled head.
+It fine-tunes the encoder on pairs of verdict texts (SetFit; CEDA 3.4), fits and calibrates a head,
+and compares the result with the active version on held-out cases. The encoder is exported to ONNX,
+because setfit's own `save_pretrained` writes a pickled head.
 """
 
 from __future__ import annotations
@@ -60,15 +60,24 @@ STAGES = (
     "Storing the version",
 )
 EVERY_SECONDS = 0.5
-MOST_LOSSES = 400  # points of the curve that are kept; then every second one goes
+MOST_LOSSES = 400  # points of the loss curve; beyond it every second one is dropped
 CANCELLED = "The training was cancelled."
 Tell = Callable[[dict[str, Any]], None]
 Report = Callable[..., None]  # as `Reporter.__call__`
+# Tokens of a text while pairs are learned; heads read twice as many. A batch is as long as its
+# longest text: at 256, a step over long rationales took three times as long.
+LONGEST = 128
+SEED_CASES = Path(__file__).parent / "seed_cases.json"
+KEPT = "seed_texts.json"
+LOGGER = logging.getLogger(__name__)
+COPIES = 4  # of the weights that are on disk at once during training and export
+SPARE_BYTES = 50 * 2**20
+FULL = "The disk is full: free some space in {home} and train again. The active version stays."
 
 
 @dataclass
 class Reporter:
-    """Keeps a training's progress in the store, twice a second; `tell` is shown the same."""
+    """Stores a training's progress twice a second; `tell` receives the same."""
 
     store: Store
     training_id: str
@@ -82,14 +91,14 @@ class Reporter:
     def __call__(
         self, stage: str, step: int = 0, steps: int = 0, loss: float | None = None
     ) -> None:
-        """Keep the progress. Raises Stopped where the training was cancelled or counts as gone."""
+        """Store the progress. Raises Stopped: the training was cancelled or its lease ran out."""
         now = time.time()
         is_new = stage != self._stage
         if is_new:
             self._stage, self._stage_began = stage, now
         if loss is not None:
             self.losses = [*self.losses, (step, round(loss, 5))]
-            while len(self.losses) > MOST_LOSSES:  # the newest stays
+            while len(self.losses) > MOST_LOSSES:  # keeps the newest
                 self.losses = self.losses[-1::-2][::-1]
         if not is_new and step < steps and now - self._written < EVERY_SECONDS:
             return
@@ -101,7 +110,7 @@ class Reporter:
         if steps:
             loss = self.losses[-1][1] if self.losses else None
             progress |= {"step": step, "steps": steps, "loss": loss}
-        if step:  # of the stage under way, in seconds
+        if step:  # seconds left in this stage
             progress["eta"] = round((now - self._stage_began) / step * (steps - step), 1)
         status = self.store.versions.report_training(self.training_id, progress, now, os.getpid())
         if status != "running":
@@ -109,16 +118,15 @@ class Reporter:
         self.tell(progress)
 
 
-# Tokens of a text while pairs are learned; heads read twice as many. A batch is as long as its
-# longest text: at 256 a step over detectors' reasonings took three times as long.
-LONGEST = 128
-
-
 def fine_tuned(
-    rows: Sequence[tuple[str, Label]], options: Options, source: Path, out: Path, name: str,
+    rows: Sequence[tuple[str, Label]],
+    options: Options,
+    source: Path,
+    out: Path,
+    name: str,
     report: Report,
-) -> None:  # fmt: skip
-    """Contrastive fine-tuning of the encoder in `source`; `out` gets ONNX and safetensors."""
+) -> None:
+    """Fine-tune the encoder in `source` contrastively; write ONNX and safetensors to `out`."""
     report("Loading SetFit")
     from sentence_transformers import SentenceTransformer
     from setfit import SetFitModel
@@ -135,7 +143,7 @@ def fine_tuned(
     shutil.rmtree(scratch, ignore_errors=True)
     tuned = body[0].auto_model.eval()
     tuned.zero_grad(set_to_none=True)
-    gc.collect()  # the optimiser's moments are three times the weights
+    gc.collect()  # the optimiser's state is three times as large as the weights
     tuned.config._attn_implementation = "eager"
     export_encoder(tuned, source / TOKENIZER, out, name=name)
     tuned.save_pretrained(str(out))
@@ -150,7 +158,7 @@ def _train_body(
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
     class Steps(TrainerCallback):  # type: ignore[misc]
-        """Passes each step and its loss on."""
+        """Reports each step and its loss."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
             report("Fine-tuning", int(state.global_step), int(state.max_steps))
@@ -163,23 +171,26 @@ def _train_body(
 
     texts = {"text": [t for t, _ in rows], "label": [int(y == "hallucinated") for _, y in rows]}
     arguments = TrainingArguments(
-        output_dir=str(scratch), batch_size=options.batch, num_iterations=options.pairs,
-        max_steps=options.steps_for(len(rows)), body_learning_rate=2e-5, seed=options.seed,
-        logging_steps=1, save_strategy="no", report_to="none", show_progress_bar=False,
-    )  # fmt: skip
+        output_dir=str(scratch),
+        batch_size=options.batch,
+        num_iterations=options.pairs,
+        max_steps=options.steps_for(len(rows)),
+        body_learning_rate=2e-5,
+        seed=options.seed,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        show_progress_bar=False,
+    )
     data = Dataset.from_dict(texts)
     trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=[Steps()])
-    for printing in (PrinterCallback, ProgressCallback):  # onto standard output
+    for printing in (PrinterCallback, ProgressCallback):  # they print to standard output
         trainer.remove_callback(printing)
     trainer.train_embeddings(texts["text"], texts["label"], args=arguments)
 
 
-SEED_CASES = Path(__file__).parent / "seed_cases.json"
-KEPT = "seed_texts.json"
-
-
 def seed_claims() -> list[LabelledClaim]:
-    """Our own cases: each text with claims that it supports and claims that it contradicts."""
+    """Return the shipped cases: texts with claims that they support and that they contradict."""
     labels: tuple[Label, ...] = ("supported", "hallucinated")
     return [
         LabelledClaim(claim, (entry["text"],), label, str(number))
@@ -190,56 +201,51 @@ def seed_claims() -> list[LabelledClaim]:
 
 
 def seed_rows(encoder: Embedder, done: Callable[[int, int], None]) -> list[Lesson]:
-    """The judge's texts of the seed cases: plain verdicts are not forgotten (setfit #430)."""
-    claims, found = seed_claims(), []
+    """Return the judge's texts of the seed cases; they keep plain verdicts known (setfit #430)."""
+    claims, lessons = seed_claims(), []
     for number, item in enumerate(judged(claims, encoder), start=1):
         done(number, len(claims))
-        said = item.judgement
-        if said.label != "unclear":
-            found.append(Lesson(said.text, item.row.label, said.p, f"seed {item.row.group}"))
-    return found
+        judgement = item.judgement
+        if judgement.label != "unclear":
+            group = f"seed {item.row.group}"
+            lessons.append(Lesson(judgement.text, item.row.label, judgement.p, group))
+    return lessons
 
 
 def kept_seed_rows(
     folder: Path, encoder: Embedder, done: Callable[[int, int], None]
 ) -> list[Lesson]:
-    """The seed rows as they are kept in the folder; made and kept there where they are not."""
+    """Return the seed rows cached in the folder; make and cache them if there are none."""
     name = hashlib.sha256(f"{code_digest()} {encoder.id}".encode()).hexdigest()
     path = folder / KEPT
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["of"] == name and kept["sha256"] == json_digest(kept["rows"]):
-            return [Lesson(**row) for row in kept["rows"]]
+        cached = json.loads(path.read_text(encoding="utf-8"))
+        if cached["of"] == name and cached["sha256"] == json_digest(cached["rows"]):
+            return [Lesson(**row) for row in cached["rows"]]
     rows = seed_rows(encoder, done)
     plain = [asdict(row) for row in rows]
     folder.mkdir(parents=True, exist_ok=True)
-    whole = {"of": name, "rows": plain, "sha256": json_digest(plain)}
+    content = {"of": name, "rows": plain, "sha256": json_digest(plain)}
     new = path.with_suffix(".part")
-    new.write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
+    new.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     new.replace(path)
     return rows
 
 
-LOGGER = logging.getLogger(__name__)
-COPIES = 4  # of the weights, on disk at once while they are trained and exported
-SPARE_BYTES = 50 * 2**20
-FULL = "The disk is full: free some space in {home} and train again. The active version stays."
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train one version; 0 when it is there, 1 when not (the store says why)."""
+    """Train one version; return 0 if there is one, else 1 (the store says why)."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("training_id")
-    given = parser.parse_args(arguments)
-    with open_store(given.home) as store:
-        training = store.versions.training(given.training_id, time.time(), 1e9)
+    options = parser.parse_args(arguments)
+    with open_store(options.home) as store:
+        training = store.versions.training(options.training_id, time.time(), 1e9)
         be_modest(str(training.options.get("encoder", EMBEDDED)) if training else EMBEDDED)
-        return 0 if carry_out(store, given.home, given.training_id) else 1
+        return 0 if carry_out(store, options.home, options.training_id) else 1
 
 
 def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _: None) -> str:
-    """The new version's id, or "": then it ended with a message and nothing of it stays."""
+    """Train and return the new version's id, or "" if it failed: the store holds the message."""
     began = time.time()
     training = store.versions.training(training_id, began, 1e9)
     try:
@@ -269,7 +275,7 @@ def carry_out(store: Store, home: Path, training_id: str, tell: Tell = lambda _:
 
 
 def be_modest(encoder: str) -> None:
-    """Leave the processor to the pages, and the network to whoever names an encoder of the Hub."""
+    """Lower the process's priority, silence it, and go offline unless the Hub is needed."""
     if encoder == EMBEDDED or Path(encoder).expanduser().is_dir():
         os.environ["HF_HUB_OFFLINE"] = "1"
     for name in (
@@ -279,7 +285,7 @@ def be_modest(encoder: str) -> None:
     ):
         os.environ[name] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    # threads that wait must sleep: on a busy machine spinning ones starved each other for minutes
+    # Waiting threads must sleep: on a busy machine spinning ones starved each other for minutes.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if hasattr(os, "nice"):
         os.nice(10)
@@ -288,10 +294,10 @@ def be_modest(encoder: str) -> None:
 
 
 def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
-    """Train, compare with the active version on the hold-out, store; the new version's id.
+    """Train, compare with the active version on the hold-out, and return the new version's id.
 
-    The version is listed, its files lie where it is looked for and the training is finished: all at
-    once, or none of it.
+    Listing the version, moving its files into place and finishing the training happen all at once
+    or not at all.
 
     Raises:
         Stopped: the training was cancelled meanwhile.
@@ -299,7 +305,7 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
         ConfigError: the encoder cannot be used, the active version is damaged, or the disk is full.
     """
     report("Collecting the corrections")
-    data = training_set(store).settled  # what was corrected since the start has no side
+    data = training_set(store).settled  # later corrections have no side yet
     data.require_enough()
     active = load_classifier(home, store.versions.active())
     report("Finding the encoder")
@@ -314,13 +320,13 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
     )
     began = time.gmtime(report.began)
     version = f"v{time.strftime('%Y%m%d-%H%M%S', began)}-{report.training_id[:6]}"
-    kept, folder = models / version, models / f"{version}.part"
+    final_folder, folder = models / version, models / f"{version}.part"
     try:
         folder.mkdir()
         lessons: list[Lesson | TrainingRow] = [*data.train, *seeds]
         texts = [(row.text, row.label) for row in lessons]
         fine_tuned(texts, options, source, folder / ENCODER, version, report)
-        card = _fitted(store, folder, active, data, seeds, options, report)
+        card = _fit_version(store, folder, active, data, seeds, options, report)
         report("Storing the version")
         with store.writing():
             now = time.time()
@@ -329,10 +335,10 @@ def train(store: Store, home: Path, report: Reporter, options: Options) -> str:
                 report.training_id, "finished", now, version_id=version
             ):
                 raise Stopped(CANCELLED)
-            folder.rename(kept)
+            folder.rename(final_folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(final_folder, ignore_errors=True)
         raise
     return version
 
@@ -347,39 +353,44 @@ def _require_space(folder: Path, source: Path) -> None:
         )
 
 
-def _fitted(
-    store: Store, folder: Path, active: Classifier, data: TrainingSet, seeds: Sequence[Lesson],
-    options: Options, report: Reporter,
-) -> dict[str, Any]:  # fmt: skip
-    """Fit and calibrate the head over the tuned encoder, compare, write; the version's card."""
+def _fit_version(
+    store: Store,
+    folder: Path,
+    active: Classifier,
+    data: TrainingSet,
+    seeds: Sequence[Lesson],
+    options: Options,
+    report: Reporter,
+) -> dict[str, Any]:
+    """Fit and calibrate a head over the tuned encoder, compare, write, and return the card."""
     report("Fitting the head")
     encoder = OnnxEncoder(folder / ENCODER)
     corrections, own, split = (
         encoded(rows, encoder) for rows in (data.train, seeds, data.calibration)
     )
     learned = corrections.with_others(own)
-    reads = weighed(fit_head(learned, options), learned, split)
-    curve, is_cross_fitted = fit_calibration(reads.head, corrections, own, split, options)
-    head = replace(reads.head, calibrator=curve.calibrator)
+    selection = weighed(fit_head(learned, options), learned, split)
+    curve, is_cross_fitted = fit_calibration(selection.head, corrections, own, split, options)
+    head = replace(selection.head, calibrator=curve.calibrator)
     report("Comparing on the held-out cases")
     name = folder.name.removesuffix(".part")
-    held = side_by_side(data.held, active, Classifier(name, head, encoder, {}))
+    comparison = side_by_side(data.held, active, Classifier(name, head, encoder, {}))
     training = store.versions.training(report.training_id, time.time(), 1e9)
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     card: dict[str, Any] = {
         "name": name,
         "author": training.author if training else "",
         **learned_from(data, len(seeds), options),
-        "reads": reads.card(),
+        "reads": selection.card(),
         "calibration": curve.card(is_cross_fitted=is_cross_fitted),
         "compared_with": active.version,
-        "holdout": held,
-        "reliability": held["reliability"]["after"],
+        "holdout": comparison,
+        "reliability": comparison["reliability"]["after"],
         "losses": report.losses,
         "encoder": encoder.id,
         "seconds": round(time.time() - report.began, 1),
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
-        "memory_mb": used.ru_maxrss // 1024,
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "memory_mb": usage.ru_maxrss // 1024,
     }
     card["limits"] = limits_of(card)
     (folder / "README.md").write_text(card_text(card), encoding="utf-8")

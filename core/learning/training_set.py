@@ -1,8 +1,8 @@
-"""The corrections as something to learn from: what is trained on, calibrated with, and held out.
+"""The corrections as training data: what is trained on, calibrated with, and held out.
 
 A row is the judge's text of a run with the label that people gave it, or that a lead settled its
 case as (CEDA 3.4). `unclear` is never trained on. Rows of one case (same question and response)
-always lie on one side; a case keeps its side for ever.
+always lie on one side, and a case keeps its side for ever.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from core.store.cases import fingerprint
 from core.store.queue import ItemFilter
 from core.store.versions import Side
 
+FEWEST_PER_LABEL = 8
+HELD_SHARE = 0.25
+CALIBRATION_SHARE = 0.15  # of the cases that are not held out
+FEWEST_TO_SPLIT = 100  # such cases of each label, below which there is no calibration split
+LABELS: tuple[Label, ...] = ("hallucinated", "supported")
+Origin = Literal["answered", "settled", "imported"]
+Reason = Literal["unclear", "no_run", "no_verdict"]
+DIFFERING = ItemFilter(differ=True)
+
 
 @dataclass(frozen=True)
 class Lesson:
-    """A judge's text with its own p, if it gave one, and the label; `group` is its case."""
+    """A judge's text with its own p, if it gave one, and the right label; `group` is its case."""
 
     text: str
     label: Label
     p: float | None = None
     group: str = ""
-
-
-FEWEST_PER_LABEL = 8
-HELD_SHARE = 0.25
-CALIBRATION_SHARE = 0.15  # of the cases that are not held out
-FEWEST_TO_SPLIT = 100  # such cases of each label; before, a calibration split would tell nothing
-LABELS: tuple[Label, ...] = ("hallucinated", "supported")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class TrainingRow:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Rows by side; `fresh` have none yet: the next training may hold them out."""
+    """Rows by side; `fresh` rows have no side yet and may be held out by the next training."""
 
     train: tuple[TrainingRow, ...]
     held: tuple[TrainingRow, ...]
@@ -77,48 +79,50 @@ class TrainingSet:
         return replace(self, fresh=())
 
     def counts(self) -> dict[str, int]:
-        """How many usable corrections each label has."""
-        counted = Counter(row.label for row in self.rows)
-        return {label: counted[label] for label in LABELS}
+        """Return how many usable corrections each label has."""
+        counter = Counter(row.label for row in self.rows)
+        return {label: counter[label] for label in LABELS}
 
     def missing(self) -> dict[str, int]:
-        """How many more corrections each label needs before training may start."""
+        """Return how many more corrections each label needs before training may start."""
         lacking = {label: FEWEST_PER_LABEL - n for label, n in self.counts().items()}
         return {label: n for label, n in lacking.items() if n > 0}
 
     def require_enough(self) -> None:
-        """Raise `NotEnoughLabels` when a label has too few corrections."""
+        """Raise NotEnoughLabels if a label has too few corrections."""
         if missing := self.missing():
             words = " and ".join(f"{n} more {label}" for label, n in missing.items())
-            found = " and ".join(f"{n} {label}" for label, n in self.counts().items())
+            counts = " and ".join(f"{n} {label}" for label, n in self.counts().items())
             raise NotEnoughLabels(
                 f"Expected at least {FEWEST_PER_LABEL} corrections of each label, found "
-                f"{found}; correct or confirm {words}.",
+                f"{counts}; correct or confirm {words}.",
                 counts=self.counts(),
             )
 
 
 def training_set(store: Store) -> TrainingSet:
-    """All usable corrections as the hold-out has them."""
-    return _parted(*_rows(store), store.versions.sides())
+    """Return all usable corrections by the sides that their cases have now."""
+    return _split_by_side(*_collect_rows(store), store.versions.sides())
 
 
 def grow_holdout(store: Store, now: float) -> TrainingSet:
-    """Give every new case its side by rule, then return the set.
+    """Give every new case its side by rule, and return the set.
 
-    Within each label a quarter of the cases is held out, and of the others about one in seven
-    calibrates as soon as each label has FEWEST_TO_SPLIT of them. New cases are taken in the order
-    of their digests, which nobody can choose. Cases that have a side keep it.
+    A quarter of each label's cases is held out. Of the others about one in seven calibrates, as
+    soon as each label has FEWEST_TO_SPLIT of them. New cases are taken in the order of their
+    digests, which nobody can choose. Cases that have a side keep it.
     """
     with store.writing():
-        rows, unusable = _rows(store)
+        rows, unusable = _collect_rows(store)
         sides = store.versions.sides()
         assigned = new_sides(rows, sides)
         store.versions.assign_sides(assigned, now)
-    return _parted(rows, unusable, sides | assigned)
+    return _split_by_side(rows, unusable, sides | assigned)
 
 
-def _parted(rows: Iterable[TrainingRow], unusable: int, sides: Mapping[str, Side]) -> TrainingSet:
+def _split_by_side(
+    rows: Iterable[TrainingRow], unusable: int, sides: Mapping[str, Side]
+) -> TrainingSet:
     by_side: dict[Side | None, list[TrainingRow]] = defaultdict(list)
     for row in rows:
         by_side[sides.get(row.group)].append(row)
@@ -128,69 +132,82 @@ def _parted(rows: Iterable[TrainingRow], unusable: int, sides: Mapping[str, Side
 
 
 def new_sides(rows: Iterable[TrainingRow], sides: Mapping[str, Side]) -> dict[str, Side]:
-    """Sides for the groups that have none yet."""
+    """Return sides for the groups that have none yet."""
     label_of: dict[str, Label] = {row.group: row.label for row in rows}
     groups = {label: [g for g, own in label_of.items() if own == label] for label in LABELS}
     held = {label: round(HELD_SHARE * len(own)) for label, own in groups.items()}
     is_split = all(len(own) - held[label] >= FEWEST_TO_SPLIT for label, own in groups.items())
     assigned: dict[str, Side] = {}
-    for label, own in groups.items():
-        known = Counter(sides.get(group) for group in own)
-        calibrating = round(CALIBRATION_SHARE * (len(own) - held[label])) if is_split else 0
-        to_hold = max(0, held[label] - known["holdout"])
-        to_calibrate = max(0, calibrating - known["calibration"])
-        for place, group in enumerate(sorted(group for group in own if group not in sides)):
-            is_spared = place >= to_hold + to_calibrate
-            assigned[group] = (
-                "holdout" if place < to_hold else "train" if is_spared else "calibration"
-            )
+    for label, label_groups in groups.items():
+        taken = Counter(sides.get(group) for group in label_groups)
+        wanted_calibration = 0
+        if is_split:
+            wanted_calibration = round(CALIBRATION_SHARE * (len(label_groups) - held[label]))
+        n_holdout = max(0, held[label] - taken["holdout"])
+        n_calibration = max(0, wanted_calibration - taken["calibration"])
+        for place, group in enumerate(sorted(set(label_groups) - set(sides))):
+            if place < n_holdout:
+                assigned[group] = "holdout"
+            elif place < n_holdout + n_calibration:
+                assigned[group] = "calibration"
+            else:
+                assigned[group] = "train"
     return assigned
 
 
-def _decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
-    """Each corrected run with what counts for its case: settled, else the newest answer."""
+def _list_decisions(store: Store) -> Iterator[tuple[str, Correction | Gold]]:
+    """Yield each corrected run with what counts for its case: settled, else the newest answer."""
     settled = store.golds.settled()
     newest = store.corrections.newest_by_case()
-    known: set[str] = set()
+    seen_cases: set[str] = set()
     for correction in store.corrections.newest_by_run():
-        known.add(correction.case_id)
-        last = settled.get(correction.case_id) or newest[correction.case_id]
-        yield correction.run_id or "", last
+        seen_cases.add(correction.case_id)
+        decision = settled.get(correction.case_id) or newest[correction.case_id]
+        yield correction.run_id or "", decision
     for case_id, gold in settled.items():
-        item = None if case_id in known else store.queue.get(case_id)
+        item = None if case_id in seen_cases else store.queue.get(case_id)
         if item is not None and item.run_id:
             yield item.run_id, gold
 
 
-def _rows(store: Store) -> tuple[list[TrainingRow], int]:
+def _collect_rows(store: Store) -> tuple[list[TrainingRow], int]:
     rows: list[TrainingRow] = []
     unusable = 0
-    for run_id, said in _decisions(store):
-        case = store.cases.get(said.case_id)
-        found = store.runs.judgement(run_id) if run_id else None
-        if found is None or "unclear" in (said.label, found.label) or not case or not found.text:
+    for run_id, decision in _list_decisions(store):
+        case = store.cases.get(decision.case_id)
+        judgement = store.runs.judgement(run_id) if run_id else None
+        if case is None or judgement is None or not judgement.text:
             unusable += 1
             continue
-        key, who = fingerprint(case.response, case.question), (case.id, said.author, case.language)
-        own = (said.id, run_id, case.response, found.p)
-        rows.append(TrainingRow(found.text, said.label, key, *own, *who))
+        if "unclear" in (decision.label, judgement.label):
+            unusable += 1
+            continue
+        rows.append(
+            TrainingRow(
+                text=judgement.text,
+                label=decision.label,
+                group=fingerprint(case.response, case.question),
+                correction_id=decision.id,
+                run_id=run_id,
+                claim=case.response,
+                p=judgement.p,
+                case_id=case.id,
+                author=decision.author,
+                language=case.language,
+            )
+        )
     return rows, unusable
 
 
 def digest_of(rows: Iterable[TrainingRow]) -> str:
-    """Names exactly which corrections a version was trained on."""
+    """Return a digest of which corrections a version was trained on."""
     ids = "\n".join(sorted(row.correction_id for row in rows))
     return hashlib.sha256(ids.encode()).hexdigest()
 
 
-Origin = Literal["answered", "settled", "imported"]
-Reason = Literal["unclear", "no_run", "no_verdict"]
-DIFFERING = ItemFilter(differ=True)
-
-
 @dataclass(frozen=True)
 class Taught:
-    """A usable row with whose label it carries, and where that comes from."""
+    """A usable row with the person whose label it carries, and where that comes from."""
 
     row: TrainingRow
     case_id: str
@@ -202,7 +219,7 @@ class Taught:
 
 @dataclass(frozen=True)
 class Counts:
-    """Labels counted by person, language and origin; a person is (project, name)."""
+    """Numbers of labels by person, language and origin; a person is (project, name)."""
 
     by_person: Mapping[tuple[str, str], Mapping[Label, int]]
     by_language: Mapping[str, Mapping[Label, int]]
@@ -211,7 +228,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Overview:
-    """Everything in numbers; `unusable` counts what nothing can be learned from, by reason."""
+    """All corrections in numbers; `unusable` counts those without a lesson, by reason."""
 
     labels: Mapping[str, int]
     missing: Mapping[str, int]
@@ -221,18 +238,18 @@ class Overview:
 
 
 def overview(store: Store) -> Overview:
-    """The numbers over all projects: one classifier learns from all of them."""
+    """Return the numbers over all projects; one classifier learns from all of them."""
     data = training_set(store)
-    decided = _decided(store)
-    found = taught(store, data, decided)
-    unusable = _unusable(data, decided)
+    decided = _decisions_by_id(store)
+    usable = taught(store, data, decided)
+    unusable = _count_unusable(data, decided)
     if unchecked := store.corrections.unchecked():
         unusable["no_run"] = unchecked
-    return Overview(data.counts(), data.missing(), len(data.held), _counts(found), unusable)
+    return Overview(data.counts(), data.missing(), len(data.held), _count_labels(usable), unusable)
 
 
 def conflicts(store: Store, project_id: str, now: float) -> int:
-    """How many open cases of a project people answer differently, in labels or marked words."""
+    """Return how many open cases of a project have answers that differ in label or marked words."""
     return store.queue.count(project_id, DIFFERING, ("open",), now)
 
 
@@ -241,30 +258,30 @@ def taught(
     data: TrainingSet | None = None,
     decided: Mapping[str, Correction | Gold] | None = None,
 ) -> tuple[Taught, ...]:
-    """All usable rows with whose label they carry, the newest answers last."""
-    known = decided or _decided(store)
+    """Return all usable rows with the person whose label they carry, the newest answers last."""
+    decisions = decided or _decisions_by_id(store)
     places = store.cases.places()
-    found: list[tuple[float, Taught]] = []
+    dated: list[tuple[float, Taught]] = []
     for row in (data or training_set(store)).rows:
-        said = known.get(row.correction_id)
-        if said is None:  # somebody took it back meanwhile
+        decision = decisions.get(row.correction_id)
+        if decision is None:  # it was taken back meanwhile
             continue
-        project_id, language = places.get(said.case_id, ("", "und"))
-        is_imported = said.author.endswith(IMPORTED)
+        project_id, language = places.get(decision.case_id, ("", "und"))
+        is_imported = decision.author.endswith(IMPORTED)
         origin: Origin = "imported" if is_imported else "answered"
-        if isinstance(said, Gold):
+        if isinstance(decision, Gold):
             origin = "settled"
-        one = Taught(row, said.case_id, project_id, said.author, language, origin)
-        found.append((said.at, one))
-    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
+        taught_row = Taught(row, decision.case_id, project_id, decision.author, language, origin)
+        dated.append((decision.at, taught_row))
+    return tuple(taught_row for _, taught_row in sorted(dated, key=lambda pair: pair[0]))
 
 
-def _decided(store: Store) -> dict[str, Correction | Gold]:
-    found: dict[str, Correction | Gold] = {c.id: c for c in store.corrections.newest_by_run()}
-    return found | {gold.id: gold for gold in store.golds.settled().values()}
+def _decisions_by_id(store: Store) -> dict[str, Correction | Gold]:
+    decisions: dict[str, Correction | Gold] = {c.id: c for c in store.corrections.newest_by_run()}
+    return decisions | {gold.id: gold for gold in store.golds.settled().values()}
 
 
-def _counts(found: Iterable[Taught]) -> Counts:
+def _count_labels(found: Iterable[Taught]) -> Counts:
     people: dict[tuple[str, str], Counter[Label]] = defaultdict(Counter)
     languages: dict[str, Counter[Label]] = defaultdict(Counter)
     origins: dict[Origin, Counter[Label]] = defaultdict(Counter)
@@ -275,13 +292,16 @@ def _counts(found: Iterable[Taught]) -> Counts:
     return Counts(people, languages, origins)
 
 
-def _unusable(data: TrainingSet, decided: Mapping[str, Correction | Gold]) -> dict[Reason, int]:
-    """Why decisions teach nothing; a settled case's earlier answers are not counted again."""
+def _count_unusable(
+    data: TrainingSet, decided: Mapping[str, Correction | Gold]
+) -> dict[Reason, int]:
+    """Return how many decisions teach nothing, by reason; a settled case counts once."""
     used = {row.correction_id for row in data.rows}
-    settled = {said.case_id for said in decided.values() if isinstance(said, Gold)}
-    found: Counter[Reason] = Counter(
-        "unclear" if said.label == "unclear" else "no_verdict"
-        for said in decided.values()
-        if said.id not in used and (isinstance(said, Gold) or said.case_id not in settled)
+    settled = {decision.case_id for decision in decided.values() if isinstance(decision, Gold)}
+    reasons: Counter[Reason] = Counter(
+        "unclear" if decision.label == "unclear" else "no_verdict"
+        for decision in decided.values()
+        if decision.id not in used
+        and (isinstance(decision, Gold) or decision.case_id not in settled)
     )
-    return dict(found)
+    return dict(reasons)

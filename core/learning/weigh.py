@@ -27,7 +27,7 @@ FIGURES = ("log_loss", "auroc", "balanced_accuracy")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Learn, print how the weightings compare; 0, or 2 where nothing could be learned."""
+    """Learn, print how the weightings compare and return 0, or 2 if nothing could be learned."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m core.learning.weigh")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--policy", action="store_true", help="train a policy by PPO too")
@@ -36,37 +36,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--by", metavar="NAME", help="who asks for it (default: who is here)")
     parser.add_argument("--home", help="folder for database, documents and models")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        found = _learned(given)
+        result = _learn_weights(options)
     except ReviewError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    sys.stdout.write((json.dumps(found) if given.json else plainly(found)) + "\n")
+    sys.stdout.write((json.dumps(result) if options.json else plainly(result)) + "\n")
     return 0
 
 
-def _learned(given: argparse.Namespace) -> dict[str, Any]:
-    with open_store(home_from(os.environ, given.home)) as store:
-        person = person_here(store) if given.by is None else given.by.strip()
+def _learn_weights(options: argparse.Namespace) -> dict[str, Any]:
+    with open_store(home_from(os.environ, options.home)) as store:
+        person = person_here(store) if options.by is None else options.by.strip()
         project_id = first_project(store, person, time.time()).id
         rows = rows_of(store, project_id, {})
-        if given.adapt:
+        if options.adapt:
             number = adapt(store, project_id, rows, person, time.time())
         else:
-            number = learn(store, project_id, rows, person, time.time(), with_policy=given.policy)
-        if given.use is not None:
-            choose(store, project_id, number, by=person, reason=given.use, now=time.time())
-        kept = store.learned.get(number)
-    answers: dict[str, Any] = kept.body["answers"] if kept else {}
-    return answers | {"number": number, "in_use": given.use is not None}
+            number = learn(store, project_id, rows, person, time.time(), with_policy=options.policy)
+        if options.use is not None:
+            choose(store, project_id, number, by=person, reason=options.use, now=time.time())
+        learned = store.learned.get(number)
+    answers: dict[str, Any] = learned.body["answers"] if learned else {}
+    return answers | {"number": number, "in_use": options.use is not None}
 
 
 def plainly(found: dict[str, Any]) -> str:
-    """The figures for a person at a terminal."""
-    kept = f"Kept as weights {found['number']}{', in use' if found['in_use'] else ''}."
+    """Format the figures for a terminal."""
+    closing = f"Kept as weights {found['number']}{', in use' if found['in_use'] else ''}."
     if found["lacking"]:
-        return f"{kept} Debaters count alike: {found['lacking']}."
+        return f"{closing} Debaters count alike: {found['lacking']}."
     compared = found["compared"]
     lines = [
         f"{compared['n']:,} debates over {compared['groups']:,} cases, "
@@ -74,21 +74,21 @@ def plainly(found: dict[str, Any]) -> str:
         f"{'':10s} {'log loss':>24s} {'AUROC':>24s} {'balanced accuracy':>24s}",
     ]
     for method, figures in compared["figures"].items():
-        cells = " ".join(f"{_figure(figures[name]):>24s}" for name in FIGURES)
+        cells = " ".join(f"{_format_figure(figures[name]):>24s}" for name in FIGURES)
         lines.append(f"{method:10s} {cells}")
     for method, gain in compared["gains"].items():
         chance = "" if gain["p"] is None else f", Wilcoxon's p {gain['p']:.3f}"
-        value = _figure([gain["value"], gain["low"], gain["high"]])
+        value = _format_figure([gain["value"], gain["low"], gain["high"]])
         lines.append(f"{method}: log loss below all alike by {value}{chance}")
     if "adapted" in found:
-        own = found["adapted"]
-        value = _figure([own["gain"][name] for name in ("value", "low", "high")])
-        used = "used" if own["is_used"] else "not used"
-        lines.append(f"went on with {own['groups']} cases: log loss lower by {value}; {used}")
-    return "\n".join([*lines, f"Used: {compared['used']}.", kept])
+        adapted = found["adapted"]
+        value = _format_figure([adapted["gain"][name] for name in ("value", "low", "high")])
+        use = "used" if adapted["is_used"] else "not used"
+        lines.append(f"went on with {adapted['groups']} cases: log loss lower by {value}; {use}")
+    return "\n".join([*lines, f"Used: {compared['used']}.", closing])
 
 
-def _figure(figure: Sequence[float]) -> str:
+def _format_figure(figure: Sequence[float]) -> str:
     value, low, high = figure
     return f"{value:.3f} ({low:.3f} to {high:.3f})"
 

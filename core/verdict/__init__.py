@@ -1,1 +1,1 @@
-"""From the judge's text to a label with a probability (CEDA 3.4, 3.5)."""
+"""The classifier that turns the judge's text into a label and a probability (CEDA 3.4, 3.5)."""

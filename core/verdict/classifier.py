@@ -1,7 +1,8 @@
-"""The classifier over the judge's text, and a version of it as a folder that is not trusted.
+"""The classifier that reads the judge's text, and the folders its versions are stored in.
 
-An encoder, where it was fine-tuned its own, and a logistic head (CEDA 3.4 eq. 1 and 3.5). A folder
-holds plain arrays and a card; nothing is unpickled, and a digest guards every file.
+A version has a logistic head and, if it was fine-tuned, its own encoder (CEDA 3.4 eq. 1 and 3.5).
+A folder holds plain arrays and a card. It is not trusted: nothing is unpickled, and every file has
+a digest that is checked.
 """
 
 from __future__ import annotations
@@ -31,18 +32,41 @@ from core.store.versions import SEED_VERSION
 Numbers = npt.NDArray[np.float64]
 CalibratorKind = Literal["none", "temperature", "platt", "isotonic"]
 KINDS: tuple[CalibratorKind, ...] = get_args(CalibratorKind)
-FARTHEST = 30.0  # log odds; beyond it p would be written as 0 or 1
+FARTHEST = 30.0  # log odds; beyond it p would be rounded to 0 or 1
 NAMES: Mapping[CalibratorKind, tuple[str, ...]] = {
     "none": (),
     "temperature": ("slope",),
     "platt": ("slope", "shift"),
     "isotonic": ("knots", "shares"),
 }
+# Runs of letters or digits, and signs that stand in figures. Scripts that write no spaces are cut
+# into single characters, so that pairs of them are n-grams.
+WORD = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Khmer}\p{Lao}\p{Myanmar}]"
+    r"|[\p{L}\p{M}']+|\p{N}+|[$€£%]"
+)
+LONGEST = 20_000  # characters of a text that are read
+BREAK = "\n"  # separates stored n-grams; none contains one
+SUREST = 0.999  # a judge's p is not trusted beyond this
+SHARES = "shares"
+SINGLE = ("intercept", "judge_weight", "text_gain")
+CALIBRATION, WORDS = "calibration.", "words."
+UNSHARED: Numbers = np.asarray([1.0, 0.0, 0.0])
+SEED_FOLDER = Path(__file__).parent / "seed"
+SCHEMA = 4
+# The numbers that versions kept in `head.json` itself, before files had digests.
+IN_HEAD = {1: (), 2: ("judge_weight",), 3: ("judge_weight", "text_gain")}
+VERSION_ID = re.compile(r"[a-z0-9-]{1,64}")
+WEIGHTS, HEAD, CARD = "head.safetensors", "head.json", "card.json"
+ENCODER = "encoder"
+UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+MOST_BYTES = 256 * 2**20  # of head.json or card.json: enough for a million corrections' ids
+LEAST = 0.0001  # p has four digits and stays strictly between 0 and 1
 
 
 @dataclass(frozen=True)
 class Calibrator:
-    """Log odds to probability: `sigmoid(slope·z + shift)`, or a line through `knots`.
+    """Maps log odds to a probability: `sigmoid(slope·z + shift)` or a piecewise linear curve.
 
     `knots` are log odds in rising order, `shares` the probability at each of them. Temperature:
     Guo et al. 2017; Platt 1999; isotonic: Zadrozny and Elkan 2002.
@@ -55,13 +79,13 @@ class Calibrator:
     shares: tuple[float, ...] = ()
 
     def probability(self, log_odds: Numbers) -> Numbers:
-        """Of each its p, strictly between 0 and 1."""
+        """Return a probability for each log odds value, strictly between 0 and 1."""
         if self.kind == "isotonic":
             return np.asarray(np.interp(log_odds, self.knots, self.shares))
         return sigmoid(self.slope[0] * log_odds + self.shift[0])
 
     def arrays(self) -> dict[str, Numbers]:
-        """What its kind is made of, by name."""
+        """Return the numbers that this kind of calibrator has, by name."""
         return {name: np.asarray(getattr(self, name), np.float64) for name in NAMES[self.kind]}
 
 
@@ -69,33 +93,23 @@ UNCHANGED = Calibrator()
 
 
 def calibrator_of(kind: str, arrays: Mapping[str, Numbers]) -> Calibrator:
-    """The calibrator that was stored as these arrays, if it gives probabilities."""
+    """Return the calibrator of these arrays. Raises ValueError: no rising curve inside (0, 1)."""
     if kind not in KINDS or set(arrays) != set(NAMES[kind]):
         raise ValueError(f"no calibration of the kind {kind!r:.40} from {sorted(arrays)}")
-    found = Calibrator(kind, **{name: tuple(map(float, arrays[name])) for name in NAMES[kind]})
+    calibrator = Calibrator(kind, **{name: tuple(map(float, arrays[name])) for name in NAMES[kind]})
     if kind == "isotonic":
-        knots, shares = np.asarray(found.knots), np.asarray(found.shares)
+        knots, shares = np.asarray(calibrator.knots), np.asarray(calibrator.shares)
         is_curve = len(knots) == len(shares) > 0 and bool((np.diff(knots) > 0).all())
         if not is_curve or not bool(((shares > 0) & (shares < 1)).all()):
             raise ValueError("an isotonic calibration that is no curve within (0, 1)")
-    elif len(found.slope) != 1 or len(found.shift) != 1 or found.slope[0] < 0:
+    elif len(calibrator.slope) != 1 or len(calibrator.shift) != 1 or calibrator.slope[0] < 0:
         raise ValueError("a calibration that would turn the order of verdicts round")
-    return found
+    return calibrator
 
 
 def sigmoid(log_odds: Numbers) -> Numbers:
-    """1 / (1 + exp(-z)), never quite 0 or 1."""
+    """Return 1 / (1 + exp(-z)), kept strictly between 0 and 1."""
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -FARTHEST, FARTHEST))))
-
-
-# Runs of letters or digits, and signs that stand in figures. Scripts that write no spaces are cut
-# into single characters, so that pairs of them are n-grams.
-WORD = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Khmer}\p{Lao}\p{Myanmar}]"
-    r"|[\p{L}\p{M}']+|\p{N}+|[$€£%]"
-)
-LONGEST = 20_000  # characters of a text that are read
-BREAK = "\n"  # between n-grams as they are stored: none holds one
 
 
 @dataclass(frozen=True)
@@ -112,57 +126,52 @@ class WordPart:
         object.__setattr__(self, "places", {gram: n for n, gram in enumerate(self.grams)})
 
     def scores(self, texts: Sequence[str]) -> Numbers:
-        """(n,) how far each leans to hallucinated, in log odds; the intercept for unknown words."""
-        told = []
+        """Return (n,) log odds of hallucinated; the intercept for a text without known n-grams."""
+        scores = []
         for text in texts:
-            found = sorted({self.places[gram] for gram in grams(text) if gram in self.places})
-            length = sum(self.idf[place] ** 2 for place in found) ** 0.5
-            total = sum(self.idf[place] * self.weights[place] for place in found)
-            told.append(self.intercept + (total / length if length else 0.0))
-        return np.array(told, dtype=np.float64)
+            places = sorted({self.places[gram] for gram in grams(text) if gram in self.places})
+            length = sum(self.idf[place] ** 2 for place in places) ** 0.5
+            total = sum(self.idf[place] * self.weights[place] for place in places)
+            scores.append(self.intercept + (total / length if length else 0.0))
+        return np.array(scores, dtype=np.float64)
 
     def arrays(self) -> dict[str, Numbers]:
-        """Its numbers by name, the n-grams as the bytes of one text."""
-        written = np.frombuffer(BREAK.join(self.grams).encode(), dtype=np.uint8)
-        own = {"idf": self.idf, "weights": self.weights, "intercept": [self.intercept]}
-        return {"grams": written.astype(np.float64)} | {
-            name: np.asarray(values, np.float64) for name, values in own.items()
+        """Return its numbers by name; the n-grams are the UTF-8 bytes of one joined text."""
+        gram_bytes = np.frombuffer(BREAK.join(self.grams).encode(), dtype=np.uint8)
+        numbers = {"idf": self.idf, "weights": self.weights, "intercept": [self.intercept]}
+        return {"grams": gram_bytes.astype(np.float64)} | {
+            name: np.asarray(values, np.float64) for name, values in numbers.items()
         }
 
 
 def word_part_of(arrays: Mapping[str, Numbers]) -> WordPart:
-    """The part that was stored as these arrays."""
+    """Return the n-gram model stored as these arrays. Raises ValueError: they do not fit."""
     if set(arrays) != {"grams", "idf", "weights", "intercept"} or len(arrays["intercept"]) != 1:
         raise ValueError(f"arrays of no word part: {sorted(arrays)}")
     text = arrays["grams"].astype(np.uint8).tobytes().decode("utf-8")
-    found = tuple(text.split(BREAK)) if text else ()
+    known_grams = tuple(text.split(BREAK)) if text else ()
     idf, weights = (tuple(map(float, arrays[name])) for name in ("idf", "weights"))
-    if not len(found) == len(idf) == len(weights) == len(set(found)):
+    if not len(known_grams) == len(idf) == len(weights) == len(set(known_grams)):
         raise ValueError("words and weights of different numbers")
-    return WordPart(found, idf, weights, float(arrays["intercept"][0]))
+    return WordPart(known_grams, idf, weights, float(arrays["intercept"][0]))
 
 
 def grams(text: str) -> Iterator[str]:
-    """Words and pairs of neighbouring words, without regard to case."""
+    """Yield the words of a text and its pairs of neighbouring words, case-folded."""
     words = WORD.findall(text[:LONGEST].casefold())
     yield from words
     yield from map(" ".join, itertools.pairwise(words))
 
 
-SUREST = 0.999  # nothing said by one judge counts for more
-SHARES = "shares"
-SINGLE = ("intercept", "judge_weight", "text_gain")
-CALIBRATION, WORDS = "calibration.", "words."
-UNSHARED: Numbers = np.asarray([1.0, 0.0, 0.0])
-
-
 @dataclass(frozen=True)
 class Head:
-    """`m = g·(w·z + b) + a·logit(p_judge)`, `z` the embedding; `w·z + b` where there is no p_judge.
+    """A logistic head: `m = g·(w·z + b) + a·logit(p_judge)`, `z` being the text's embedding.
 
-    `weights` w (width,), `intercept` b, `judge_weight` a, `text_gain` g. CEDA has no p_judge: a
-    text hardly tells 0.6 from 0.9, which the judge knows. Where the text's words told more on cases
-    not seen, m becomes `d·m + e·words(text) + f`, `shares` being d, e and f.
+    Without a p_judge it is `w·z + b`. CEDA has no p_judge: a text hardly tells 0.6 from 0.9, but
+    the judge knows. If the words of the text helped on unseen cases, m becomes
+    `d·m + e·words(text) + f`.
+
+    `weights` w (width,), `intercept` b, `judge_weight` a, `text_gain` g; `shares` are d, e and f.
     """
 
     weights: tuple[float, ...]
@@ -179,14 +188,14 @@ class Head:
         judged: Sequence[float | None] | None = None,
         texts: Sequence[str] = (),
     ) -> Numbers:
-        """(n,) before calibration; `judged` are the judge's p, `texts` for a head with words."""
-        given = judged or [None] * len(vectors)
+        """Return (n,) log odds before calibration; `judged` are the judge's p."""
+        judge_ps = judged or [None] * len(vectors)
         scores = vectors.astype(np.float64) @ np.asarray(self.weights) + self.intercept
-        scores *= np.asarray([1.0 if p is None else self.text_gain for p in given])
-        scores += self.judge_weight * np.asarray([logit_of(p) for p in given])
+        scores *= np.asarray([1.0 if p is None else self.text_gain for p in judge_ps])
+        scores += self.judge_weight * np.asarray([logit_of(p) for p in judge_ps])
         if self.words is not None:
-            main, own, shift = self.shares
-            scores = main * scores + own * self.words.scores(texts) + shift
+            main_share, word_share, shift = self.shares
+            scores = main_share * scores + word_share * self.words.scores(texts) + shift
         return np.asarray(scores)
 
     def probability(
@@ -195,66 +204,55 @@ class Head:
         judged: Sequence[float | None] | None = None,
         texts: Sequence[str] = (),
     ) -> list[float]:
-        """p_hallucinated of each row, strictly between 0 and 1; reads what `log_odds` does."""
-        told = self.calibrator.probability(self.log_odds(vectors, judged, texts))
-        return [float(p) for p in told]
+        """Return p_hallucinated of each row, inside (0, 1); arguments as `log_odds`."""
+        probabilities = self.calibrator.probability(self.log_odds(vectors, judged, texts))
+        return [float(p) for p in probabilities]
 
     def arrays(self) -> dict[str, Numbers]:
-        """All its numbers by name, as they are stored."""
+        """Return all its numbers by name, as they are stored."""
         single = {name: np.asarray([getattr(self, name)], np.float64) for name in SINGLE}
         curve = {CALIBRATION + name: value for name, value in self.calibrator.arrays().items()}
-        found = {"weights": np.asarray(self.weights, np.float64)} | single | curve
+        arrays = {"weights": np.asarray(self.weights, np.float64)} | single | curve
         if self.words is None:
-            return found
+            return arrays
         words = {WORDS + name: value for name, value in self.words.arrays().items()}
-        return found | words | {SHARES: np.asarray(self.shares, np.float64)}
+        return arrays | words | {SHARES: np.asarray(self.shares, np.float64)}
 
 
 def head_of(arrays: Mapping[str, Numbers], calibration: str) -> Head:
-    """The head that was stored as these arrays; `calibration` is its calibrator's kind."""
+    """Return the head of these arrays and calibrator kind. Raises ValueError: they do not fit."""
     curve, words = (
         {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
         for prefix in (CALIBRATION, WORDS)
     )
-    own = {n: value for n, value in arrays.items() if not n.startswith((CALIBRATION, WORDS))}
-    shares = own.pop(SHARES, UNSHARED) if words else UNSHARED
-    if set(own) != {"weights", *SINGLE} or any(own[name].shape != (1,) for name in SINGLE):
-        raise ValueError(f"arrays of another head: {sorted(own)}")
+    main = {n: value for n, value in arrays.items() if not n.startswith((CALIBRATION, WORDS))}
+    shares = main.pop(SHARES, UNSHARED) if words else UNSHARED
+    if set(main) != {"weights", *SINGLE} or any(main[name].shape != (1,) for name in SINGLE):
+        raise ValueError(f"arrays of another head: {sorted(main)}")
     if any(value.ndim != 1 or not np.isfinite(value).all() for value in arrays.values()):
         raise ValueError("arrays that are no rows of numbers")
-    main, of_words, shift = map(float, shares)  # a ValueError where they are not three
-    if main < 0 or of_words < 0:
+    main_share, word_share, shift = map(float, shares)  # a ValueError where they are not three
+    if main_share < 0 or word_share < 0:
         raise ValueError("shares that would turn the order of verdicts round")
     return Head(
-        tuple(map(float, own["weights"])),
-        **{name: float(own[name][0]) for name in SINGLE},
+        tuple(map(float, main["weights"])),
+        **{name: float(main[name][0]) for name in SINGLE},
         calibrator=calibrator_of(calibration, curve),
         words=word_part_of(words) if words else None,
-        shares=(main, of_words, shift),
+        shares=(main_share, word_share, shift),
     )
 
 
 def logit_of(p: float | None) -> float:
-    """The judge's p as the head takes it; 0, no leaning, where the judge gave none."""
+    """Return the log odds of the judge's p as the head reads it, or 0 if the judge gave none."""
     if p is None:
         return 0.0
     bounded = max(1.0 - SUREST, min(SUREST, p))
     return math.log(bounded / (1.0 - bounded))
 
 
-SEED_FOLDER = Path(__file__).parent / "seed"
-SCHEMA = 4
-# what numbers versions kept, in `head.json` itself, before files had digests
-IN_HEAD = {1: (), 2: ("judge_weight",), 3: ("judge_weight", "text_gain")}
-VERSION_ID = re.compile(r"[a-z0-9-]{1,64}")
-WEIGHTS, HEAD, CARD = "head.safetensors", "head.json", "card.json"
-ENCODER = "encoder"
-UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
-MOST_BYTES = 256 * 2**20  # of a head's or card's file: a million corrections' ids and more
-
-
 def version_folder(home: Path, version: str) -> Path:
-    """Where a version lies; the seed lies in the code."""
+    """Return a version's folder; the seed ships with the code. Raises ConfigError: bad name."""
     if version == SEED_VERSION:
         return SEED_FOLDER
     if not VERSION_ID.fullmatch(version):
@@ -263,7 +261,7 @@ def version_folder(home: Path, version: str) -> Path:
 
 
 def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
-    """Write the head and its card, with digests of every file that lies in the folder already."""
+    """Write the head and its card, with digests of all files that are already in the folder."""
     from safetensors.numpy import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -271,7 +269,7 @@ def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
     save_file(arrays, folder / WEIGHTS)
     text = json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
-    files = {  # but for the two that have digests of their own
+    files = {  # head.json and card.json have digests of their own
         path.relative_to(folder).as_posix(): {
             "bytes": path.stat().st_size,
             "sha256": sha256_of(path),
@@ -290,10 +288,15 @@ def save_head(folder: Path, head: Head, card: dict[str, Any]) -> None:
 
 
 def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
-    """The head and card in a folder; of its other files only that they are there and how long."""
+    """Return the head and card of a folder, checking their digests.
+
+    Its other files are only checked for being there with the right size; see `encoder_in`.
+
+    Raises ConfigError: the files cannot be read, or are not as they were written.
+    """
     try:
-        body, card = _read(folder / HEAD), _read(folder / CARD)
-        head = _head_in(folder, body)
+        body, card = _read_json(folder / HEAD), _read_json(folder / CARD)
+        head = _read_head(folder, body)
     except (OSError, *UNREADABLE) as error:
         raise ConfigError(
             f"Expected a classifier in {folder}, found none that can be read ({error}). "
@@ -302,7 +305,7 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
     if not isinstance(card, dict):
         raise ConfigError(f"Expected a card in {folder}, found {type(card).__name__}.")
     if head is None:
-        raise _changed("The classifier", folder)
+        raise _changed_error("The classifier", folder)
     # Versions from before cards had a checksum are still there and still good.
     if body.get("card_sha256", json_digest(card)) != json_digest(card):
         raise ConfigError(
@@ -313,27 +316,27 @@ def load_head(folder: Path) -> tuple[Head, dict[str, Any]]:
 
 
 def encoder_in(folder: Path) -> Path | None:
-    """The version's own encoder, every file of the version looked at; None where it has none."""
-    own = folder / ENCODER
-    files = _read(folder / HEAD).get("files")
+    """Return a version's own encoder or None. Raises ConfigError: a file was changed."""
+    encoder = folder / ENCODER
+    files = _read_json(folder / HEAD).get("files")
     if files is None:
-        if own.is_dir() and not exported_is_current(own):
-            raise _changed("The encoder", own)
-        return own if own.is_dir() else None
-    for name, known in files.items():
-        if sha256_of(folder / name) != known.get("sha256"):
-            raise _changed("The encoder" if name.startswith(ENCODER) else name, folder)
-    return own if any(name.startswith(f"{ENCODER}/") for name in files) else None
+        if encoder.is_dir() and not exported_is_current(encoder):
+            raise _changed_error("The encoder", encoder)
+        return encoder if encoder.is_dir() else None
+    for name, stored in files.items():
+        if sha256_of(folder / name) != stored.get("sha256"):
+            raise _changed_error("The encoder" if name.startswith(ENCODER) else name, folder)
+    return encoder if any(name.startswith(f"{ENCODER}/") for name in files) else None
 
 
-def _changed(what: str, where: Path) -> ConfigError:
+def _changed_error(what: str, where: Path) -> ConfigError:
     return ConfigError(
         f"{what} in {where} is not as it was written (checksum differs); it was not "
         "loaded. Activate another version on Retrain."
     )
 
 
-def _read(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
@@ -341,37 +344,37 @@ def _read(path: Path) -> Any:
     return json.loads(data)
 
 
-def _head_in(folder: Path, body: Mapping[str, Any]) -> Head | None:
-    """The head; None where it is not as it was written."""
+def _read_head(folder: Path, body: Mapping[str, Any]) -> Head | None:
+    """Return the head described by `body`, or None if its digest does not match."""
     if body["schema"] != SCHEMA:
-        return _old_head(body)
-    rest = {name: value for name, value in body.items() if name != "sha256"}
-    if body["sha256"] != json_digest(rest):
+        return _read_old_head(body)
+    content = {name: value for name, value in body.items() if name != "sha256"}
+    if body["sha256"] != json_digest(content):
         return None
-    for name, known in body["files"].items():
+    for name, stored in body["files"].items():
         size = (folder / name).stat().st_size
-        if size != known["bytes"]:
-            raise ValueError(f"{name} has {size:,} bytes instead of {known['bytes']:,}")
+        if size != stored["bytes"]:
+            raise ValueError(f"{name} has {size:,} bytes instead of {stored['bytes']:,}")
     if sha256_of(folder / WEIGHTS) != body["files"][WEIGHTS]["sha256"]:
         return None
-    return head_of(_arrays(folder / WEIGHTS, body["arrays"]), body["calibration"])
+    return head_of(_load_arrays(folder / WEIGHTS, body["arrays"]), body["calibration"])
 
 
-def _arrays(path: Path, shapes: Mapping[str, list[int]]) -> dict[str, Numbers]:
+def _load_arrays(path: Path, shapes: Mapping[str, list[int]]) -> dict[str, Numbers]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     try:
-        found = load_file(path)
+        arrays = load_file(path)
     except SafetensorError as error:
         raise ValueError(str(error)) from error
-    if {name: list(value.shape) for name, value in found.items()} != dict(shapes):
+    if {name: list(value.shape) for name, value in arrays.items()} != dict(shapes):
         raise ValueError("its arrays are not those that head.json names")
-    return found
+    return arrays
 
 
-def _old_head(body: Mapping[str, Any]) -> Head | None:
-    """The head that an older file says; what its schema did not know counts nothing."""
+def _read_old_head(body: Mapping[str, Any]) -> Head | None:
+    """Return the head of an older schema; weights which that schema lacked count nothing."""
     weights = [float(weight) for weight in body["weights"]]
     intercept, names = float(body["intercept"]), IN_HEAD.get(body["schema"], ())
     single = [float(body[name]) for name in names]
@@ -382,16 +385,13 @@ def _old_head(body: Mapping[str, Any]) -> Head | None:
 
 
 def json_digest(value: object) -> str:
-    """The digest of what the value says, not of how the file lays it out."""
+    """Return the SHA-256 of a value, independent of how a file lays it out."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-LEAST = 0.0001  # p is written with four digits and stays strictly between 0 and 1
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A version ready for use; its card says what it learned from and how well."""
+    """A version ready for use; its `card` says what it learned from and how well it does."""
 
     version: str
     head: Head
@@ -399,16 +399,16 @@ class Classifier:
     card: dict[str, Any]
 
     def probability(self, text: str, judged: float | None = None) -> float:
-        """p_hallucinated of a text, 4 digits; encoded alone, for int8 is scaled by batch."""
+        """Return p_hallucinated, 4 digits; encoded alone, as int8 is scaled by batch."""
         p = self.head.probability(self.encoder.encode([text]), [judged], [text])[0]
         return min(1.0 - LEAST, max(LEAST, round(p, 4)))
 
     def verdict(self, judgement: Judgement) -> Verdict:
-        """The label that people see, with its probability; unclear stays unclear.
+        """Return the label that people see, with its probability; unclear stays unclear.
 
-        Where the classifier, which people's corrections teach, comes to another label than the
-        judge, the verdict is unclear and says so: headline and reasons never contradict each other.
-        What a tool worked out it does not touch.
+        If the classifier, which people's corrections teach, and the judge disagree, the verdict is
+        unclear and says so: headline and reasons never contradict each other. The probability of a
+        result that a tool computed is left as it is.
         """
         if judgement.label == "unclear":
             causes = judgement.cause, judgement.cause_words
@@ -418,7 +418,7 @@ class Classifier:
         else:
             p = self.probability(judgement.text, judgement.p)
         label: Label = "hallucinated" if p > 0.5 else "supported"
-        if p == 0.5:  # it tells nothing, as after a coin was thrown
+        if p == 0.5:  # no information, as after a coin toss
             label = judgement.label
         if label != judgement.label:
             words = f"The judge calls it {judgement.label}, the classifier {label} (p = {p:.2f})."
@@ -433,7 +433,7 @@ class Classifier:
 
 @lru_cache(maxsize=4)
 def load_classifier(home: Path, version: str) -> Classifier:
-    """A version ready for use, loaded once per process."""
+    """Load a version, once per process. Raises ConfigError: it is damaged."""
     folder = version_folder(home, version)
     head, card = load_head(folder)
     encoder = load_encoder(encoder_in(folder) or ENCODER_DIR)

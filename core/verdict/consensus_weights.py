@@ -1,8 +1,8 @@
-"""The consensus weights in use, applied to a debate's answers: w(Q; θ) of SC-MAKS 3.2 and 3.5.
+"""Learned weights of debaters' answers, applied to a debate: w(Q; θ) of SC-MAKS 3.2 and 3.5.
 
-Plain numbers: a fixed weight for each agent, or a policy, a small network that scores every answer
-by its features (3.5: critiques, revisions, citations). Learned in `core/learning`, applied here
-with numpy alone.
+The weights are plain numbers: a fixed weight for each agent, or a policy, which is a small network
+that scores every answer by its features (3.5: critiques, revisions, citations). `core/learning`
+learns them; this module applies them with numpy alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.schema.rosters import RosterConfig
 from core.store import Store
 from core.store.versions import NONE, read_body
 
-FEATURES_SCHEMA = 1  # of the features' names, order and meaning; kept beside all numbers
+FEATURES_SCHEMA = 1  # version of the features' names, order and meaning; stored with weights
 SIDES: Mapping[Stance, float] = {"hallucinated": 1.0, "supported": -1.0, "unclear": 0.0}
 Kind = TypeVar("Kind")
 Features = dict[str, float]
@@ -35,54 +35,71 @@ NAMES = (
     "side", "attacked", "backed", "helped", "denied", "revisions", "towards", "quotes", "verified",
     "not_found", "agreement", "opening_agreement", "confidence", "contradicted", "carried",
 )  # fmt: skip
+DEBATE_NAMES = (
+    "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards", "quotes",
+    "verified", "fuzzy", "not_found", "agreement", "opening_agreement", "reached_consensus",
+    "confidence", "spread", "contradicted", "carried", "missing", "readers_apart", "statements",
+    "judge_p",
+)  # fmt: skip
+Numbers = npt.NDArray[np.float64]
+NETWORK_SCHEMA = 1
+Method = Literal["uniform", "record", "logistic", "policy"]
+METHODS: tuple[Method, ...] = ("uniform", "record", "logistic", "policy")  # simplest first
+STANCES: tuple[Stance, ...] = ("hallucinated", "supported", "unclear")
+SCHEMA = 1
+DRAWN = 10.0  # the rate of all agents counts as this many answers of each agent
+RECORD = "record"
+READ = (*NAMES, RECORD)  # the features of an answer that networks read
 
 
 def answers_in(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
-    """Each debater's answers in order, in the order in which the debaters first answered."""
-    found: dict[str, list[Turn]] = {}
+    """Return each debater's answers in order; debaters come in the order of their first answers."""
+    answers: dict[str, list[Turn]] = {}
     for turn in sorted(turns, key=lambda turn: turn.number):
         if turn.assigned is None and turn.about in ("", turn.debater):
-            found.setdefault(turn.debater, []).append(turn)
-    return found
+            answers.setdefault(turn.debater, []).append(turn)
+    return answers
 
 
 def answer_features(turns: Sequence[Turn]) -> dict[str, Features]:
-    """Of everyone who answered, by debater, the features `NAMES`; NaN where nothing is known.
+    """Return the features `NAMES` of every debater who answered; NaN where nothing is known.
 
-    side: 1 where its last answer says hallucinated, -1 supported, 0 unclear.
+    side: 1 if the last answer says hallucinated, -1 supported, 0 unclear.
     attacked, backed: how many turns of others on its answers take another stance, and how many of
-        these have a quote that our code found, each as log(1 + n). In protocols whose turns do not
-        say whose answer they are about, a turn that denies the message before it is about that one.
-    helped: log(1 + n) of the others that take its own stance.
+        these have a verified quote, each as log(1 + n). In protocols whose turns
+        do not say whose answer they are about, a turn that denies the message before is about it.
+    helped: log(1 + n) of the turns of others on its answers that take its own stance.
     denied: the share of its own turns that deny the message before.
-    revisions: how often its stance changed; towards: its last side less its first.
-    quotes: log(1 + n) of its quotes; verified, not_found: the shares of them by check.
+    revisions: how often its stance changed; towards: its last side minus its first.
+    quotes: log(1 + n) of its quotes; verified, not_found: the shares of them with that status.
     agreement, opening_agreement: the share of the others whose last (first) answer takes its last
         (first) stance.
     confidence: the last one it stated.
     contradicted, carried: what its points found in the evidence, as shares of its points.
     """
-    answers, critiques = answers_in(turns), _critiques(turns)
+    answers, critiques = answers_in(turns), _find_critiques(turns)
     return {
-        debater: _features(
-            own,
+        debater: _compute_features(
+            own_answers,
             [turn for turn in turns if turn.debater == debater],
             critiques.get(debater, ()),
-            [said for other, said in answers.items() if other != debater],
+            [other_answers for other, other_answers in answers.items() if other != debater],
         )
-        for debater, own in answers.items()
+        for debater, own_answers in answers.items()
     }
 
 
-def _features(
-    answers: Sequence[Turn], spoken: Sequence[Turn], critiques: Sequence[Turn],
+def _compute_features(
+    answers: Sequence[Turn],
+    spoken: Sequence[Turn],
+    critiques: Sequence[Turn],
     others: Sequence[Sequence[Turn]],
-) -> Features:  # fmt: skip
+) -> Features:
     first, last = answers[0].stance, answers[-1].stance
     against = [turn for turn in critiques if turn.stance != last]
     quotes = [quote.status for turn in answers for quote in turn.quotes]
     points = [point.finding for turn in answers for point in turn.points]
-    stated = [turn.confidence for turn in answers if turn.confidence is not None]
+    confidences = [turn.confidence for turn in answers if turn.confidence is not None]
     changes = sum(a.stance != b.stance for a, b in itertools.pairwise(answers))
     backed = [turn for turn in against if any(q.status == "verified" for q in turn.quotes)]
     return {
@@ -90,70 +107,65 @@ def _features(
         "attacked": math.log1p(len(against)),
         "backed": math.log1p(len(backed)),
         "helped": math.log1p(len(critiques) - len(against)),
-        "denied": _share(sum(turn.reply == "deny" for turn in spoken), len(spoken)),
+        "denied": _divide(sum(turn.reply == "deny" for turn in spoken), len(spoken)),
         "revisions": float(changes),
         "towards": SIDES[last] - SIDES[first],
         "quotes": math.log1p(len(quotes)),
-        "verified": _share(quotes.count("verified"), len(quotes)),
-        "not_found": _share(quotes.count("not_found"), len(quotes)),
-        "agreement": _share(sum(said[-1].stance == last for said in others), len(others)),
-        "opening_agreement": _share(sum(said[0].stance == first for said in others), len(others)),
-        "confidence": stated[-1] if stated else math.nan,
-        "contradicted": _share(points.count("contradicted"), len(points)),
-        "carried": _share(points.count("carried"), len(points)),
+        "verified": _divide(quotes.count("verified"), len(quotes)),
+        "not_found": _divide(quotes.count("not_found"), len(quotes)),
+        "agreement": _divide(sum(theirs[-1].stance == last for theirs in others), len(others)),
+        "opening_agreement": _divide(
+            sum(theirs[0].stance == first for theirs in others), len(others)
+        ),
+        "confidence": confidences[-1] if confidences else math.nan,
+        "contradicted": _divide(points.count("contradicted"), len(points)),
+        "carried": _divide(points.count("carried"), len(points)),
     }
 
 
-def _critiques(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
-    """By debater, the turns of others that speak of its answers (C_ij)."""
-    found: dict[str, list[Turn]] = {}
+def _find_critiques(turns: Iterable[Turn]) -> dict[str, list[Turn]]:
+    """Return, by debater, the turns of others about its answers (C_ij)."""
+    critiques: dict[str, list[Turn]] = {}
     before: Turn | None = None
     for turn in sorted(turns, key=lambda turn: turn.number):
-        denied = before.debater if before is not None and turn.reply == "deny" else ""
-        about = turn.about or denied
-        if about and about != turn.debater:
-            found.setdefault(about, []).append(turn)
+        denied_debater = before.debater if before is not None and turn.reply == "deny" else ""
+        target = turn.about or denied_debater
+        if target and target != turn.debater:
+            critiques.setdefault(target, []).append(turn)
         before = turn
-    return found
-
-
-DEBATE_NAMES = (
-    "turns", "rounds", "critiques", "critique_count", "revisions", "revised_towards", "quotes",
-    "verified", "fuzzy", "not_found", "agreement", "opening_agreement", "reached_consensus",
-    "confidence", "spread", "contradicted", "carried", "missing", "readers_apart", "statements",
-    "judge_p",
-)  # fmt: skip
+    return critiques
 
 
 def features_of(progress: Progress) -> Features:
-    """The features `DEBATE_NAMES` of one run; a stance counts 1 hallucinated, -1 supported, else 0.
+    """Return the features `DEBATE_NAMES` of one run.
 
-    None is a sum of votes: those are there already, and would blur which agent counts how much.
+    A stance counts 1 for hallucinated, -1 for supported, else 0. No feature is a sum of votes:
+    those are used already, and would blur which agent counts how much.
 
-    turns, rounds: how many turns were spoken, and the number of the last round.
-    critiques: the share of turns that deny the message before them; critique_count: how many do.
-    revisions: how often a debater's stance differs from its own last one.
-    revised_towards: the mean of the stance a debater changed to, less the one it changed from.
-    quotes: quotes of all turns. verified, fuzzy, not_found: the shares of them by check.
+    turns, rounds: the number of turns, and of the last round.
+    critiques: the share of turns that deny the message before them; critique_count: their number.
+    revisions: how often a debater's stance differs from its own previous one.
+    revised_towards: the mean of the stance a debater changed to minus the one it changed from.
+    quotes: quotes of all turns. verified, fuzzy, not_found: the shares of them with that status.
     agreement: the share of last stances that are the most common one. opening_agreement: of first.
-    reached_consensus: 1 where the debate ended in agreement, else 0.
-    confidence: the mean of the confidence that turns state; spread: the largest less the smallest.
+    reached_consensus: 1 if the debate ended in agreement, else 0.
+    confidence: the mean confidence that turns state; spread: the largest minus the smallest.
     contradicted, carried, missing: what points of turns found in the evidence, as shares of points.
     readers_apart: the share of statements on which the judge's readers differ.
-    statements: how many the response has, as log(1 + n).
+    statements: the number of statements of the response, as log(1 + n).
     judge_p: the judge's own probability of hallucinated.
     """
     turns, judgement = progress.turns, progress.judgement
-    own: dict[str, list[Stance]] = defaultdict(list)
+    stances: dict[str, list[Stance]] = defaultdict(list)
     for turn in turns:
         if turn.assigned is None:
-            own[turn.debater].append(turn.stance)
-    first, last = ([said[place] for said in own.values()] for place in (0, -1))
-    pairs = [pair for said in own.values() for pair in itertools.pairwise(said)]
+            stances[turn.debater].append(turn.stance)
+    first, last = ([own[place] for own in stances.values()] for place in (0, -1))
+    pairs = [pair for own in stances.values() for pair in itertools.pairwise(own)]
     changes = [SIDES[after] - SIDES[before] for before, after in pairs if before != after]
-    checked = Counter(quote.status for turn in turns for quote in turn.quotes)
-    found = Counter(point.finding for turn in turns for point in turn.points)
-    stated = [turn.confidence for turn in turns if turn.confidence is not None]
+    statuses = Counter(quote.status for turn in turns for quote in turn.quotes)
+    findings = Counter(point.finding for turn in turns for point in turn.points)
+    confidences = [turn.confidence for turn in turns if turn.confidence is not None]
     readers: dict[int, set[Stance]] = defaultdict(set)
     for view in judgement.readers if judgement else ():
         readers[view.statement].add(view.stance)
@@ -161,39 +173,35 @@ def features_of(progress: Progress) -> Features:
     return {
         "turns": float(len(turns)),
         "rounds": float(max((turn.round for turn in turns), default=0)),
-        "critiques": _share(denials, len(turns)),
+        "critiques": _divide(denials, len(turns)),
         "critique_count": float(denials),
         "revisions": float(len(changes)),
         "revised_towards": sum(changes) / len(changes) if changes else 0.0,
-        "quotes": float(checked.total()),
-        "verified": _share(checked["verified"], checked.total()),
-        "fuzzy": _share(checked["fuzzy"], checked.total()),
-        "not_found": _share(checked["not_found"], checked.total()),
-        "agreement": _share(max(Counter(last).values(), default=0), len(last)),
-        "opening_agreement": _share(max(Counter(first).values(), default=0), len(first)),
+        "quotes": float(statuses.total()),
+        "verified": _divide(statuses["verified"], statuses.total()),
+        "fuzzy": _divide(statuses["fuzzy"], statuses.total()),
+        "not_found": _divide(statuses["not_found"], statuses.total()),
+        "agreement": _divide(max(Counter(last).values(), default=0), len(last)),
+        "opening_agreement": _divide(max(Counter(first).values(), default=0), len(first)),
         "reached_consensus": float(progress.reached_consensus),
-        "confidence": _share(sum(stated), len(stated)),
-        "spread": max(stated) - min(stated) if stated else math.nan,
-        "contradicted": _share(found["contradicted"], found.total()),
-        "carried": _share(found["carried"], found.total()),
-        "missing": _share(found["missing"], found.total()),
-        "readers_apart": _share(sum(len(said) > 1 for said in readers.values()), len(readers)),
+        "confidence": _divide(sum(confidences), len(confidences)),
+        "spread": max(confidences) - min(confidences) if confidences else math.nan,
+        "contradicted": _divide(findings["contradicted"], findings.total()),
+        "carried": _divide(findings["carried"], findings.total()),
+        "missing": _divide(findings["missing"], findings.total()),
+        "readers_apart": _divide(sum(len(seen) > 1 for seen in readers.values()), len(readers)),
         "statements": math.log1p(len(progress.statements)),
         "judge_p": math.nan if judgement is None or judgement.p is None else judgement.p,
     }
 
 
-def _share(part: float, whole: float) -> float:
+def _divide(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
-
-
-Numbers = npt.NDArray[np.float64]
-NETWORK_SCHEMA = 1
 
 
 @dataclass(frozen=True)
 class AnswerNetwork:
-    """score = out · tanh(Wx + b) + shift over x = (value - centre) / scale; `hidden` is (d, h)."""
+    """score = out · tanh(Wx + b) + shift, x = (value - centre) / scale; `hidden` is W (d, h)."""
 
     names: tuple[str, ...]
     centres: tuple[float, ...]
@@ -205,14 +213,14 @@ class AnswerNetwork:
     schema: int = NETWORK_SCHEMA
 
     def scores(self, features: Numbers) -> Numbers:
-        """(...,) one number for each row of (..., d) features."""
+        """Return (...,) scores of (..., d) features."""
         level = scaled(features, np.array(self.centres), np.array(self.scales))
         inner = np.tanh(level @ np.array(self.hidden) + np.array(self.hidden_shift))
         return np.asarray(inner @ np.array(self.out) + self.shift)
 
 
 def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
-    """Plain values as a record of that kind; `words` says what was expected."""
+    """Convert plain values to a record; `words` names it. Raises ConfigError: they do not fit."""
     import msgspec
 
     try:
@@ -222,45 +230,36 @@ def converted(plain: Any, kind: type[Kind], words: str) -> Kind:
 
 
 def network_from(plain: Any, names: Sequence[str]) -> AnswerNetwork:
-    """The network that was kept as plain values, if it reads these features."""
-    found = converted(plain, AnswerNetwork, "a network of answers")
-    wide, high = len(found.names), len(found.hidden_shift)
-    sizes = {len(found.centres), len(found.scales), len(found.hidden)}
-    highs = {len(found.out), *(len(row) for row in found.hidden)}
-    numbers = (*found.centres, *found.scales, *found.hidden_shift, *found.out, found.shift)
-    is_finite = bool(np.isfinite([*numbers, *(v for row in found.hidden for v in row)]).all())
-    is_known = found.schema == NETWORK_SCHEMA and found.names == tuple(names)
-    if not (is_known and sizes == {wide} and highs == {high} and is_finite):
+    """Return the stored network. Raises ConfigError: other features than `names`, or damaged."""
+    network = converted(plain, AnswerNetwork, "a network of answers")
+    width, height = len(network.names), len(network.hidden_shift)
+    sizes = {len(network.centres), len(network.scales), len(network.hidden)}
+    heights = {len(network.out), *(len(row) for row in network.hidden)}
+    rows = (network.centres, network.scales, network.hidden_shift, network.out, *network.hidden)
+    is_finite = bool(np.isfinite([network.shift, *itertools.chain(*rows)]).all())
+    is_known = network.schema == NETWORK_SCHEMA and network.names == tuple(names)
+    if not (is_known and sizes == {width} and heights == {height} and is_finite):
         raise ConfigError("Expected a network of this version's features; learn the weights anew.")
-    return found
+    return network
 
 
 def scaled(features: Numbers, centres: Numbers, scales: Numbers) -> Numbers:
-    """Features at a common scale; what is not known becomes the mean, which is 0."""
+    """Return features at a common scale; unknown ones become the mean, which is 0."""
     return np.asarray(np.nan_to_num((features - centres) / scales, nan=0.0))
 
 
 def softmax(scores: Numbers, is_there: npt.NDArray[np.bool_]) -> Numbers:
-    """Along the last axis over those who are there: weights that sum to 1, 0 for all others."""
-    held = np.where(is_there, scores, -np.inf)
-    top = np.max(held, axis=-1, keepdims=True)
-    raised = np.exp(held - np.where(np.isfinite(top), top, 0.0))
-    whole = raised.sum(axis=-1, keepdims=True)
-    return np.asarray(raised / np.where(whole > 0.0, whole, 1.0))
-
-
-Method = Literal["uniform", "record", "logistic", "policy"]
-METHODS: tuple[Method, ...] = ("uniform", "record", "logistic", "policy")  # the simplest first
-STANCES: tuple[Stance, ...] = ("hallucinated", "supported", "unclear")
-SCHEMA = 1
-DRAWN = 10.0  # an agent's own counts weigh as much as this many answers of all agents
-RECORD = "record"
-READ = (*NAMES, RECORD)  # what networks read of an answer
+    """Return weights along the last axis that sum to 1 over those who are there; 0 for others."""
+    masked = np.where(is_there, scores, -np.inf)
+    top = np.max(masked, axis=-1, keepdims=True)
+    exponentials = np.exp(masked - np.where(np.isfinite(top), top, 0.0))
+    total = exponentials.sum(axis=-1, keepdims=True)
+    return np.asarray(exponentials / np.where(total > 0.0, total, 1.0))
 
 
 @dataclass(frozen=True, order=True)
 class Answerer:
-    """Who answers: `rules` digests them; `seat` only where two seats are the same agent else."""
+    """An answering agent; `rules` is a digest, `seat` is set only to tell equal agents apart."""
 
     name: str
     model: str = ""
@@ -270,16 +269,16 @@ class Answerer:
 
 @dataclass(frozen=True)
 class PastAnswers:
-    """How often answers were right, by stance: (right, of n) in the order of `STANCES`."""
+    """How often an agent's answers were right: (right, n) by stance in the order of `STANCES`."""
 
     right: tuple[float, float, float]
     n: tuple[float, float, float]
 
     def log_odds(self, stance: Stance, whole: PastAnswers) -> float:
-        """Of being right where it takes that stance, its counts drawn to those of all agents."""
+        """Return log odds of being right with that stance, shrunk towards all agents' (`whole`)."""
         place = STANCES.index(stance)
-        usual = (whole.right[place] + 1.0) / (whole.n[place] + 2.0)
-        share = (self.right[place] + DRAWN * usual) / (self.n[place] + DRAWN)
+        overall = (whole.right[place] + 1.0) / (whole.n[place] + 2.0)
+        share = (self.right[place] + DRAWN * overall) / (self.n[place] + DRAWN)
         return math.log(share / (1.0 - share))
 
 
@@ -288,7 +287,7 @@ NOTHING = PastAnswers((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """`fixed` weights of `agents`, or a `policy` with each one's `past` and that of the `whole`."""
+    """`fixed` weights of `agents`, or a `policy` that reads each agent's `past` and the `whole`."""
 
     method: Method
     agents: tuple[Answerer, ...] = ()
@@ -300,27 +299,29 @@ class LearnedWeights:
     features_schema: int = FEATURES_SCHEMA
 
     def to_plain(self) -> dict[str, Any]:
-        """The weights as plain values that JSON can hold."""
+        """Return the weights as plain values that JSON can hold."""
         return asdict(self)
 
 
 def weights_from(plain: Any) -> LearnedWeights:
-    """The weights that `to_plain` made."""
-    found = converted(plain, LearnedWeights, "weights of answers")
-    is_known = (found.schema, found.features_schema) == (SCHEMA, FEATURES_SCHEMA)
-    sizes = {len(found.fixed)} if found.method in ("record", "logistic") else {len(found.agents)}
-    if found.method == "policy":
+    """Return the weights that `to_plain` made. Raises ConfigError: they do not fit."""
+    learned = converted(plain, LearnedWeights, "weights of answers")
+    is_known = (learned.schema, learned.features_schema) == (SCHEMA, FEATURES_SCHEMA)
+    sizes = {len(learned.agents)}
+    if learned.method in ("record", "logistic"):
+        sizes = {len(learned.fixed)}
+    elif learned.method == "policy":
         network_from(plain["policy"], READ)
-        sizes = {len(found.past)}
-    is_sound = all(math.isfinite(weight) and weight >= 0.0 for weight in found.fixed)
-    if not is_known or not is_sound or sizes != {len(found.agents)}:
+        sizes = {len(learned.past)}
+    is_sound = all(math.isfinite(weight) and weight >= 0.0 for weight in learned.fixed)
+    if not is_known or not is_sound or sizes != {len(learned.agents)}:
         raise ConfigError(f"Expected weights of schema {SCHEMA}, found others; learn them anew.")
-    return found
+    return learned
 
 
 @dataclass(frozen=True)
 class LearnedWeigher:
-    """A `Weigher` over learned weights of who sits where; strangers get the mean weight."""
+    """A `Weigher` that applies learned weights to a debate; unknown agents get the mean weight."""
 
     learned: LearnedWeights
     seats: Mapping[str, Answerer]
@@ -328,69 +329,69 @@ class LearnedWeigher:
 
     @property
     def method(self) -> str:
-        """Where the weights come from, with the number under which they are kept."""
+        """The method of the weights with the number under which they are stored."""
         return f"{self.learned.method}{LEARNED}{self.number}"
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The names of those who sit in the debate and have no record."""
-        return tuple(name for name in self.seats if self._place(name) is None)
+        """The debaters without a record."""
+        return tuple(name for name in self.seats if self._find_place(name) is None)
 
     def weights(self, view: CaseView, turns: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
-        """(debater, weight) for each who answered, in the order of their first answers."""
+        """Return (debater, weight) of all who answered, in the order of their first answers."""
         learned, answers = self.learned, answers_in(turns)
-        places = [self._place(name) for name in answers]
+        places = [self._find_place(name) for name in answers]
         if learned.policy is not None:
-            own = self._scored(learned.policy, turns, places)
+            raw = self._policy_weights(learned.policy, turns, places)
         elif learned.method == "uniform":
-            own = [1.0] * len(places)
+            raw = [1.0] * len(places)
         else:
-            own = [0.0 if place is None else learned.fixed[place] for place in places]
-        weights = with_the_mean(own, [place is not None for place in places])
+            raw = [0.0 if place is None else learned.fixed[place] for place in places]
+        weights = with_the_mean(raw, [place is not None for place in places])
         return tuple(zip(answers, weights, strict=True))
 
-    def _place(self, name: str) -> int | None:
-        who, agents = self.seats.get(name), self.learned.agents
-        return agents.index(who) if who in agents else None
+    def _find_place(self, name: str) -> int | None:
+        agent, agents = self.seats.get(name), self.learned.agents
+        return agents.index(agent) if agent in agents else None
 
-    def _scored(
+    def _policy_weights(
         self, policy: AnswerNetwork, turns: Sequence[Turn], places: Sequence[int | None]
     ) -> list[float]:
         features, rows = answer_features(turns), []
-        for (name, said), place in zip(answers_in(turns).items(), places, strict=True):
+        for (name, own_answers), place in zip(answers_in(turns).items(), places, strict=True):
             past = NOTHING if place is None else self.learned.past[place]
-            odds = past.log_odds(said[-1].stance, self.learned.whole)
+            odds = past.log_odds(own_answers[-1].stance, self.learned.whole)
             rows.append([*features[name].values(), odds])
         if not rows:
             return []
         scores = policy.scores(np.array(rows, dtype=np.float64))
-        found: list[float] = softmax(scores, np.ones(len(rows), dtype=bool)).tolist()
-        return found
+        weights: list[float] = softmax(scores, np.ones(len(rows), dtype=bool)).tolist()
+        return weights
 
 
 def with_the_mean(weights: Sequence[float], is_known: Sequence[bool]) -> list[float]:
-    """Weights that sum to 1; strangers get the known ones' mean, all the same where that is 0."""
+    """Return weights that sum to 1; strangers get the known ones' mean, all equal if that is 0."""
     known = [weight for weight, is_one in zip(weights, is_known, strict=True) if is_one]
     mean = sum(known) / len(known) if known else 0.0
     if mean <= 0.0:
         return [1.0 / max(1, len(weights))] * len(weights)
-    whole = [w if is_one else mean for w, is_one in zip(weights, is_known, strict=True)]
-    total = sum(whole)
-    return [weight / total for weight in whole]
+    filled = [w if is_one else mean for w, is_one in zip(weights, is_known, strict=True)]
+    total = sum(filled)
+    return [weight / total for weight in filled]
 
 
 def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
-    """The roster with the weights that were in use when the run began; as it is without any."""
+    """Add the weights in use when the run began, if any. Raises ConfigError: they are not here."""
     number = run.plan.agent_weights
     if number == NONE:
         return roster
-    found = store.learned.get(number)
-    if found is None or (found.kind, found.project_id) != (CONSENSUS, run.project_id):
+    stored = store.learned.get(number)
+    if stored is None or (stored.kind, stored.project_id) != (CONSENSUS, run.project_id):
         raise ConfigError(
             f"Expected weights of agents number {number}, with which this run began, found none "
             "here; check the case again, and it goes by what is in use now."
         )
-    learned = read_body(found, learned_in)
+    learned = read_body(stored, learned_in)
     if learned is None:
         return roster
     seats = answerers(roster, run.plan.sheet)
@@ -398,24 +399,24 @@ def with_weigher(roster: Roster, store: Store, run: Run) -> Roster:
 
 
 def learned_in(body: Mapping[str, Any]) -> LearnedWeights | None:
-    """The weights of answers in use; None where none were learned.
-
-    Raises ConfigError: they are of another schema.
-    """
-    own = body.get("answers", {}).get("weights")
-    return weights_from(own) if own else None
+    """Return a body's weights of answers, or None. Raises ConfigError: another schema."""
+    weights = body.get("answers", {}).get("weights")
+    return weights_from(weights) if weights else None
 
 
 def answerers(roster: Roster, sheet: RosterConfig | None) -> dict[str, Answerer]:
-    """Who answers under each name of the debate; a built-in agent has no model."""
+    """Return the agent behind each debater's name; a built-in agent has no model."""
     models = {role: seat.model for role, seat in sheet.seats()} if sheet else {}
-    found = {
+    agents = {
         name: Answerer(
-            agent.name,
-            "" if agent.built_in else models.get(f"debater {name}", ""),
-            rule_digest(agent.rule),
+            debater.name,
+            "" if debater.built_in else models.get(f"debater {name}", ""),
+            rule_digest(debater.rule),
         )
-        for name, agent in roster.debaters.items()
+        for name, debater in roster.debaters.items()
     }
-    count = Counter(found.values())
-    return {name: replace(a, seat=name) if count[a] > 1 else a for name, a in found.items()}
+    count = Counter(agents.values())
+    return {
+        name: replace(agent, seat=name) if count[agent] > 1 else agent
+        for name, agent in agents.items()
+    }
