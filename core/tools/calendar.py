@@ -143,7 +143,8 @@ def _parse_date(written: str) -> date:
 
 
 def _make_answer(finding: DateFinding, given: Dates, *, said_in: Place | None = None) -> Answer:
-    dates, right, place = finding.dates, finding.worked_out, (finding.start, finding.end)
+    dates, right = finding.dates, finding.worked_out
+    start, end = finding.start, finding.end
     details: dict[str, Any] = {
         "dates": [{"date": day.isoformat(), "weekday": weekday_name(day)} for day in dates],
         "days_between": abs((dates[1] - dates[0]).days) if len(dates) > 1 else None,
@@ -156,11 +157,11 @@ def _make_answer(finding: DateFinding, given: Dates, *, said_in: Place | None = 
     if not finding.holds:
         words = f"The calendar gives {right}, but the text says “{finding.given}”."
         instead, p = in_language(right, given.language), 1.0 - DOUBT
-        return Answer("hallucinated", words, details, p, *place, instead, "number_or_date")
+        return Answer("hallucinated", words, details, p, start, end, instead, "number_or_date")
     words = f"The calendar gives {right}, as the text says."
-    if not _is_nothing_else(given.text, said_in or place, given.question, given.language):
+    if not _is_nothing_else(given.text, said_in or (start, end), given.question, given.language):
         return Answer("unclear", f"{words} What is said beside it was not checked.", details)
-    return Answer("supported", words, details, DOUBT, *place)
+    return Answer("supported", words, details, DOUBT, start, end)
 
 
 def _is_nothing_else(text: str, place: Place, question: str, language: str) -> bool:

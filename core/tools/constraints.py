@@ -220,9 +220,8 @@ def check_format(text: str, asked: FormatConstraint) -> ConstraintResult:
     if asked.name == "table":
         wrong = "" if WRITTEN.drawn.search(text) else "has none"
     else:
-        wrong = {"json": _find_json_fault, "csv": _find_csv_fault, "title": _find_title_fault}[
-            asked.name
-        ](text)
+        faults = {"json": _find_json_fault, "csv": _find_csv_fault, "title": _find_title_fault}
+        wrong = faults[asked.name](text)
     return _decide("format", wanted, wrong or "has that form", not wrong)
 
 
@@ -355,9 +354,10 @@ def _parse_times(tail: str) -> tuple[int, int | None]:
     if match is None:
         return 1, None
     figures = find_quantities(f"{match['n']} x", "en")
-    number = {"once": 1, "twice": 2}.get((match["n"] or "").lower()) or int(
-        value_of(match["han"]) if match["han"] else figures[0].low if figures else 1
-    )
+    stated = value_of(match["han"]) if match["han"] else None
+    if stated is None:
+        stated = figures[0].low if figures else 1
+    number = {"once": 1, "twice": 2}.get((match["n"] or "").lower()) or int(stated)
     bound = " ".join((match["bound"] or "").lower().split())
     if bound in ("at most", "no more than"):
         return 0, number
@@ -385,8 +385,10 @@ def check_wording(text: str, asked: Wording) -> ConstraintResult:
     within = max(len(places), sum(text.casefold().count(word.casefold()) for word in asked.words))
     least, most = asked.least, asked.most
     holds = within >= least and (most is None or len(places) <= most)
-    bound = "exactly" if least == most else "at least" if most is None else "at most"
-    often = "" if (least, most) == (1, None) else f", {bound} {least if most is None else most}×"
+    bound = f"at most {most}"
+    if most is None or least == most:
+        bound = f"{'at least' if most is None else 'exactly'} {least}"
+    often = "" if (least, most) == (1, None) else f", {bound}×"
     return _decide("wording", f"{named}{often}", f"has it {len(places)}×", holds)
 
 

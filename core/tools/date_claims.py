@@ -431,8 +431,10 @@ def _make_weekday_claim(
     text: str, value: DateValue, weekday: int | None, place: Place, whole: Place, follows: Place
 ) -> DateClaim:
     day = _exact_date(value) or date.min
-    holds, stated = weekday == day.weekday(), text[slice(*place)]
-    return DateClaim(DateFinding(holds, weekday_name(day), stated, *place, (day,)), *whole, follows)
+    start, end = place
+    holds = weekday == day.weekday()
+    finding = DateFinding(holds, weekday_name(day), text[start:end], start, end, (day,))
+    return DateClaim(finding, *whole, follows)
 
 
 def _find_difference_claims(
@@ -575,15 +577,17 @@ def _find_age_claim(text: str, dates: Sequence[DateValue]) -> DateClaim | None:
         one.interval if one.is_point and (one.year or 0) >= FIRST_YEAR else None
         for one in (births[0], others[0])
     )
-    if born is None or day is None or SAID.open.search(text[slice(*whole)]):
+    if born is None or day is None or SAID.open.search(text[whole[0] : whole[1]]):
         return None
     least, most = age_on(born[1], day[0]) or 0, age_on(born[0], day[1])
     if most is None or most > OLDEST:
         return None
-    age = int(text[slice(*place)])
-    right = str(most) if least == most else f"{least} {'or' if most - least == 1 else 'to'} {most}"
+    stated = text[place[0] : place[1]]
+    age = int(stated)
+    joint = "or" if most - least == 1 else "to"
+    right = str(most) if least == most else f"{least} {joint} {most}"
     known_days = (born[0], day[0]) if least == most else ()
-    holds, stated = least <= age <= most, text[slice(*place)]
+    holds = least <= age <= most
     finding = DateFinding(holds, f"{right} years", stated, *place, known_days)
     return DateClaim(finding, *whole, _locate_age(text, ages[0].span(), others[0]))
 

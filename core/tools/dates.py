@@ -409,7 +409,8 @@ def _find_asian(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
         year = int(value_of(match["decade"]))
         if match["century"]:
             year += 100 * (int(value_of(match["century"])) - 1)
-        year += 0 if year > 99 else 1900 if year > 10 else 2000
+        if year <= 99:
+            year += 1900 if year > 10 else 2000
         yield DateValue(*match.span(), year=year, end_year=year + 9, kind="decade")
     for match in WRITTEN.han_range.finditer(text):
         year, last, era = int(match["year"]), int(match["last"]), _parse_era(match["led"])

@@ -288,7 +288,9 @@ class _WordReader:
                 continue
             skip = int(self.tokens[after][2] in self.joiners)
             more = self.phrase_at(after + skip) if self.is_adjacent(after + skip) else None
-            limit = 100 if value % 100 == 0 else 10 if value > 10 and value % 10 == 0 else 0
+            limit = 100 if value % 100 == 0 else 0
+            if value > 10 and value % 10 == 0 and not limit:
+                limit = 10
             if more is None or not 0 < more[0] < limit:
                 break
             value, after = value + more[0], more[1]
@@ -339,7 +341,9 @@ class _WordReader:
                 ):
                     break
                 scale, following = scale * scale_word[1], following + 1
-            size = scale if scale > 1 else value if value >= 1000 else 1.0
+            size = scale
+            if scale <= 1:
+                size = value if value >= 1000 else 1.0
             if size >= last_scale or (is_one and scale == 1):
                 break
             total, after, last_scale = total + value * scale, following, size

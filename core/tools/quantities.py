@@ -300,7 +300,7 @@ class _QuantityReader:
             words.append(match["word"])
             position = match.end()
         plural = next((w for w in words if w.endswith("s") or w in PLURALS), None)
-        noun = PLURALS.get(plural, plural) if plural else words[0] if words else ""
+        noun = PLURALS.get(plural, plural) if plural else next(iter(words), "")
         return stem(noun, language) if noun else ""
 
     def _read_bound_before(self, start: int) -> tuple[int, Bound] | None:
