@@ -25,7 +25,6 @@ from core.tools.date_claims import (
     WORD,
     DateClaim,
     DateFinding,
-    Place,
     TimeUnit,
     age_on,
     between,
@@ -40,6 +39,7 @@ from core.tools.date_claims import (
     weekday_name,
     weekday_said,
 )
+from core.tools.dates import Place
 from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import read_words
 

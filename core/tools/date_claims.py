@@ -16,13 +16,12 @@ from typing import Literal
 
 from core.documents.segmentation import UNKNOWN, language_of
 from core.tools.date_values import DateValue
-from core.tools.dates import find_dates, find_weekdays
+from core.tools.dates import Place, find_dates, find_weekdays
 from core.tools.numbers import value_of
 from core.tools.quantities import Quantity, find_quantities
 from core.tools.vocabulary import Patterns, read_words
 
 TimeUnit = Literal["day", "week", "month", "year"]
-Place = tuple[int, int]
 FIRST_YEAR = 1583  # before it the calendar that is meant is uncertain
 LONGEST_QUESTION, LONGEST_TEXT, OLDEST = 300, 2_000, 120
 SECONDS: dict[TimeUnit, float] = {
