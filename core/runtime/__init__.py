@@ -1,1 +1,1 @@
-"""What every package runs on: settings, errors, concurrency."""
+"""The base of every other package: settings, errors, concurrency."""

@@ -1,4 +1,4 @@
-"""A stop that long work can wait on, event streams merged as they come, and imports left out."""
+"""A stop signal for long work, streams of events from threads, and blocked or cached imports."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ from typing import Any, TypeVar, cast
 
 from core.runtime.errors import Stopped
 
+Loaded = TypeVar("Loaded")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Report = Callable[[Item], None]
+
 
 @contextlib.contextmanager
 def without(package: str) -> Iterator[None]:
-    """Inside, importing the package fails as if it were not installed; one loaded before stays.
+    """Make importing the package fail inside the block, unless it is already loaded.
 
-    `None` in `sys.modules` is Python's own way to say so. Only for imports of libraries that
-    allow for the package's absence.
+    `None` in `sys.modules` is Python's own way to do this. Use it only around imports of libraries
+    that work without the package.
     """
     if package in sys.modules:
         yield
@@ -34,27 +39,21 @@ def without(package: str) -> Iterator[None]:
             modules.pop(package, None)
 
 
-Loaded = TypeVar("Loaded")
-
-
 def loaded_once(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
-    """The function, carried out once per process for an argument, by one thread at a time."""
-    lock, kept = threading.Lock(), functools.lru_cache(maxsize=1)(load)
+    """Cache the last result of a function, which then runs in one thread at a time."""
+    lock = threading.Lock()
+    cached = functools.lru_cache(maxsize=1)(load)
 
     @functools.wraps(load)
     def locked(*args: Hashable) -> Loaded:
         with lock:
-            return kept(*args)
+            return cached(*args)
 
     return locked
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
 class Stop:
-    """Set once, from any thread; checked by everything that takes longer than a blink."""
+    """A stop signal: set once, from any thread, and checked by all long work."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -62,7 +61,7 @@ class Stop:
         self._lock = threading.Lock()
 
     def set(self) -> None:
-        """Ask for the stop and run what was registered, e.g. closing a stream."""
+        """Request the stop and run the registered callbacks, such as closing a stream."""
         with self._lock:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
@@ -71,56 +70,55 @@ class Stop:
 
     @property
     def is_set(self) -> bool:
-        """True once somebody has asked for the stop."""
+        """True once a stop was requested."""
         return self._event.is_set()
 
     def check(self) -> None:
-        """Raise `Stopped` if the stop was asked for."""
+        """Raise `Stopped` if a stop was requested."""
         if self._event.is_set():
             raise Stopped("The run was stopped.")
 
     def wait(self, seconds: float) -> None:
-        """Sleep that a stop cuts short; raises `Stopped` then."""
+        """Sleep for so many seconds; raise `Stopped` as soon as a stop is requested."""
         self._event.wait(seconds)
         self.check()
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back when the stop comes (at once if it already has).
+        """Call the callback on a stop (at once if it was already requested).
 
-        What is returned takes the callback back: a run makes many calls, each with its own.
+        Return a function that unregisters it: a run makes many calls, each with its own callback.
         """
 
-        def take_back() -> None:
+        def unregister() -> None:
             with self._lock:
-                self._callbacks = [kept for kept in self._callbacks if kept is not callback]
+                self._callbacks = [
+                    registered for registered in self._callbacks if registered is not callback
+                ]
 
         with self._lock:
             if not self._event.is_set():
                 self._callbacks.append(callback)
-                return take_back
+                return unregister
         callback()
-        return take_back
+        return unregister
 
 
 @dataclass(frozen=True)
-class _Done:
-    """Marks the end of a stream, with what it returned or what ended it."""
+class _StreamEnd:
+    """The end of a stream, with the returned value or the error that ended it."""
 
     result: Any = None
     error: BaseException | None = None
 
 
-Report = Callable[[Item], None]
-
-
-def _carry_out(
-    call: Callable[[Report[Item]], object], arrivals: queue.SimpleQueue[Item | _Done]
+def _run_call(
+    call: Callable[[Report[Item]], object], arrivals: queue.SimpleQueue[Item | _StreamEnd]
 ) -> None:
-    """Run a call in this thread; what it reports and how it ends go on the queue."""
+    """Run a call in this thread; put its items and then its end on the queue."""
     try:
-        end = _Done(call(arrivals.put))
+        end = _StreamEnd(call(arrivals.put))
     except BaseException as error:  # noqa: BLE001 - carried over to the reader's thread
-        end = _Done(error=error)
+        end = _StreamEnd(error=error)
     arrivals.put(end)
 
 
@@ -137,13 +135,13 @@ def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4)
         for item in stream():
             report(item)
 
-    arrivals: queue.SimpleQueue[Item | _Done] = queue.SimpleQueue()
+    arrivals: queue.SimpleQueue[Item | _StreamEnd] = queue.SimpleQueue()
     failure: BaseException | None = None
     with ThreadPoolExecutor(max_workers=max(1, min(workers, len(streams)))) as pool:
         for stream in streams:
-            pool.submit(_carry_out, functools.partial(report_all, stream), arrivals)
+            pool.submit(_run_call, functools.partial(report_all, stream), arrivals)
         for _ in range(len(streams)):
-            while not isinstance(item := arrivals.get(), _Done):
+            while not isinstance(item := arrivals.get(), _StreamEnd):
                 yield item
             failure = failure or item.error
     if failure is not None:
@@ -151,14 +149,14 @@ def merged(streams: Sequence[Callable[[], Iterator[Item]]], *, workers: int = 4)
 
 
 def streamed(call: Callable[[Report[Item]], Result]) -> Generator[Item, None, Result]:
-    """Run `call(report)` on a thread, yield what it reports as it does, return what it returns.
+    """Run `call(report)` on a thread, yield what it reports, and return its result.
 
     Leaving the generator early does not stop the call: it must watch a `Stop` for that.
     """
-    arrivals: queue.SimpleQueue[Item | _Done] = queue.SimpleQueue()
-    thread = threading.Thread(target=_carry_out, args=(call, arrivals), daemon=True)
+    arrivals: queue.SimpleQueue[Item | _StreamEnd] = queue.SimpleQueue()
+    thread = threading.Thread(target=_run_call, args=(call, arrivals), daemon=True)
     thread.start()
-    while not isinstance(item := arrivals.get(), _Done):
+    while not isinstance(item := arrivals.get(), _StreamEnd):
         yield item
     thread.join()
     if item.error is not None:

@@ -1,7 +1,7 @@
-"""Settings with their defaults and bounds, and where things lie on disk.
+"""Settings with their defaults and bounds, and the paths of files.
 
-Values enter at the edge (`Settings.from_mapping`, `home_from`) and are passed down; no other
-module takes a decision from the environment, but for what a process of its own needs.
+Values enter at the edge (`Settings.from_mapping`, `home_from`) and are passed down. No other module
+bases a decision on the environment, except for settings that its own process needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class Setting:
-    """How one setting is shown and bounded: `low <= value <= high`."""
+    """How one setting is displayed and bounded: `low <= value <= high`."""
 
     label: str
     unit: str
@@ -33,7 +33,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything an operator may tune; `settings.csv` says how each is shown and bounded."""
+    """All values that an operator may change; labels and bounds are in `settings.csv`."""
 
     file_megabytes: int = 50
     pages: int = 500
@@ -59,16 +59,19 @@ class Settings:
 
     @staticmethod
     def from_mapping(values: Mapping[str, object]) -> Settings:
-        """Settings from stored values; unknown names and values out of bounds are refused."""
+        """Make settings from stored values.
+
+        Raises ConfigError for unknown names and values out of bounds.
+        """
         settings = Settings()
         for name, value in values.items():
             settings = settings.with_value(name, value)
         return settings
 
     def with_value(self, name: str, value: object) -> Settings:
-        """A copy with one value changed.
+        """Return a copy with one value changed.
 
-        Raises ConfigError: there is no such setting, or the value is out of bounds.
+        Raises ConfigError if there is no such setting, or the value is out of bounds.
         """
         if name not in SETTINGS:
             raise ConfigError(
@@ -84,7 +87,7 @@ class Settings:
         return replace(self, **{name: value})
 
     def as_dict(self) -> dict[str, int]:
-        """Name to value, for storing."""
+        """Return the values by name, for storing."""
         return asdict(self)
 
 
@@ -98,16 +101,16 @@ with Path(__file__).with_name("settings.csv").open(encoding="utf-8", newline="")
 
 
 def home_from(environment: Mapping[str, str], given: str | None = None) -> Path:
-    """Where database, documents, indexes and models lie: `--home`, the variable, or `~`."""
-    chosen = given or environment.get(HOME_VARIABLE) or str(Path.home() / ".counterpoint")
+    """Return the data folder: `--home`, else the environment variable, else a folder in `~`."""
+    path = given or environment.get(HOME_VARIABLE) or str(Path.home() / ".counterpoint")
     try:
-        return Path(chosen).expanduser().resolve()
+        return Path(path).expanduser().resolve()
     except (RuntimeError, ValueError, OSError) as error:
         raise ConfigError(
-            f"Expected a folder's path for the home, found “{shown_safely(chosen)}”: {error}."
+            f"Expected a folder's path for the home, found “{shown_safely(path)}”: {error}."
         ) from error
 
 
 def shown_safely(text: str) -> str:
-    """The text as UTF-8 can hold it: arguments may carry bytes that are none."""
+    """Return the text with bytes replaced that are not UTF-8, as arguments may hold."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,20 +1,20 @@
-"""Every error a person may meet, as one tree; each message says what was expected, found, to do.
+"""Every error shown to people, as one tree; messages say what was expected, found, and what to do.
 
 ReviewError
  ├─ InputError        the person can fix it: empty claim, unreadable file
  ├─ ConfigError       the operator can fix it: missing encoder, wrong key, unknown model
- │   └─ KeyMissing    a key is needed that is not at hand; carries its names
+ │   └─ KeyMissing    a required key is missing; carries the names of keys
  ├─ ModelError        an agent or its service failed, after retries
  │   ├─ ModelTimeout  it was silent for too long
  │   └─ BudgetReached a cap leaves no room for the next call; nothing was sent
- ├─ ReplyError        an agent answered, unusably; carries the reply
+ ├─ ReplyError        the reply is unusable; carries the reply
  │   └─ ModelRefused  the model or its provider's filter declined to answer
  ├─ ConflictError     somebody else changed the same thing first
  ├─ NotAllowed        the person's role does not permit it
  ├─ NotEnoughLabels   training needs more corrections; carries the counts per label
  └─ Stopped           a person pressed Stop
 
-A file's own words in a message: short, and without characters that steer the reader's screen.
+Text from a file is quoted in a message only if shortened and free of control characters.
 """
 
 from __future__ import annotations
@@ -22,12 +22,18 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+UNEXPECTED = "An unexpected error ended the run; the server's log has the details."
+LONGEST_REPLY = 20_000  # characters of an unusable reply that are kept for inspection
+NOT_STORED = (
+    "The run could not be stored to its end; free the disk or the database, then resume it."
+)
+
 
 def shown(value: object, most: int = 0) -> str:
-    """The value's text, of which `most` characters are enough; 0 shows all.
+    """Return the value as printable text, cut to `most` characters (0: not cut).
 
-    Controls, line ends, characters of no width, turns of the writing direction, and what is no
-    character are written as their escapes (a terminal would obey them, a page hide them).
+    Control characters, line ends, zero-width characters, changes of writing direction and
+    surrogates become escapes: a terminal would obey them, and a page would hide them.
     """
     words = str(value)
     words = words[:most] + "…" if most and len(words) > most else words
@@ -37,27 +43,20 @@ def shown(value: object, most: int = 0) -> str:
     )
 
 
-UNEXPECTED = "An unexpected error ended the run; the server's log has the details."
-LONGEST_REPLY = 20_000  # characters of an unusable reply that are kept to be looked at
-NOT_STORED = (
-    "The run could not be stored to its end; free the disk or the database, then resume it."
-)
-
-
 class ReviewError(Exception):
     """Base of all errors shown to people; its text is one complete sentence."""
 
 
 class InputError(ReviewError):
-    """Raised for what the person gave: shown where they gave it."""
+    """Raised for a person's input; shown next to that input."""
 
 
 class ConfigError(ReviewError):
-    """Raised for how the app is set up: shown to whoever runs it."""
+    """Raised for a wrong setup; shown to whoever runs the app."""
 
 
 class KeyMissing(ConfigError):
-    """Raised before anything is sent when a key is needed that nobody gave; names, never keys."""
+    """Raised before anything is sent if a required key is missing; holds names, never keys."""
 
     def __init__(self, message: str, *, names: Sequence[str]) -> None:
         super().__init__(message)
@@ -67,7 +66,7 @@ class KeyMissing(ConfigError):
 class ModelError(ReviewError):
     """Raised when an agent could not do its part.
 
-    `is_unbilled` is set where its service surely charges nothing: it was not reached, or answered
+    `is_unbilled` is True if the service certainly charges nothing: it was not reached, or answered
     with an error instead of a reply.
     """
 
@@ -75,15 +74,15 @@ class ModelError(ReviewError):
 
 
 class ModelTimeout(ModelError):
-    """Raised when a model's service was silent for longer than its seat allows."""
+    """Raised when a model's service was silent for longer than the agent's settings allow."""
 
 
 class BudgetReached(ModelError):
-    """Raised before a call that could pass a cap; nothing was sent and nothing is owed."""
+    """Raised before a call that could exceed a cap; nothing was sent and nothing is owed."""
 
 
 class ReplyError(ReviewError):
-    """Raised when an agent's reply cannot be read; its beginning is kept, never guessed from."""
+    """Raised when an agent's reply cannot be parsed; keeps its beginning and guesses nothing."""
 
     def __init__(self, message: str, *, reply: str) -> None:
         super().__init__(message)
@@ -95,15 +94,15 @@ class ModelRefused(ReplyError):
 
 
 class ConflictError(ReviewError):
-    """Raised instead of overwriting what somebody else did meanwhile."""
+    """Raised instead of overwriting somebody else's concurrent change."""
 
 
 class NotAllowed(ReviewError):
-    """Raised where a role is required to write something."""
+    """Raised when writing requires a role that the person does not have."""
 
 
 class NotEnoughLabels(ReviewError):
-    """Raised when a class has too few corrections to learn from."""
+    """Raised when a label has too few corrections to learn from."""
 
     def __init__(self, message: str, *, counts: Mapping[str, int]) -> None:
         super().__init__(message)
@@ -111,4 +110,4 @@ class NotEnoughLabels(ReviewError):
 
 
 class Stopped(ReviewError):
-    """Raised inside a run's own thread when it was asked to stop."""
+    """Raised inside a run's own thread when a stop was requested."""

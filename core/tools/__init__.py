@@ -1,5 +1,5 @@
-"""Tools that work out what a text alone cannot show: lengths, dates, whether code works.
+"""Tools that compute what cannot be read off a text: sums, lengths, dates, whether code works.
 
-A tool is a typed function without state; what reads its input out of a question or a statement lies
-beside it. Source: HaluAgent 2.2.
+A tool is a typed function without state; the code that parses its input from a question or a
+statement is in the same package. Source: HaluAgent 2.2.
 """

@@ -1,4 +1,4 @@
-r"""Sums: a text's tokens, the grammar that makes trees of them, and their exact values.
+r"""Parses the sums of a text into trees and evaluates them exactly.
 
     sum      = product {("+" | "-") product}
     product  = signed {("*" | "/" | "of" | nothing) signed}
@@ -6,8 +6,8 @@ r"""Sums: a text's tokens, the grammar that makes trees of them, and their exact
     amount   = atom {"%" | raised | words}
     atom     = number | one letter | "(" sum ")" | √ amount | \frac{sum}{sum}
 
-No text is evaluated as code, and every step is bounded before it is taken: 9**9**9 is refused, not
-begun. Source: HaluAgent 2.2, figure 4.
+No text is evaluated as code, and the cost of each step is checked first: 9**9**9 is refused.
+Source: HaluAgent 2.2, figure 4.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ MOST_DEPTH, MOST_TOKENS, MOST_WORDS, LONGEST_FORMULA = 30, 300, 10, 2000
 LATEX = {"times": "*", "cdot": "*", "div": "/", "approx": "≈", "frac": "frac", "dfrac": "frac",
          "sqrt": "sqrt"}  # fmt: skip
 SIGNS = {"×": "*", "·": "*", "⋅": "*", "÷": "/", "**": "^", "√": "sqrt"}
-# Full-width signs stand for the usual ones; each is one character, so that places stay.
+# Full-width signs become the usual ones; each is one character, so offsets stay valid.
 WIDE = {c: c - 0xFEE0 for c in range(0xFF01, 0xFF5F)} | str.maketrans(
     "−–‘’\u00a0\u3000\u202f\u2009`", "--''     "
 )
-# Words of sums: signs, relations ("is" where a word is only perhaps one), powers; "" stands for
-# words that hold such a word and are none.
+# Words of sums: signs, relations ("is" for words that may be one) and powers; "" marks words that
+# contain such a word but mean something else.
 PHRASES = Phrases({word: sign for sign, words in read_words("sums").items() for word in words})
 KINDS = {"=": "relation", "is": "relation", "≈": "relation", "": "word", "*": "op", "/": "op",
          "²": "raise", "³": "raise", "sqrt": "function", "of": "of"}  # fmt: skip
@@ -51,22 +51,29 @@ SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "万": 10**4, "
 SCALE = re.compile(r"\s?(?:(thousand|million|billion)(?![A-Za-z])|([万亿]))")
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582")
 SHARES = {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2)}
+MOST_BITS = 4096  # of a numerator or denominator: 1,233 decimal digits
+MOST_EXPONENT, MOST_FACTORIAL = 10_000, 400
+ROOT_DIGITS = 60
+SURE_SHARE = Fraction(1, 10**40)  # irrational values closer than this count as equal
+WHOLE_SHARE, ONE_DECIMAL_SHARE = Fraction(5, 1000), Fraction(1, 100)
+FURTHER_DIGITS = 3
+MOST_SHOWN = 12
 
 
 class Unreadable(Exception):
-    """Raised for tokens that are no sum, or one that can be read in two ways."""
+    """Raised for tokens that are no sum, or an ambiguous one."""
 
 
 class NoValue(Exception):
-    """Raised where a sum has no value that can be worked out; the text says why."""
+    """Raised if a sum cannot be evaluated; the text says why."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """One piece at `[start, end)`: its kind, its plain sign or word, and a number's value.
+    """One token at `[start, end)`: its kind, its plain sign or word, and a number's value.
 
     `step` is the size of a number's last written digit, `is_part` marks a fraction that may be
-    taken of something. `is_far` says that a blank stands before.
+    taken of something, and `is_far` says that a blank precedes the token.
     """
 
     kind: str
@@ -84,9 +91,9 @@ END = Token("end", 0, 0)
 
 @dataclass(frozen=True)
 class Node:
-    """One step of a sum at `[start, end)`; `op` is a sign, a function, `number` or `name`.
+    """One operation of a sum at `[start, end)`; `op` is a sign, a function, `number` or `name`.
 
-    A number has its `value` and the `step` of its last written digit, a name its letter; `is_part`
+    A number has its `value` and the `step` of its last written digit, a name its letter. `is_part`
     marks a percentage or fraction that may be taken of something.
     """
 
@@ -100,7 +107,7 @@ class Node:
     is_part: bool = False
 
     def walk(self) -> Iterator[Node]:
-        """This step and all below it."""
+        """Yield this node and all nodes below it."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -112,52 +119,59 @@ class Node:
 
     @property
     def is_worked(self) -> bool:
-        """True where something has to be worked out, False for an amount that is just written."""
+        """True if something has to be computed, False for an amount that is only written."""
         return any(node.op not in ("number", "%", "neg", "name") for node in self.walk())
 
 
 def read_tokens(text: str) -> list[Token]:
-    """The text's tokens in order; blanks, currency signs and mark-up for looks are left out."""
-    even = WRITTEN.bold.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
-    low = lower(even)
-    spelled = _spelled_numbers(text, even, low)
-    found: list[Token] = []
-    place, is_far = 0, False
-    while piece := WRITTEN.pieces.match(even, place):
+    """Return the tokens in order, without blanks, currency signs and mark-up for looks."""
+    normalized = WRITTEN.bold.sub(lambda bold: f"  {bold[1]}  ", text.translate(WIDE))
+    low = lower(normalized)
+    spelled = _read_spelled_numbers(text, normalized, low)
+    tokens: list[Token] = []
+    position, is_far = 0, False
+    while piece := WRITTEN.pieces.match(normalized, position):
         if piece.lastgroup == "blank":
-            place, is_far = piece.end(), True
+            position, is_far = piece.end(), True
             continue
-        last = found[-1] if found else END
-        found.append(replace(_token(piece, even, low, last, spelled, is_far), is_far=is_far))
-        place, is_far = found[-1].end, False
-    return found
+        last = tokens[-1] if tokens else END
+        tokens.append(
+            replace(_make_token(piece, normalized, low, last, spelled, is_far), is_far=is_far)
+        )
+        position, is_far = tokens[-1].end, False
+    return tokens
 
 
-def _spelled_numbers(text: str, even: str, low: str) -> dict[int, Token]:
+def _read_spelled_numbers(text: str, normalized: str, low: str) -> dict[int, Token]:
     if not re.search(r"[a-z]{3}|[零〇一二两三四五六七八九十百千万亿]", low):
         return {}
-    found = {}
-    for number in find_numbers(text, even, low, vocabulary("en")):
-        is_mixed = even[number.end - 1] in HAN and even[number.end :][:1] not in tuple("米克瓦卡")
-        is_read = not even[number.start].isdigit() or is_mixed
+    tokens = {}
+    for number in find_numbers(text, normalized, low, vocabulary("en")):
+        is_mixed = normalized[number.end - 1] in HAN and normalized[number.end :][:1] not in tuple(
+            "米克瓦卡"
+        )
+        is_read = not normalized[number.start].isdigit() or is_mixed
         if is_read and not (number.ordinal or number.is_about or number.times):
             value = Fraction(repr(number.low)).limit_denominator(10**9)
-            found[number.start] = Token(
-                "number", number.start, number.end, value=value / 100 if number.share else value,
+            tokens[number.start] = Token(
+                "number",
+                number.start,
+                number.end,
+                value=value / 100 if number.share else value,
                 step=Fraction(repr(number.step)) if is_mixed else Fraction(1),
                 is_part=number.share,
-            )  # fmt: skip
-    return found
+            )
+    return tokens
 
 
-def _token(
+def _make_token(
     piece: re.Match[str], text: str, low: str, last: Token, spelled: dict[int, Token], is_far: bool
 ) -> Token:
     kind, (start, end), sign = str(piece.lastgroup), piece.span(), piece.group()
     if kind == "number":
-        return spelled.get(start) or _number_at(text, start)
+        return spelled.get(start) or _read_number(text, start)
     if kind == "word":
-        return _word(text, low, (start, end), last, spelled, is_far)
+        return _read_word(text, low, (start, end), last, spelled, is_far)
     if kind == "pi":
         return Token("number", start, end, "π", value=PI, step=Fraction(0))
     if kind == "latex":
@@ -168,13 +182,13 @@ def _token(
     return Token("break" if kind == "other" else kind, start, end, sign, value)
 
 
-def _word(
+def _read_word(
     text: str, low: str, span: tuple[int, int], last: Token, spelled: dict[int, Token], is_far: bool
 ) -> Token:
     start, end = span
-    found, word = PHRASES.at(low, start), text[start:end]
-    if found and found[1] != "of":
-        stop, sign = found
+    phrase, word = PHRASES.at(low, start), text[start:end]
+    if phrase and phrase[1] != "of":
+        stop, sign = phrase
         is_relation = last.kind in ("number", "close", "percent")
         if sign == "about":
             return Token("relation" if is_relation else "about", start, stop, "≈")
@@ -185,19 +199,19 @@ def _word(
         return Token("function", start, end, low[start:end])
     if low[start:end] in SHARES:
         return Token("number", start, end, value=SHARES[low[start:end]], is_part=True)
-    if found:
-        return Token("of", start, found[0], text[start : found[0]])
+    if phrase:
+        return Token("of", start, phrase[0], text[start : phrase[0]])
     is_value = last.kind in ("number", "close", "raise", "word", "percent")
     if is_value and WRITTEN.times.match(text, start):
         return Token("op", start, end, "*")
-    # A letter behind a blank is a unit, but for those that stand for unknowns: 5 m, 5 x.
+    # A letter after a blank is a unit (5 m), except letters used for unknowns (5 x).
     is_unit = is_far and last.kind == "number" and word not in tuple("xyz")
     is_name = len(word) == 1 and word.isascii() and not text[end : end + 1].isdigit()
     return Token("name" if is_name and not is_unit else "word", start, end, word)
 
 
-def _number_at(text: str, start: int) -> Token:
-    """The number in digits that begins there, with its scale: “2.5 million”."""
+def _read_number(text: str, start: int) -> Token:
+    """Read the number in digits that begins at `start`, with its scale: “2.5 million”."""
     match = WRITTEN.number.match(text, start)
     if match is None or match["bad"] or match.end() - start > 60:
         return Token("break", start, match.end() if match else start + 1, "bad")
@@ -210,9 +224,9 @@ def _number_at(text: str, start: int) -> Token:
 
 
 def parse_formula(text: str) -> Node:
-    """The tree of one formula that is all of the text.
+    """Parse a text that is one formula.
 
-    Raises InputError if it is too long or no formula; the message says from where on.
+    Raises InputError if it is too long or no formula; the message says where parsing failed.
     """
     if len(text) > LONGEST_FORMULA:
         raise InputError(
@@ -229,47 +243,50 @@ def parse_formula(text: str) -> Node:
 
 
 def parse_sum(tokens: Sequence[Token], start: int, stop: int) -> tuple[Node, int]:
-    """The longest sum from `tokens[start]` on and before `stop`, and the place after it.
+    """Return the longest sum from `tokens[start]` on and before `stop`, and the position after it.
 
-    Raises Unreadable if none begins there, or it breaks off behind a sign.
+    Raises Unreadable if none begins there, or it breaks off after a sign.
     """
     if stop - start > MOST_TOKENS:
         raise Unreadable(f"more than {MOST_TOKENS} numbers and signs")
     parser = _Parser(tokens, start, stop)
-    return parser.sum(0), parser.place
+    return parser.read_sum(0), parser.place
 
 
 def units_of(text: str, node: Node) -> dict[int, str]:
-    """The units of a sum's amounts, by pint's names, for the ends of their numbers."""
-    even = plain(text)
-    low = lower(even)
+    """Return the units of a sum's amounts as pint's names, keyed by the end of each number."""
+    normalized = plain(text)
+    low = lower(normalized)
     ends = [one.end for one in node.walk() if one.op == "number"]
-    found = {end: unit_at(even, low, end, "zh" if even[end:] > "\u4e00" else "en") for end in ends}
-    return {end: unit[1] for end, unit in found.items() if unit}
+    units = {
+        end: unit_at(normalized, low, end, "zh" if normalized[end:] > "\u4e00" else "en")
+        for end in ends
+    }
+    return {end: unit[1] for end, unit in units.items() if unit}
 
 
 def in_base_units(formula: Node, units: Mapping[int, str]) -> Node | None:
-    """The sum in base units, where it adds amounts of one kind alone; else None."""
+    """Return the sum in base units if it only adds amounts of one dimension; else None."""
     ops = {"number", "+", "-", "neg"}
     adds = all(one.op in ops and (one.op != "number" or one.end in units) for one in formula.walk())
     is_alike = len({unit_base(unit).symbol for unit in units.values()}) == 1
-    return _scaled(formula, units) if adds and is_alike else None
+    return _to_base_units(formula, units) if adds and is_alike else None
 
 
-def _scaled(node: Node, units: Mapping[int, str]) -> Node:
-    by = Fraction(repr(unit_base(units[node.end]).factor)) if node.end in units else Fraction(1)
+def _to_base_units(node: Node, units: Mapping[int, str]) -> Node:
+    factor = Fraction(repr(unit_base(units[node.end]).factor)) if node.end in units else Fraction(1)
     if node.op == "number":
-        return replace(node, value=node.value * by, step=node.step * by)
-    return replace(node, parts=tuple(_scaled(part, units) for part in node.parts))
+        return replace(node, value=node.value * factor, step=node.step * factor)
+    return replace(node, parts=tuple(_to_base_units(part, units) for part in node.parts))
 
 
-def _join(op: str, left: Node, right: Node) -> Node:
+def _join_nodes(op: str, left: Node, right: Node) -> Node:
     is_part = op == "/" and left.op == right.op == "number"
     return Node(op, left.start, right.end, (left, right), is_part=is_part)
 
 
 class _Parser:
-    """Reads tokens from left to right; `place` is the next one."""
+    """A recursive descent parser; `place` is the index of the next token."""
 
     def __init__(self, tokens: Sequence[Token], place: int, stop: int) -> None:
         self.tokens, self.place, self.stop = tokens, place, stop
@@ -285,90 +302,92 @@ class _Parser:
         self.place += 1
         return self.peek(-1)
 
-    def sum(self, depth: int) -> Node:
-        node = self.product(self.deeper(depth))
+    def read_sum(self, depth: int) -> Node:
+        node = self.read_product(self.next_depth(depth))
         while self.is_sign("+-"):
-            node = _join(self.take().sign, node, self.product(depth + 1))
+            node = _join_nodes(self.take().sign, node, self.read_product(depth + 1))
         return node
 
-    def deeper(self, depth: int) -> int:
+    def next_depth(self, depth: int) -> int:
         if depth > MOST_DEPTH:
             raise Unreadable(f"more than {MOST_DEPTH} parts within each other")
         return depth + 1
 
-    def product(self, depth: int) -> Node:
-        node, is_divided = self.signed(depth), False
+    def read_product(self, depth: int) -> Node:
+        node, is_divided = self.read_signed(depth), False
         while True:
             token = self.peek()
             if self.is_sign("*/"):
                 sign = self.take().sign
-                node, is_divided = _join(sign, node, self.signed(depth)), sign == "/"
+                node, is_divided = _join_nodes(sign, node, self.read_signed(depth)), sign == "/"
             elif token.kind == "of":
                 self.take()
                 self.place += self.peek().sign.lower() in ("the", "these", "those", "all")
-                right = self.signed(depth)
-                # “25 % of 80” and 80的25%: one of the two is a part.
+                right = self.read_signed(depth)
+                # “25 % of 80” and 80的25%: one side must be a part.
                 if not (node.is_part or (right.is_part and token.sign == "的")):
                     raise Unreadable("an “of” without a part")
-                node = _join("*", node, right)
+                node = _join_nodes("*", node, right)
             elif self.is_implied(node, token):
                 if is_divided and not token.is_far:
                     raise Unreadable("a division that can be read in two ways")
-                node = _join("*", node, self.power(depth))
+                node = _join_nodes("*", node, self.read_power(depth))
             else:
                 return node
 
     def is_implied(self, left: Node, token: Token) -> bool:
-        """Return True for two amounts side by side that are meant as a product: 3x, 2(4 + 1)."""
+        """Return True for two adjacent amounts that mean a product: 3x, 2(4 + 1)."""
         if token.kind == "open":
             return token.sign == "(" and not token.is_far and left.op != "name"
         if token.kind == "name":
             return not token.is_far or token.sign in "xyz"
         return token.kind in ("frac", "function") or token.sign == "π"
 
-    def signed(self, depth: int) -> Node:
+    def read_signed(self, depth: int) -> Node:
         if not self.is_sign("+-"):
-            return self.power(depth)
-        sign, inside = self.take(), self.signed(self.deeper(depth))
+            return self.read_power(depth)
+        sign, inside = self.take(), self.read_signed(self.next_depth(depth))
         if sign.sign == "+":
             return inside
         return Node("neg", sign.start, inside.end, (inside,), is_part=inside.is_part)
 
-    def power(self, depth: int) -> Node:
-        node = self.amount(depth)
+    def read_power(self, depth: int) -> Node:
+        node = self.read_amount(depth)
         if not self.is_sign("^"):
             return node
         self.take()
-        return self.past_words(_join("^", node, self.signed(self.deeper(depth))))
+        return self.skip_words(_join_nodes("^", node, self.read_signed(self.next_depth(depth))))
 
-    def amount(self, depth: int) -> Node:
-        node = self.atom(depth)
+    def read_amount(self, depth: int) -> Node:
+        node = self.read_atom(depth)
         while (token := self.peek()).kind in ("percent", "raise"):
             self.take()
             if token.kind == "percent" or token.sign == "!":
                 sign = "%" if token.kind == "percent" else "!"
                 node = Node(sign, node.start, token.end, (node,), is_part=sign == "%")
             else:
-                node = _join("^", node, Node("number", token.start, token.end, value=token.value))
-        return self.past_words(node)
+                node = _join_nodes(
+                    "^", node, Node("number", token.start, token.end, value=token.value)
+                )
+        return self.skip_words(node)
 
-    def past_words(self, node: Node) -> Node:
-        """The amount, past the words that say what is counted: 3 hours +, 5 apples/box *."""
-        count = self.words()
+    def skip_words(self, node: Node) -> Node:
+        """Skip the words that say what is counted, and return the amount: 5 apples/box *."""
+        count = self.count_words()
         if count and self.peek(count).kind in ("op", "close", "end", "raise", "of"):
             self.place += count
-            if self.is_sign("/") and (after := self.words(1)):
-                self.place += 1 + after
+            if self.is_sign("/") and (more := self.count_words(1)):
+                self.place += 1 + more
         return node
 
-    def words(self, ahead: int = 0) -> int:
-        """How many words follow, as far as what is counted may be named."""
+    def count_words(self, ahead: int = 0) -> int:
+        """Count the words that follow and may name what is counted."""
         count = 0
         while self.peek(ahead + count).kind == "word" and count < MOST_WORDS:
             count += 1
         return count
 
-    def atom(self, depth: int) -> Node:
+    def read_atom(self, depth: int) -> Node:
         token = self.take()
         while token.kind == "word" and token.sign > "\u4e00":  # 15元+住宿费75元
             token = self.take()
@@ -379,50 +398,46 @@ class _Parser:
         if token.kind == "name":
             return Node("name", start, end, name=token.sign)
         if token.kind == "open":
-            return self.group(token, depth)
+            return self.read_group(token, depth)
         if token.kind == "function":
-            inside = self.amount(self.deeper(depth))
+            inside = self.read_amount(self.next_depth(depth))
             return Node(token.sign, start, inside.end, (inside,))
         if token.kind == "frac":
-            fraction = _join("/", self.group(self.take(), depth), self.group(self.take(), depth))
+            fraction = _join_nodes(
+                "/", self.read_group(self.take(), depth), self.read_group(self.take(), depth)
+            )
             return replace(fraction, start=start, is_part=True)
         what = f"“{token.sign[:20]}” where" if token.kind != "end" else "an end where"
         raise Unreadable(f"{what} a number should be")
 
-    def group(self, opened: Token, depth: int) -> Node:
+    def read_group(self, opened: Token, depth: int) -> Node:
         if opened.kind != "open":
             raise Unreadable("a fraction without its parts")
-        node, closed = self.sum(depth), self.take()
+        node, closed = self.read_sum(depth), self.take()
         if closed.kind != "close" or closed.sign != {"(": ")", "[": "]", "{": "}"}[opened.sign]:
             raise Unreadable("a bracket that is not closed")
         return replace(node, start=opened.start, end=closed.end)
 
 
-MOST_BITS = 4096  # of a numerator or denominator: 1,233 decimal digits
-MOST_EXPONENT, MOST_FACTORIAL = 10_000, 400
-ROOT_DIGITS = 60
-SURE_SHARE = Fraction(1, 10**40)  # two irrational values that agree so far are taken for one
-
-
 def evaluate(node: Node, unknown: Fraction | None = None) -> Fraction:
-    """The value; a root as a fraction that is right to 40 digits.
+    """Return the value; roots are fractions exact to 40 digits.
 
-    `unknown` is put in the place of a letter. Raises NoValue if it has none, or one too large;
-    or it holds an unknown.
+    `unknown` replaces a letter. Raises NoValue if there is no value, it is too large, or the sum
+    holds an unknown.
     """
     if node.op == "number":
-        return _bounded(node.value)
+        return _check_size(node.value)
     if node.op == "name":
         if unknown is None:
             raise NoValue(f"“{node.name}” is not known")
         return unknown
     try:
-        return _bounded(STEPS[node.op](*(evaluate(part, unknown) for part in node.parts)))
+        return _check_size(STEPS[node.op](*(evaluate(part, unknown) for part in node.parts)))
     except ZeroDivisionError as error:
         raise NoValue("it divides by zero") from error
 
 
-def _bounded(value: Fraction) -> Fraction:
+def _check_size(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
         raise NoValue("a number in it is too large to be worked out")
     return value
@@ -430,7 +445,7 @@ def _bounded(value: Fraction) -> Fraction:
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator != 1:
-        return _real(lambda given: given ** (_decimal(exponent)))(base)
+        return _make_real(lambda value: value ** _to_decimal(exponent))(base)
     power, size = int(exponent), max(base.numerator.bit_length(), base.denominator.bit_length())
     if abs(power) > MOST_EXPONENT or (size > 1 and size * abs(power) > 2 * MOST_BITS):
         raise NoValue("a power in it is too large to be worked out")
@@ -439,23 +454,25 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     return Fraction(base**power)
 
 
-def _decimal(value: Fraction) -> decimal.Decimal:
+def _to_decimal(value: Fraction) -> decimal.Decimal:
     return decimal.Decimal(value.numerator) / value.denominator
 
 
-def _real(work: Callable[[decimal.Decimal], decimal.Decimal]) -> Callable[[Fraction], Fraction]:
-    """A function of one real value, exact where what it gives is a short fraction."""
+def _make_real(
+    compute: Callable[[decimal.Decimal], decimal.Decimal],
+) -> Callable[[Fraction], Fraction]:
+    """Make a function of one real value, exact if the result is a short fraction."""
 
-    def worked(value: Fraction) -> Fraction:
+    def evaluate_real(value: Fraction) -> Fraction:
         try:
             with decimal.localcontext(prec=ROOT_DIGITS, Emax=2 * MOST_BITS, Emin=-2 * MOST_BITS):
-                found = Fraction(work(_decimal(value)))
+                result = Fraction(compute(_to_decimal(value)))
         except (decimal.DecimalException, OverflowError, ValueError) as error:
             raise NoValue("a function in it has no real value, or one too large") from error
-        near = found.limit_denominator(10**9)
-        return near if abs(near - found) <= SURE_SHARE * abs(found) else found
+        near = result.limit_denominator(10**9)
+        return near if abs(near - result) <= SURE_SHARE * abs(result) else result
 
-    return worked
+    return evaluate_real
 
 
 def _factorial(value: Fraction) -> Fraction:
@@ -467,20 +484,15 @@ def _factorial(value: Fraction) -> Fraction:
 STEPS: dict[str, Callable[..., Fraction]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": _power,
     "!": _factorial, "neg": operator.neg, "%": lambda value: value / 100, "abs": abs,
-    "sqrt": _real(lambda value: value.sqrt()), "ln": _real(lambda value: value.ln()),
-    "lg": _real(lambda value: value.log10()), "exp": _real(lambda value: value.exp()),
-    "cbrt": _real(lambda value: value ** (decimal.Decimal(1) / 3)),
+    "sqrt": _make_real(lambda value: value.sqrt()), "ln": _make_real(lambda value: value.ln()),
+    "lg": _make_real(lambda value: value.log10()), "exp": _make_real(lambda value: value.exp()),
+    "cbrt": _make_real(lambda value: value ** (decimal.Decimal(1) / 3)),
 }  # fmt: skip
-
-
-WHOLE_SHARE, ONE_DECIMAL_SHARE = Fraction(5, 1000), Fraction(1, 100)
-FURTHER_DIGITS = 3
-MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)
 class StatedValue:
-    """A value as it is written: its last digit is worth `step`, `is_about` says it is rounded."""
+    """A value as written: its last digit is worth `step`; `is_about` says it is rounded."""
 
     value: Fraction
     step: Fraction
@@ -489,7 +501,7 @@ class StatedValue:
 
 
 def stated_value(node: Node, is_about: bool = False) -> StatedValue | None:
-    """The written value; None where it has to be worked out first."""
+    """Return the written value; None if it has to be computed first."""
     if node.op == "number":
         step = node.step
         while is_about and step >= 1 and node.value and node.value % (step * 10) == 0:
@@ -502,18 +514,18 @@ def stated_value(node: Node, is_about: bool = False) -> StatedValue | None:
 
 
 def agrees(true: Fraction, stated: StatedValue) -> bool:
-    """Return True where the stated value is the true one, rounded as it is written.
+    """Return True if the stated value is the true one, rounded as it is written.
 
-    With two or more decimals: rounded. With one: where the true value has no end within three more
-    digits, or is missed by at most 1 % (0.7 for 2/3, not 0.8 for 3/4). Without: missed by at most
-    0.5 % (333 for 1000/3, not 3 for 10/3). Cut off where the digits go on: 0.66 for 2/3. Called
-    about right, or broken off by "...": rounded or cut off at its last digit that is no zero.
+    Two or more decimals: rounded. One decimal: rounded, if the true value goes on for more than
+    three further digits or is missed by at most 1 % (0.7 for 2/3, not 0.8 for 3/4). None: missed by
+    at most 0.5 % (333 for 1000/3, not 3 for 10/3). Truncated, if the digits go on: 0.66 for 2/3.
+    Stated as approximate or ending in "...": rounded or truncated at its last non-zero digit.
     """
     off = abs(stated.value - true)
     if off <= SURE_SHARE * abs(true):
         return True
     if not stated.step:
-        return False  # no decimal, but a fraction or a sum: that is exact
+        return False  # a fraction or a sum instead of a decimal: that is exact
     is_nearest = off <= stated.step / 2
     is_cut = abs(stated.value) <= abs(true) and off < stated.step and stated.value * true >= 0
     if stated.is_about:
@@ -529,7 +541,7 @@ def agrees(true: Fraction, stated: StatedValue) -> bool:
 
 
 def show(value: Fraction, is_percent: bool = False) -> str:
-    """The value for people: whole, as a short decimal, or rounded to ten digits."""
+    """Format the value for people: whole, as a short decimal, or rounded to ten digits."""
     if is_percent:
         return f"{show(value * 100)}%"
     if value.denominator == 1 and len(str(abs(value.numerator))) <= 30:
@@ -545,18 +557,18 @@ def show(value: Fraction, is_percent: bool = False) -> str:
 
 
 def steps_of(formula: str, most: int = 20) -> tuple[str, ...]:
-    """Each step as “3 + 0.5 = 3.5”, in their order; none where one step is all, or none is sure."""
+    """Return each step as “3 + 0.5 = 3.5”, in order; empty for a single or uncertain step."""
     try:
         node = parse_formula(formula)
-        steps = list(_steps(node)) if len(set(units_of(formula, node).values())) < 2 else []
+        steps = list(_list_steps(node)) if len(set(units_of(formula, node).values())) < 2 else []
     except (InputError, NoValue):
         return ()
     return tuple(steps) if 1 < len(steps) <= most else ()
 
 
-def _steps(node: Node) -> Iterator[str]:
+def _list_steps(node: Node) -> Iterator[str]:
     for part in node.parts:
-        yield from _steps(part)
+        yield from _list_steps(part)
     signs = {"+": "+", "-": "−", "*": "×", "/": "÷", "^": "^"}
     if node.op in signs:
         values = (evaluate(part) for part in node.parts)

@@ -1,7 +1,7 @@
-"""Calendar: works out days between dates, dates some time away, weekdays and ages.
+"""The tool `calendar`: days between dates, dates some time away, weekdays and ages.
 
-It answers questions that state all they need, and checks what a text states of dates. Source:
-HaluAgent 2.2, 3.4 (the calendar as a tool that is added).
+It answers questions that state all they need, and checks what a text states about dates. Source:
+HaluAgent 2.2, 3.4 (the calendar as an added tool).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from core.tools.date_claims import (
     WORD,
     DateClaim,
     DateFinding,
-    Place,
     TimeUnit,
     age_on,
     between,
@@ -40,10 +39,11 @@ from core.tools.date_claims import (
     weekday_name,
     weekday_said,
 )
+from core.tools.dates import Place
 from core.tools.registry import Answer, Bench, Tool, read_examples
 from core.tools.vocabulary import read_words
 
-# No error on 50 shared answers: with 95 % confidence fewer than six in a hundred go wrong.
+# No error on 50 shared answers: with 95 % confidence the error rate is below 6 %.
 DOUBT = 0.06
 SHORT, BEFORE = 200, 1_000  # characters
 
@@ -70,69 +70,70 @@ class Dates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is_birth: bool = False
 
 
-def _work(given: Dates, bench: Bench) -> Answer:
-    """Work out the dates and hold what the text says against them.
+def _check_dates(given: Dates, bench: Bench) -> Answer:
+    """Compute the dates and compare them with what the text says.
 
     `gave` has `dates` (a list of objects with `date` as 2014-02-06 and `weekday`), `days_between`
-    (of the first two, null where there is one), `worked_out` (what the calendar gives, in words),
-    `said` (the words of the text about it, empty for none) and `holds` (null where none); where the
-    text itself was read, `claims` says how many of its claims the calendar can check, and `follows`
-    where (half-open, in `text`) the words stand that it bears out: no source need say them. Raises
-    InputError if a date is not written as 2014-02-06, is not of the calendar, or is missing.
+    (of the first two, null if there is only one), `worked_out` (the calendar's result in words),
+    `said` (the words of the text about it, may be empty) and `holds` (null if the text says
+    nothing). If the text itself was read, `claims` counts its claims that the calendar can check,
+    and `follows` lists the half-open places in `text` of words that the calendar confirms, so no
+    source has to. Raises InputError if a date is not written as 2014-02-06, does not exist, or is
+    missing.
     """
     if given.first:
-        return _answer(_check_given(given), given)
+        return _make_answer(_check_given_dates(given), given)
     if not given.text.strip():
         raise InputError("Expected a text or a first date to work on, found neither.")
-    read = check_question(given.question, given.text, given.language)
-    if read is not None:
-        return _answer(read, given)
+    finding = check_question(given.question, given.text, given.language)
+    if finding is not None:
+        return _make_answer(finding, given)
     claims = claims_in(given.text, given.language, given.before)
     if not claims:
         return Answer("unclear", "Nothing here is one for a calendar.", has_something=False)
-    return _of_claims(claims, given)
+    return _combine_claims(claims, given)
 
 
-def _check_given(given: Dates) -> DateFinding:
-    """What the calendar gives for dates that are given outright, beside what the text says."""
-    first, second = _date(given.first), _date(given.second) if given.second else None
+def _check_given_dates(given: Dates) -> DateFinding:
+    """Compute the result for explicitly given dates and compare it with the text."""
+    first, second = _parse_date(given.first), _parse_date(given.second) if given.second else None
     text, language, unit = given.text, given.language, given.unit
     if given.later is not None:
         target = moved(first, given.later, unit)
         if target is None:
             raise InputError("Expected a date within the years 1 to 9999, found one outside them.")
-        found, right = date_said(text, language, target), target.isoformat()
+        finding, right = date_said(text, language, target), target.isoformat()
         dates: tuple[date, ...] = (first, target)
     elif second is None:
-        found, right, dates = weekday_said(text, language, first), weekday_name(first), (first,)
+        finding, right, dates = weekday_said(text, language, first), weekday_name(first), (first,)
     elif given.is_birth:
         age = age_on(first, second)
         if age is None:
             raise InputError(f"Expected a day after the birth on {first}, found {second}.")
-        found = figure_said(text, language, "year", str(age), lambda said: said == age)
+        finding = figure_said(text, language, "year", str(age), lambda said: said == age)
         right, dates = counted(age, "year"), (first, second)
     else:
-        stretch = between(first, second, unit)
+        duration = between(first, second, unit)
         days = abs((second - first).days) if unit in DAYS else 0
-        found = figure_said(text, language, unit, stretch.words, stretch.is_said_by, days=days)
-        right, dates = stretch.words, (first, second)
-    return replace(found or DateFinding(False, right, "", 0, 0), worked_out=right, dates=dates)
+        finding = figure_said(text, language, unit, duration.words, duration.is_said_by, days=days)
+        right, dates = duration.words, (first, second)
+    return replace(finding or DateFinding(False, right, "", 0, 0), worked_out=right, dates=dates)
 
 
-def _of_claims(claims: Sequence[DateClaim], given: Dates) -> Answer:
-    """The first wrong claim decides; right ones alone where nothing else is said."""
+def _combine_claims(claims: Sequence[DateClaim], given: Dates) -> Answer:
+    """Combine claims: the first wrong one decides; right ones only if nothing else is said."""
     wrong = next((claim for claim in claims if not claim.finding.holds), None)
     first, text = wrong or claims[0], given.text
-    for claim in claims:  # what holds too is nothing that is left unchecked
+    for claim in claims:  # blank out other right claims: they are checked too
         if wrong is None and claim is not first:
             text = f"{text[: claim.start]}{' ' * (claim.end - claim.start)}{text[claim.end :]}"
-    alone = msgspec.structs.replace(given, text=text)
-    answer = _answer(first.finding, alone, said_in=(first.start, first.end))
+    remaining = msgspec.structs.replace(given, text=text)
+    answer = _make_answer(first.finding, remaining, said_in=(first.start, first.end))
     follows = [claim.follows for claim in claims if claim.finding.holds]
     return replace(answer, gave={**answer.gave, "claims": len(claims), "follows": follows})
 
 
-def _date(written: str) -> date:
+def _parse_date(written: str) -> date:
     try:
         return date.fromisoformat(written)
     except ValueError as error:
@@ -141,39 +142,40 @@ def _date(written: str) -> date:
         ) from error
 
 
-def _answer(found: DateFinding, given: Dates, *, said_in: Place | None = None) -> Answer:
-    dates, right, place = found.dates, found.worked_out, (found.start, found.end)
-    gave: dict[str, Any] = {
+def _make_answer(finding: DateFinding, given: Dates, *, said_in: Place | None = None) -> Answer:
+    dates, right = finding.dates, finding.worked_out
+    start, end = finding.start, finding.end
+    details: dict[str, Any] = {
         "dates": [{"date": day.isoformat(), "weekday": weekday_name(day)} for day in dates],
         "days_between": abs((dates[1] - dates[0]).days) if len(dates) > 1 else None,
         "worked_out": right,
-        "said": found.given,
-        "holds": found.holds if found.given else None,
+        "said": finding.given,
+        "holds": finding.holds if finding.given else None,
     }
-    if not found.given:
-        return Answer("unclear", f"The calendar gives {right}.", gave)
-    if not found.holds:
-        words = f"The calendar gives {right}, but the text says “{found.given}”."
+    if not finding.given:
+        return Answer("unclear", f"The calendar gives {right}.", details)
+    if not finding.holds:
+        words = f"The calendar gives {right}, but the text says “{finding.given}”."
         instead, p = in_language(right, given.language), 1.0 - DOUBT
-        return Answer("hallucinated", words, gave, p, *place, instead, "number_or_date")
+        return Answer("hallucinated", words, details, p, start, end, instead, "number_or_date")
     words = f"The calendar gives {right}, as the text says."
-    if not _is_bare(given.text, said_in or place, given.question, given.language):
-        return Answer("unclear", f"{words} What is said beside it was not checked.", gave)
-    return Answer("supported", words, gave, DOUBT, *place)
+    if not _is_nothing_else(given.text, said_in or (start, end), given.question, given.language):
+        return Answer("unclear", f"{words} What is said beside it was not checked.", details)
+    return Answer("supported", words, details, DOUBT, start, end)
 
 
-def _is_bare(text: str, place: Place, asked: str, language: str) -> bool:
-    """Return True where the text is one short sentence whose words beside the place say nothing.
+def _is_nothing_else(text: str, place: Place, question: str, language: str) -> bool:
+    """Return True if the text is one short sentence that says nothing besides the claim.
 
     Words that the question has already say nothing new either.
     """
     if len(text) > SHORT or len(sentences(text, language)) > 1:
         return False
-    known = FILLER | MAKES | IS_A | BESIDE | set(WORD.findall(asked.lower())) | set("123456")
+    known = FILLER | MAKES | IS_A | BESIDE | set(WORD.findall(question.lower())) | set("123456")
     return is_only(f"{text[: place[0]]} {text[place[1] :]}", known)
 
 
-def _reads(statement: Statement | None, case: Case) -> Dates | None:
+def _read_statement(statement: Statement | None, case: Case) -> Dates | None:
     if statement is None:
         has_both = case.question.strip() and case.response.strip()
         is_asked = has_both and check_question(case.question, case.response, case.language)
@@ -188,7 +190,7 @@ TOOL = Tool(
     name="calendar",
     description=read_words("descriptions")["calendar"],
     takes=Dates,
-    work=_work,
+    work=_check_dates,
     examples=read_examples("calendar", Dates),
-    reads=_reads,
+    reads=_read_statement,
 )

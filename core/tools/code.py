@@ -1,8 +1,8 @@
-"""Code: runs an answer's Python with the checks that it or the question brings, walled off.
+"""The tool `code`: runs an answer's Python with its checks in a sandbox.
 
-Checks are assertions that try what the answer defines, and the question's `>>>` examples; code
-without one is only looked at (pyflakes). Answer and checks share a process: one that sets out to
-deceive can forge its result, one that is merely wrong cannot. Source: HaluAgent 2.1, 2.2, table 5.
+Checks are assertions that test what the answer defines, and the question's `>>>` examples; code
+without checks is only analysed (pyflakes). Answer and checks share a process: code written to
+deceive can forge its result, code that is merely wrong cannot. Source: HaluAgent 2.1, 2.2, table 5.
 """
 
 from __future__ import annotations
@@ -30,30 +30,62 @@ from core.tools.sandbox import CPU_SECONDS, Ran, run_python
 from core.tools.vocabulary import PatternTable, read_words
 
 WRITTEN = PatternTable("code")
-# None wrong on 34 shared answers; code that is merely slow is not wrong as surely.
+# No error on 34 shared answers; slow code is less certainly wrong.
 DOUBT, SLOW_DOUBT = 0.09, 0.2
-# A program may be meant to go with another that is not shown.
+# The program may depend on another one that is not shown.
 FAULT_DOUBT = 0.15
 NOTHING_RUN: dict[str, Any] = {
     "checks": 0, "held": 0, "code": "", "examples": "", "output": "", "error": "",
     "error_line": None,
 }  # fmt: skip
-
-
-CALLED = ("test", "check")  # how functions are named whose assertions are checks
+CALLED = ("test", "check")  # how the names of functions with checks begin
 LONGEST = 50_000  # characters of code
 LONGEST_VALUE = 500  # characters of what an example gives
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-# What lies within is called later, or not at all, or may swallow what fails.
+# Code inside these runs later or never, or its errors may be suppressed.
 PARTED = (*DEFINITIONS, ast.Lambda, ast.With, ast.AsyncWith)
 CONSTANT = (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Constant, ast.JoinedStr, ast.Lambda)
+PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
+LONGEST_SHOWN = 120  # characters of a check that failed
+LONGEST_PRINTED = 2_000  # characters of output that are kept
+EXAMPLE = 0  # must be the same as in `sandbox_main`
+# Errors that the code itself causes. Others may come from limits of the sandbox (files, network,
+# packages, input, threads, memory) or another Python version, and say nothing about the answer.
+OWN_ERRORS = {
+    "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "OverflowError",
+    "RecursionError", "StopIteration", "TypeError", "UnboundLocalError", "ValueError",
+    "ZeroDivisionError",
+}  # fmt: skip
+# Longer prose beside the code states something that running it cannot check.
+LONGEST_PROSE = 200
+MARKUP = re.compile(r"[#*>]+|\bPython\b")
+NAMED = re.compile(r"`[A-Za-z_]\w*(?:\([^`]*\))?`")
+# An error's name and text, and the line of the failed check; None if it is no check.
+Failure = tuple[str, str, int | None]
+ANYTHING = {"exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+COMMON_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib"}
+LANGUAGES = (
+    r"python[\d.]*|py|java|kotlin|scala|swift|go|rust|rs|ruby|rb|php|perl|lua|julia|r|dart|haskell"
+    r"|javascript|js|jsx|typescript|ts|tsx|c|cpp|c\+\+|c#|csharp|cs|sql|bash|sh|shell|zsh|powershell"
+)
+# A fence without a language holds code if it starts like Python.
+OPENED = (
+    rf"[ \t]*(?:(?:{LANGUAGES})[ \t]*\r?\n"
+    r"|\r?\n(?=\s*(?:def \w+\(|class \w+|import \w+|from \w[\w.]* import )))"
+)
+BLOCK = regex.compile(
+    rf"^[ \t]*(?P<fence>```|~~~){OPENED}.*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)",
+    regex.MULTILINE | regex.DOTALL | regex.IGNORECASE,
+)
+DEFINES = regex.compile(r"^(?:async def|def|class) \w+", regex.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What counts in a program: lines where assertions begin, and the lines of what they need.
+    """The checks of a program: lines where assertions begin, and the lines of what they use.
 
-    `watched` are pairs of a first and a last line, counted from one.
+    `watched` are pairs of a first and a last line, counted from 1.
     """
 
     asserted: tuple[int, ...]
@@ -61,141 +93,147 @@ class Checks:
 
 
 @dataclass
-class _Names:
-    """What names stand for: `own` is what the code defines, `made` what calling that gave."""
+class _TestedNames:
+    """Names: `definitions` are the code's own, `results` hold what calling it gave."""
 
-    own: set[str]
-    made: set[str] = field(default_factory=set)
+    definitions: set[str]
+    results: set[str] = field(default_factory=set)
 
-    def tries(self, node: ast.AST) -> bool:
-        """Whether this calls the code's own or holds what such a call gave."""
+    def tests_code(self, node: ast.AST) -> bool:
+        """Return True if the node calls the code's own functions or uses such a result."""
         calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
-        return bool(names_in(node) & self.made) or any(names_in(f) & self.own for f in calls)
+        return bool(names_in(node) & self.results) or any(
+            names_in(f) & self.definitions for f in calls
+        )
 
     def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
-        """Names that are given such a value stand for it from here on."""
+        """Record an assignment: the targets now stand for the value."""
         names = {name for target in targets for name in names_in(target)}
-        if self.tries(value):
-            self.made |= names
-        elif isinstance(value, ast.Name) and value.id in self.own:
-            self.own |= names
+        if self.tests_code(value):
+            self.results |= names
+        elif isinstance(value, ast.Name) and value.id in self.definitions:
+            self.definitions |= names
 
 
 def defined_in(tree: ast.Module) -> set[str]:
-    """The functions and classes that a program defines at its outermost level."""
+    """Return the functions and classes that a program defines at its top level."""
     return {node.name for node in tree.body if isinstance(node, DEFINITIONS)}
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Every name that is read or written within."""
+    """Return every name that is read or written inside the node."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def checks_in(tree: ast.Module) -> Checks:
-    """The assertions that test the code's own where running it may reach them.
+    """Return the assertions that test the code's own definitions and that running it may reach.
 
-    One within a function counts where that is named as a check and called from outside: others
-    guard what they are given. One whose failure something may swallow does not count.
+    One inside a function counts if the function is named as a check and called from outside: other
+    assertions guard arguments. An assertion whose failure may be caught does not count.
     """
-    names = _Names(defined_in(tree))
-    asserted = _tested(tree, names)
+    names = _TestedNames(defined_in(tree))
+    asserted = _find_assertions(tree, names)
     watched, used = list(asserted), {name for node in asserted for name in names_in(node)}
-    for check in _called_checks(tree, names):
-        found = _tested(check, names)
-        asserted += found
-        watched += [check] if found else []
-    for node in _reached(tree):
-        if isinstance(node, ast.Assign) and names_in(node) & used and names.tries(node.value):
+    for check in _find_called_checks(tree, names):
+        assertions = _find_assertions(check, names)
+        asserted += assertions
+        watched += [check] if assertions else []
+    for node in _walk_reached(tree):
+        if isinstance(node, ast.Assign) and names_in(node) & used and names.tests_code(node.value):
             watched.append(node)
     lines = tuple((node.lineno, node.end_lineno or node.lineno) for node in watched)
     return Checks(tuple(node.lineno for node in asserted), lines)
 
 
-def _called_checks(tree: ast.Module, names: _Names) -> list[ast.FunctionDef]:
+def _find_called_checks(tree: ast.Module, names: _TestedNames) -> list[ast.FunctionDef]:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     checks = {node.name: node for node in functions if node.name.startswith(CALLED)}
     called: dict[str, ast.FunctionDef] = {}
-    for call in _reached(tree):
+    for call in _walk_reached(tree):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             check = checks.get(call.func.id)
             called |= {check.name: check} if check else {}
-            for given, taken in zip(call.args, check.args.args if check else (), strict=False):
-                names.assign([ast.Name(taken.arg)], given)
+            for argument, parameter in zip(
+                call.args, check.args.args if check else (), strict=False
+            ):
+                names.assign([ast.Name(parameter.arg)], argument)
     return list(called.values())
 
 
-def _tested(place: ast.AST, names: _Names) -> list[ast.stmt]:
-    """The assertions of one program or function that count, in order."""
-    found: list[ast.stmt] = []
-    for node in _reached(place):
+def _find_assertions(place: ast.AST, names: _TestedNames) -> list[ast.stmt]:
+    """Return the assertions of one program or function that count, in order."""
+    assertions: list[ast.stmt] = []
+    for node in _walk_reached(place):
         if isinstance(node, ast.Assign):
             names.assign(node.targets, node.value)
         elif isinstance(node, ast.For):
             names.assign([node.target], node.iter)
-        elif isinstance(node, ast.Assert) and _is_test(node.test) and names.tries(node.test):
-            found.append(node)
-    return found
+        elif isinstance(node, ast.Assert) and _is_test(node.test) and names.tests_code(node.test):
+            assertions.append(node)
+    return assertions
 
 
 def _is_test(test: ast.expr) -> bool:
-    """False for what holds whatever the code does: a tuple, a choice of which one is constant."""
+    """Return False for what always holds: a tuple, a constant, a choice with a constant."""
     if isinstance(test, ast.BoolOp):
         return all(map(_is_test, test.values))
     return not isinstance(test, CONSTANT)
 
 
-def _reached(tree: ast.AST) -> Iterator[ast.AST]:
-    """What lies within and runs there, but for what errors are caught around."""
+def _walk_reached(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes that run in place, except those whose errors are caught."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, PARTED) and not (isinstance(node, ast.Try) and node.handlers):
             yield node
-            yield from _reached(node)
+            yield from _walk_reached(node)
 
 
 def examples_of(question: str, tree: ast.Module) -> tuple[str, int]:
-    """The question's examples that try the code, as one docstring, and how many they are.
+    """Return the question's examples that test the code, as one docstring, and their number.
 
-    One that cannot be read for sure ends them: it may have prepared what later ones use.
+    An example that cannot be read safely ends them: it may have prepared later ones.
     """
     try:
         text = WRITTEN.closing.sub("", question.replace("\r\n", "\n"))
         parts = doctest.DocTestParser().get_examples(text)
     except ValueError:
         return "", 0
-    names = _Names(defined_in(tree))
-    known, count, kept = names.own | set(dir(builtins)), 0, []
+    names = _TestedNames(defined_in(tree))
+    known, count, examples = names.definitions | set(dir(builtins)), 0, []
     for part in parts:
-        wanted, read = _wanted(part), _statement(part)
-        if wanted is None or read is None:
+        expected, statement = _read_expected(part), _parse_example(part)
+        if expected is None or statement is None:
             break
-        nodes = (node for node in ast.walk(read) if isinstance(node, ast.Name))
+        nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
         bound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
-        if not names_in(read) <= known | bound:
+        if not names_in(statement) <= known | bound:
             break
-        if isinstance(read, ast.Assign):
-            names.assign(read.targets, read.value)
+        if isinstance(statement, ast.Assign):
+            names.assign(statement.targets, statement.value)
             known |= bound
-        elif not wanted or not names.tries(read):
+        elif not expected or not names.tests_code(statement):
             break
-        count += bool(wanted)
+        count += bool(expected)
         lines = part.source.rstrip("\n").split("\n")
-        kept.append("".join(f"{'... ' if n else '>>> '}{line}\n" for n, line in enumerate(lines)))
-        kept[-1] += wanted
-    return ("\n".join(kept), count) if count else ("", 0)
+        examples.append(
+            "".join(f"{'... ' if n else '>>> '}{line}\n" for n, line in enumerate(lines))
+        )
+        examples[-1] += expected
+    return ("\n".join(examples), count) if count else ("", 0)
 
 
-def _statement(part: doctest.Example) -> ast.stmt | None:
-    """The one statement of an example: a value, or an assignment that gives none."""
+def _parse_example(part: doctest.Example) -> ast.stmt | None:
+    """Return the one statement of an example: an expression, or an assignment without output."""
     tree = None if "doctest:" in part.source else parsed(part.source)
     body = tree.body if tree else []
     kind = ast.Expr if part.want else ast.Assign
     return body[0] if len(body) == 1 and isinstance(body[0], kind) else None
 
 
-def _wanted(part: doctest.Example) -> str | None:
-    """What the example gives where that is plainly a value; prose may go on below it."""
+def _read_expected(part: doctest.Example) -> str | None:
+    """Return the expected output if it is clearly a value; prose may follow below."""
     first, _, rest = part.want.partition("\n")
-    # Two values below each other were both printed, and who knows where that ends.
+    # Of two values below each other it is unclear where the output ends.
     if first and (not _is_value(first) or _is_value(rest.partition("\n")[0])):
         return None
     return f"{first}\n" if first else ""
@@ -210,41 +248,20 @@ def _is_value(line: str) -> bool:
 
 
 def parsed(code: str) -> ast.Module | None:
-    """The tree of a program; None where it is none."""
+    """Return the tree of a program; None if the text is not one."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in somebody's code are not ours
+            warnings.simplefilter("ignore")  # odd escapes in the code are not our concern
             return ast.parse(code) if len(code) <= LONGEST else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-PYTHON = re.compile(r"(?:python[0-9.]*|py)?\s*", re.IGNORECASE)
-LONGEST_SHOWN = 120  # characters of a check that failed
-LONGEST_PRINTED = 2_000  # characters of output that are kept
-EXAMPLE = 0  # as `sandbox_main` says it
-# Errors that are the code's own. Any other may come of what the sandbox withholds (files, network,
-# packages, input, threads, room) or of another Python version, and says nothing about the answer.
-OWN_ERRORS = {
-    "AssertionError", "AttributeError", "IndexError", "KeyError", "NameError", "OverflowError",
-    "RecursionError", "StopIteration", "TypeError", "UnboundLocalError", "ValueError",
-    "ZeroDivisionError",
-}  # fmt: skip
-# Words beside the code that only lead to it or take leave; anything else states what no run checks.
-LONGEST_PROSE = 200
-MARKUP = re.compile(r"[#*>]+|\bPython\b")
-NAMED = re.compile(r"`[A-Za-z_]\w*(?:\([^`]*\))?`")
-
-
-# An error's name and words, and the line of the check that failed; None for that of no check.
-Failure = tuple[str, str, int | None]
-
-
 @dataclass(frozen=True)
 class Snippet:
-    """An answer's Python, the question's examples as a docstring, and how many checks they hold.
+    """An answer's Python, the question's examples as a docstring, and the number of checks.
 
-    `is_alone` where the answer says nothing beside its code, so that a run checks all of it.
+    `is_alone` is True if the answer says nothing besides its code, so that a run checks all of it.
     """
 
     code: str
@@ -258,8 +275,8 @@ class Snippet:
 class CodeCheck:
     """Whether code passes its checks; `words` is a sentence for people.
 
-    `held` counts the checks that were passed, `printed` is the end of what the code wrote, `error`
-    the words of what failed, and `error_line` its line in the code, from 1; None where it has none.
+    `held` counts the passed checks, `printed` is the end of the output, `error` the text of what
+    failed, and `error_line` its line in the code, from 1; None if it has none.
     """
 
     holds: bool
@@ -272,7 +289,7 @@ class CodeCheck:
 
 
 def snippet_of(question: str, response: str) -> Snippet | None:
-    """The answer's code where it comes with checks; None where there is none or no check."""
+    """Return the answer's code with its checks; None if there is no code or no check."""
     response = response.replace("\r\n", "\n")
     blocks = [text for info, text in WRITTEN.fence.findall(response) if PYTHON.fullmatch(info)]
     code = "\n".join(blocks) or response
@@ -281,78 +298,80 @@ def snippet_of(question: str, response: str) -> Snippet | None:
     for block in map(parsed, blocks):
         names = defined_in(block) if block else set()
         if names & defined:
-            return None  # which of two definitions is meant is open
+            return None  # it is unclear which of two definitions is meant
         defined |= names
-    # Words of prose can be expressions too; a definition or an assertion is not prose.
+    # Prose can parse as an expression, but not as a definition or assertion.
     kinds = ast.FunctionDef | ast.ClassDef | ast.Assert
     if tree is None or not any(isinstance(node, kinds) for node in tree.body):
         return None
-    found = checks_in(tree)
+    found_checks = checks_in(tree)
     examples, count = examples_of(question, tree)
-    checks = len(found.asserted) + count
-    is_alone = not blocks or _only_leads(WRITTEN.fence.sub("\n", response))
-    return Snippet(code, examples, found, checks, is_alone) if checks else None
+    checks = len(found_checks.asserted) + count
+    is_alone = not blocks or _only_introduces(WRITTEN.fence.sub("\n", response))
+    return Snippet(code, examples, found_checks, checks, is_alone) if checks else None
 
 
 def check_code(snippet: Snippet, stop: Stop) -> CodeCheck | None:
-    """Run it; None where that tells nothing: it left early, wants what is withheld, or waited.
+    """Run the code; None if that proves nothing (it exits early, waits, or needs more access).
 
     Raises:
         Stopped: the person stopped the check meanwhile.
         RuntimeError: there is no sandbox here (`sandbox.why_off`).
     """
     word = secrets.token_hex(16)
-    found = snippet.found
-    asked = (snippet.code, list(found.asserted), found.watched, snippet.examples, word)
+    checks = snippet.found
+    arguments = (snippet.code, list(checks.asserted), checks.watched, snippet.examples, word)
     program = Path(__file__).with_name("sandbox_main.py").read_text(encoding="utf-8")
-    ran = run_python(f"{program}\n\nrun{asked!r}\n", stop)
+    ran = run_python(f"{program}\n\nrun{arguments!r}\n", stop)
     printed = ran.printed[-LONGEST_PRINTED:]
     if ran.ending == "out_of_time":
-        said = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
-        return CodeCheck(False, said, True, 0, printed, "out of time")
-    report = _report(ran, snippet, word)
+        message = f"The code was run and had not ended after {CPU_SECONDS} s of computing."
+        return CodeCheck(False, message, True, 0, printed, "out of time")
+    report = _read_report(ran, snippet, word)
     if report is None:
         return None
     held, failed = report.held, report.failed
     if not failed:
         count = "its check" if held == 1 else f"its {held} checks"
-        said = f"The code was run and passes {count}."
-        return CodeCheck(True, said, False, held, printed) if held else None
-    return _failed(snippet, held, failed, printed)
+        message = f"The code was run and passes {count}."
+        return CodeCheck(True, message, False, held, printed) if held else None
+    return _describe_failure(snippet, held, failed, printed)
 
 
-def _failed(snippet: Snippet, held: int, failed: Failure, printed: str) -> CodeCheck | None:
-    """What failed in words; None where that is no check's or none of the code's own doing."""
+def _describe_failure(
+    snippet: Snippet, held: int, failed: Failure, printed: str
+) -> CodeCheck | None:
+    """Describe the failure; None if no check failed, or not through the code itself."""
     name, words, line = failed
     if line is None or name not in OWN_ERRORS:
         return None
-    said = words if name == "AssertionError" else f"{name}: {words}".rstrip(": ")
+    message = words if name == "AssertionError" else f"{name}: {words}".rstrip(": ")
     if line == EXAMPLE:
-        why = f"The code was run and fails an example of the question: {words}."
-        return CodeCheck(False, why, False, held, printed, said)
+        sentence = f"The code was run and fails an example of the question: {words}."
+        return CodeCheck(False, sentence, False, held, printed, message)
     source = " ".join(snippet.code.splitlines()[line - 1].split())
     source = source if len(source) <= LONGEST_SHOWN else f"{source[:LONGEST_SHOWN]}…"
-    shown = f" ({said})" if said and said not in source else ""
-    why = f"The code was run and fails its check “{source}”{shown}."
-    return CodeCheck(False, why, False, held, printed, said or source, line)
+    shown = f" ({message})" if message and message not in source else ""
+    sentence = f"The code was run and fails its check “{source}”{shown}."
+    return CodeCheck(False, sentence, False, held, printed, message or source, line)
 
 
-def _only_leads(prose: str) -> bool:
-    """Whether the words beside the code state nothing: short lines that lead to it."""
+def _only_introduces(prose: str) -> bool:
+    """Return True if the words beside the code state nothing: short lines introducing it."""
     lines = (MARKUP.sub("", NAMED.sub("it", line)).strip() for line in prose.splitlines())
     is_short = len(prose.strip()) <= LONGEST_PROSE
     return is_short and all(WRITTEN.leads_in.fullmatch(line) for line in lines if line)
 
 
 class _Report(msgspec.Struct, forbid_unknown_fields=True):
-    """As `sandbox_main` writes it; the answer may have written another one."""
+    """The report of `sandbox_main`; the answer may have written another one."""
 
     held: Annotated[int, msgspec.Meta(ge=0)]
     failed: Failure | None
 
 
-def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
-    """How many checks held and what failed, where the run came to that and ended by itself."""
+def _read_report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
+    """Return how many checks held and what failed, if the run ended by itself."""
     line = next((x for x in ran.complained.splitlines() if x.startswith(word)), "")
     if ran.ending != "finished" or not line:
         return None
@@ -361,37 +380,29 @@ def _report(ran: Ran, snippet: Snippet, word: str) -> _Report | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     lines = len(snippet.code.splitlines())
-    at = report.failed[2] if report.failed else None
-    return report if at is None or 0 <= at <= lines else None
-
-
-ANYTHING = {"exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"}
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-COMMON_NAMES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib"}
+    failed_line = report.failed[2] if report.failed else None
+    return report if failed_line is None or 0 <= failed_line <= lines else None
 
 
 @dataclass(frozen=True)
 class CodeFault:
-    """What is wrong, in words for people, with its line in the code, counted from 1."""
+    """What is wrong, in words for people, and its line in the code, counted from 1."""
 
     words: str
     line: int
 
 
 def fault_in(question: str, response: str) -> CodeFault | None:
-    """The first sure fault of an answer's program, fenced as Python or bare; mostly None.
+    """Return the first certain fault of an answer's program, fenced as Python or bare; else None.
 
-    Lines are those of its fenced blocks below each other.
+    Lines count through its fenced blocks joined together.
     """
     response = response.replace("\r\n", "\n")
-    found = [
-        text
-        for info, text in WRITTEN.fence.findall(response)
-        if info.strip() and PYTHON.fullmatch(info)
-    ]
-    if not found and WRITTEN.starts.match(response) and "```" not in response:
-        found = [response]
-    code = "\n".join(found)
+    fences = WRITTEN.fence.findall(response)
+    programs = [text for info, text in fences if info.strip() and PYTHON.fullmatch(info)]
+    if not programs and WRITTEN.starts.match(response) and "```" not in response:
+        programs = [response]
+    code = "\n".join(programs)
     if not code.strip() or len(code) > LONGEST or WRITTEN.no_program.search(code):
         return None
     try:
@@ -399,69 +410,51 @@ def fault_in(question: str, response: str) -> CodeFault | None:
             warnings.simplefilter("ignore")
             tree = ast.parse(code)
     except SyntaxError as error:
-        if len(found) > 1 or not re.search(r"\bpython\b|\bdef \w+\(", question, re.IGNORECASE):
+        if len(programs) > 1 or not re.search(r"\bpython\b|\bdef \w+\(", question, re.IGNORECASE):
             return None
-        line, said = error.lineno or 1, (error.msg or "it cannot be read").rstrip(".")
-        return CodeFault(f"The code is no Python: {said} in line {line}.", line)
+        line, problem = error.lineno or 1, (error.msg or "it cannot be read").rstrip(".")
+        return CodeFault(f"The code is no Python: {problem} in line {line}.", line)
     except (ValueError, RecursionError, MemoryError):
         return None
-    return _undefined(tree, question)
+    return _find_undefined(tree, question)
 
 
-def _undefined(tree: ast.Module, question: str) -> CodeFault | None:
-    """The first name read within a function, or a module read anywhere, that nothing binds."""
+def _find_undefined(tree: ast.Module, question: str) -> CodeFault | None:
+    """Return the first name in a function, or module anywhere, that nothing binds."""
     from pyflakes import checker, messages
 
     if names_in(tree) & ANYTHING or not any(isinstance(node, FUNCTIONS) for node in tree.body):
         return None
-    known = set(re.findall(r"[^\W\d]\w*", question))
+    bound = set(re.findall(r"[^\W\d]\w*", question))
     nodes = list(ast.walk(tree))
     bases = {(n.value.lineno, n.value.col_offset) for n in nodes if isinstance(n, ast.Attribute)}
-    # What stands in the types of a function need not exist.
+    # Names in type annotations need not exist.
     bodies = [statement for n in nodes if isinstance(n, FUNCTIONS) for statement in n.body]
     inside = (part for statement in bodies for part in ast.walk(statement))
-    within = {(part.lineno, part.col_offset) for part in inside if isinstance(part, ast.Name)}
-    found = checker.Checker(tree).messages
-    # A star import may bind anything; a name bound anywhere may be bound in time.
-    if any(isinstance(one, messages.ImportStarUsed) for one in found):
+    in_functions = {(part.lineno, part.col_offset) for part in inside if isinstance(part, ast.Name)}
+    findings = checker.Checker(tree).messages
+    # A star import may bind any name; a name bound anywhere may be bound in time.
+    if any(isinstance(one, messages.ImportStarUsed) for one in findings):
         return None
     stored = (n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-    known |= {node.id for node in stored}
-    undefined = [one for one in found if isinstance(one, messages.UndefinedName)]
+    bound |= {node.id for node in stored}
+    undefined = [one for one in findings if isinstance(one, messages.UndefinedName)]
     for one in sorted(undefined, key=lambda one: (one.lineno, one.col)):
         name, place = one.message_args[0], (one.lineno, one.col)
-        if name in known:
+        if name in bound:
             continue
         if place in bases and (name in sys.stdlib_module_names or name in COMMON_NAMES):
             module = COMMON_NAMES.get(name, name)
             return CodeFault(f"The code uses “{name}” without importing {module}.", one.lineno)
-        if place in within:
+        if place in in_functions:
             return CodeFault(f"The code uses “{name}”, which nothing defines.", one.lineno)
     return None
 
 
-LANGUAGES = (
-    r"python[\d.]*|py|java|kotlin|scala|swift|go|rust|rs|ruby|rb|php|perl|lua|julia|r|dart|haskell"
-    r"|javascript|js|jsx|typescript|ts|tsx|c|cpp|c\+\+|c#|csharp|cs|sql|bash|sh|shell|zsh|powershell"
-)
-# A fence without a language holds code where it opens like Python.
-OPENED = (
-    rf"[ \t]*(?:(?:{LANGUAGES})[ \t]*\r?\n"
-    r"|\r?\n(?=\s*(?:def \w+\(|class \w+|import \w+|from \w[\w.]* import )))"
-)
-BLOCK = regex.compile(
-    rf"^[ \t]*(?P<fence>```|~~~){OPENED}.*?(?:^[ \t]*(?P=fence)[ \t]*$|\Z)",
-    regex.MULTILINE | regex.DOTALL | regex.IGNORECASE,
-)
-
-
-DEFINES = regex.compile(r"^(?:async def|def|class) \w+", regex.MULTILINE)
-
-
 def code_blocks(text: str) -> list[tuple[int, int]]:
-    """Places of the programs in order, fences included; one that is never closed ends the text.
+    """Return the places of the programs in order, with fences; an unclosed one ends the text.
 
-    A text that is Python as it stands and defines something is one program.
+    A text that as a whole is Python and defines something is one program.
     """
     blocks = [match.span() for match in BLOCK.finditer(text)]
     if not blocks and _is_program(bare := text.strip()):
@@ -471,7 +464,7 @@ def code_blocks(text: str) -> list[tuple[int, int]]:
 
 
 def is_code(text: str) -> bool:
-    """True where the text is such a program and nothing else."""
+    """Return True if the text is one such program and nothing else."""
     bare = text.strip()
     return BLOCK.fullmatch(bare) is not None or _is_program(bare)
 
@@ -490,42 +483,46 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: str = ""
 
 
-def _work(given: Code, bench: Bench) -> Answer:
-    """Run the code with its checks; where it has none, look whether it can work at all.
+def _check_answer(given: Code, bench: Bench) -> Answer:
+    """Run the code with its checks; without checks, look for certain faults.
 
-    `gave` has `checks` (how many there are), `held` (how many were passed), `code` (what was run),
+    `gave` has `checks` (how many there are), `held` (how many passed), `code` (what was run),
     `examples` (the question's, as a docstring), `output` (the end of what it printed), `error` (its
-    words, empty for none) and `error_line` (of `code`, counted from 1; null for none). Raises
+    text, empty for none) and `error_line` (in `code`, counted from 1; null for none). Raises
     Stopped if the person stopped the check meanwhile.
     """
     snippet = snippet_of(given.question, given.text)
-    found = check_code(snippet, bench.stop) if snippet else None
-    fault = None if found else fault_in(given.question, given.text)
+    result = check_code(snippet, bench.stop) if snippet else None
+    fault = None if result else fault_in(given.question, given.text)
     if fault is not None:
-        gave = {**NOTHING_RUN, "error": fault.words, "error_line": fault.line}
-        return Answer("hallucinated", fault.words, gave, 1.0 - FAULT_DOUBT, category="reasoning")
+        details = {**NOTHING_RUN, "error": fault.words, "error_line": fault.line}
+        return Answer("hallucinated", fault.words, details, 1.0 - FAULT_DOUBT, category="reasoning")
     if snippet is None:
         return Answer("unclear", "There is no Python here with a check.", has_something=False)
-    what = {"checks": snippet.checks, "code": snippet.code, "examples": snippet.examples}
-    gave = NOTHING_RUN | what
-    if found is not None:
-        gave |= {"held": found.held, "output": found.printed, "error": found.error,
-                 "error_line": found.error_line}  # fmt: skip
-    if found is None:
-        said = "Running the code tells nothing: it left early, waited, or wants what is withheld."
-        return Answer("unclear", said, gave, has_something=False)
-    if found.holds and not snippet.is_alone:
-        said = f"{found.words} What is said beside the code was not checked."
-        return Answer("unclear", said, gave)
-    doubt = SLOW_DOUBT if found.is_out_of_time else DOUBT
-    p = doubt if found.holds else 1.0 - doubt
-    label: Label = "supported" if found.holds else "hallucinated"
-    return Answer(label, found.words, gave, p, category="reasoning")
+    program = {"checks": snippet.checks, "code": snippet.code, "examples": snippet.examples}
+    details = NOTHING_RUN | program
+    if result is not None:
+        details |= {
+            "held": result.held,
+            "output": result.printed,
+            "error": result.error,
+            "error_line": result.error_line,
+        }
+    if result is None:
+        words = "Running the code tells nothing: it left early, waited, or wants what is withheld."
+        return Answer("unclear", words, details, has_something=False)
+    if result.holds and not snippet.is_alone:
+        words = f"{result.words} What is said beside the code was not checked."
+        return Answer("unclear", words, details)
+    doubt = SLOW_DOUBT if result.is_out_of_time else DOUBT
+    p = doubt if result.holds else 1.0 - doubt
+    label: Label = "supported" if result.holds else "hallucinated"
+    return Answer(label, result.words, details, p, category="reasoning")
 
 
-def _reads(statement: Statement | None, case: Case) -> Code | None:
-    asked = (case.question, case.response)
-    is_read = statement is None and (snippet_of(*asked) or fault_in(*asked))
+def _read_response(statement: Statement | None, case: Case) -> Code | None:
+    texts = (case.question, case.response)
+    is_read = statement is None and (snippet_of(*texts) or fault_in(*texts))
     return Code(case.response, case.question) if is_read else None
 
 
@@ -533,8 +530,8 @@ TOOL = Tool(
     name="code",
     description=read_words("descriptions")["code"],
     takes=Code,
-    work=_work,
+    work=_check_answer,
     examples=read_examples("code", Code),
-    reads=_reads,
+    reads=_read_response,
     why_off=lambda bench: sandbox.why_off(),
 )

@@ -1,7 +1,7 @@
-"""What questions and texts say of dates that a calendar can check, and the arithmetic for it.
+"""Questions and claims about dates that a calendar can check, and the arithmetic for it.
 
-Strict: only words that say nothing else may stand between the parts of a claim, and what the text
-denies or leaves open is no claim. In English, Chinese, German, French and Spanish.
+Strict: only words without meaning of their own may stand between the parts of a claim, and what the
+text denies or leaves open is no claim. In English, Chinese, German, French and Spanish.
 """
 
 from __future__ import annotations
@@ -16,66 +16,65 @@ from typing import Literal
 
 from core.documents.segmentation import UNKNOWN, language_of
 from core.tools.date_values import DateValue
-from core.tools.dates import find_dates, find_weekdays
+from core.tools.dates import Place, find_dates, find_weekdays
 from core.tools.numbers import value_of
 from core.tools.quantities import Quantity, find_quantities
 from core.tools.vocabulary import Patterns, read_words
 
 TimeUnit = Literal["day", "week", "month", "year"]
-Place = tuple[int, int]
-FIRST_YEAR = 1583  # before it, which calendar is meant is open
+FIRST_YEAR = 1583  # before it the calendar that is meant is uncertain
 LONGEST_QUESTION, LONGEST_TEXT, OLDEST = 300, 2_000, 120
 SECONDS: dict[TimeUnit, float] = {
     "day": 86_400.0, "week": 604_800.0, "month": 2_629_800.0, "year": 31_557_600.0
 }  # fmt: skip
 DAYS: dict[TimeUnit, int] = {"day": 1, "week": 7}
-# How such questions and statements are put, in all five languages together.
+# The wording of such questions and statements, in all five languages.
 LISTS = read_words("calendar")
 UNIT_WORDS: tuple[tuple[TimeUnit, str], ...] = tuple(LISTS["unit_words"].items())
 SAID = Patterns("calendar")
-# Words that may stand between the parts of a claim or beside a figure; Chinese by characters.
+# Words allowed between the parts of a claim or beside a figure; Chinese as single characters.
 FILLER, TO, MAKES, LIES, IS_A, THEN, BESIDE = (
     frozenset([*LISTS[name].split(), *LISTS[f"han_{name}"]])
     for name in ("filler", "to", "makes", "lies", "is_a", "then", "beside")
 )
-# Whether both ends count is open, but for this wording, whose shared answers count one.
+# Whether both end days count is uncertain, except in this wording, whose answers count one.
 SETTLED = re.compile(r"从\s*到\s*共有多少天")
 WORD = re.compile(r"[\u4e00-\u9fff]|[^\W_\u4e00-\u9fff]+")
 
 
 @dataclass(frozen=True)
 class DateSpan:
-    """A time between two dates in one unit: `whole` of them, and some days more or none."""
+    """The time between two dates in one unit: `whole` units, and some further days."""
 
     unit: TimeUnit
     whole: int
     days_over: int
 
     def is_said_by(self, figure: float) -> bool:
-        """Return True where a figure may stand for it: the whole count, or up to the next."""
+        """Return True if a figure may stand for it: the whole count, or up to the next."""
         return self.whole - 1e-6 <= figure <= self.whole + (1 if self.days_over else 0) + 1e-6
 
     @property
     def words(self) -> str:
         """The period in words: "2 weeks and 3 days"."""
-        over = f" and {counted(self.days_over, 'day')}" if self.days_over else ""
-        return f"{counted(self.whole, self.unit)}{over}"
+        rest = f" and {counted(self.days_over, 'day')}" if self.days_over else ""
+        return f"{counted(self.whole, self.unit)}{rest}"
 
 
 def counted(count: int, unit: str) -> str:
-    """A count with its unit, in the plural but for one: "3 days"."""
+    """Format a count with its unit, in the plural except for one: "3 days"."""
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def between(one: date, other: date, unit: TimeUnit, *, is_inclusive: bool = False) -> DateSpan:
-    """The time between two dates whichever is first; `is_inclusive` counts both end days."""
+    """Return the time between two dates in either order; `is_inclusive` counts both end days."""
     first, last = min(one, other), max(one, other)
     if is_inclusive:
         last = moved(last, 1, "day") or last
     if unit in DAYS:
         return DateSpan(unit, *divmod((last - first).days, DAYS[unit]))
     months = 12 * (last.year - first.year) + last.month - first.month
-    # A month is full on the same day of a later one: 31 January to 28 February is not a month.
+    # A month is complete on the same day: 31 January to 28 February is not a month.
     months -= int(months > 0 and last.day < first.day)
     size = 12 if unit == "year" else 1
     reached = moved(first, months // size * size, "month") or first
@@ -83,9 +82,9 @@ def between(one: date, other: date, unit: TimeUnit, *, is_inclusive: bool = Fals
 
 
 def moved(day: date, count: int, unit: TimeUnit) -> date | None:
-    """The date so many units later, earlier for a negative count; None outside the calendar.
+    """Return the date so many units later, earlier for a negative count; None outside the calendar.
 
-    A month without that day gives its last: 31 January plus one month is 28 or 29 February.
+    In a month without that day it is the last one: 31 January plus one month is 28 or 29 February.
     """
     try:
         if unit in DAYS:
@@ -98,59 +97,61 @@ def moved(day: date, count: int, unit: TimeUnit) -> date | None:
 
 
 def weekday_name(day: date) -> str:
-    """The weekday in English: "Friday"."""
+    """Return the weekday in English: "Friday"."""
     return calendar.day_name[day.weekday()]
 
 
 def age_on(born: date, day: date) -> int | None:
-    """Full years of life on a day; None before birth. Born on 29 February: a year on 1 March."""
+    """Return completed years on a day, None before birth; born on 29 February counts on 1 March."""
     if day < born:
         return None
     return day.year - born.year - ((day.month, day.day) < (born.month, born.day))
 
 
 def in_language(words: str, language: str) -> str:
-    """A weekday or a time in English as a Chinese text says it: 星期一, 3天; else as it is."""
+    """Translate a weekday or a time from English for a Chinese text: 星期一, 3天; else keep it."""
     if not language.casefold().startswith("zh"):
         return words
     if words in calendar.day_name:
         return f"星期{'一二三四五六日'[list(calendar.day_name).index(words)]}"
     units = {"day": "天", "week": "周", "month": "个月", "year": "年"}
-    told = re.sub(r"([\d,]+) (day|week|month|year)s?\b", lambda m: f"{m[1]}{units[m[2]]}", words)
-    return told.replace(" and ", "零").replace(" to ", "至")
+    translated = re.sub(
+        r"([\d,]+) (day|week|month|year)s?\b", lambda m: f"{m[1]}{units[m[2]]}", words
+    )
+    return translated.replace(" and ", "零").replace(" to ", "至")
 
 
-def _full_date(found: DateValue) -> date | None:
-    first, last = (found.is_point and found.day and found.interval) or (None, None)
+def _exact_date(value: DateValue) -> date | None:
+    first, last = (value.is_point and value.day and value.interval) or (None, None)
     return first if first == last and first and first.year >= FIRST_YEAR else None
 
 
-def _language_of(text: str, language: str) -> str:
-    """The language in which a text's dates are read: Chinese by its script, else as the case is."""
+def _choose_language(text: str, language: str) -> str:
+    """Return the language for a text's dates: Chinese by its script, else the case's."""
     if re.search("[\u4e00-\u9fff]", text):
         return "ja" if language == "ja" else "zh"
     language = language_of(text) if language == UNKNOWN else language
     return "en" if language in (UNKNOWN, "zh") else language
 
 
-def _unit_of(text: str) -> TimeUnit | None:
+def _find_unit(text: str) -> TimeUnit | None:
     return next((unit for unit, words in UNIT_WORDS if re.search(words, text, re.IGNORECASE)), None)
 
 
 def is_only(text: str, words: frozenset[str]) -> bool:
-    """Return True where the text has no word but these."""
+    """Return True if the text has no other words than these."""
     return all(word.lower() in words for word in WORD.findall(text))
 
 
-def _joins(gap: str, words: frozenset[str]) -> bool:
+def _is_link(gap: str, words: frozenset[str]) -> bool:
     return len(gap) <= 60 and is_only(gap, words) and not re.search(r"[.!?。！？]\s", gap)
 
 
 @dataclass(frozen=True)
 class DateFinding:
-    """The calendar's answer beside the one given, `[start, end)` in the text.
+    """The calendar's result beside the stated one, at `[start, end)` in the text.
 
-    `dates` are those that it was worked out from or came to, in the order in which they are told.
+    `dates` are those that the result was computed from or came to, in the order of their mention.
     """
 
     holds: bool
@@ -162,107 +163,119 @@ class DateFinding:
 
 
 def figure_said(
-    text: str, language: str, unit: TimeUnit, right: str, is_right: Callable[[float], bool],
-    *, days: int = 0,
-) -> DateFinding | None:  # fmt: skip
-    """The text's own figure; durations count before bare numbers.
+    text: str,
+    language: str,
+    unit: TimeUnit,
+    right: str,
+    is_right: Callable[[float], bool],
+    *,
+    days: int = 0,
+) -> DateFinding | None:
+    """Compare the text's own figure; durations count before bare numbers.
 
-    `days` are those worked out where an end may count or not: one beside them is left open.
+    `days` is the true number if an end day may or may not count: a figure next to it stays open.
     """
     dates = find_dates(text, language)
-    free = [q for q in find_quantities(text, language) if not q.ordinal and not _overlaps(q, dates)]
-    lasting = [q for q in free if q.unit == "second"]
-    if unit in DAYS and any(_unit_of(q.text) in ("month", "year") for q in lasting):
+    rest = [q for q in find_quantities(text, language) if not q.ordinal and not _overlaps(q, dates)]
+    durations = [q for q in rest if q.unit == "second"]
+    if unit in DAYS and any(_find_unit(q.text) in ("month", "year") for q in durations):
         return None  # months have no fixed number of days
     figures = [
         (round(q.low / SECONDS[unit], 6) if q.unit else q.low, q.start, q.end)
-        for q in lasting or [q for q in free if not q.unit and not q.noun]
+        for q in durations or [q for q in rest if not q.unit and not q.noun]
     ]
     if days and any(not is_right(f) and abs(f * DAYS[unit] - days) < 1.01 for f, _, _ in figures):
         return None
-    return _chosen(text, [(is_right(f), start, end) for f, start, end in figures], right)
+    return _pick_finding(text, [(is_right(f), start, end) for f, start, end in figures], right)
 
 
-def _overlaps(found: Quantity, dates: Sequence[DateValue]) -> bool:
-    return any(found.start < day.end and day.start < found.end for day in dates)
+def _overlaps(quantity: Quantity, dates: Sequence[DateValue]) -> bool:
+    return any(quantity.start < day.end and day.start < quantity.end for day in dates)
 
 
 def weekday_said(text: str, language: str, target: date) -> DateFinding | None:
-    """The weekday that a text names, against that of a date; None where it names none."""
-    dated = [day for day in find_dates(text, language) if day.weekday is not None]
-    # A weekday alone is written small at times: "friday".
-    found = dated or find_weekdays(text, language)
-    given = [(d.weekday == target.weekday(), d.start, d.end) for d in found]
-    return _chosen(text, given, weekday_name(target))
+    """Compare the weekday that a text names with that of a date; None if it names none."""
+    with_date = [day for day in find_dates(text, language) if day.weekday is not None]
+    # A weekday alone may be in lower case: "friday".
+    weekdays = with_date or find_weekdays(text, language)
+    candidates = [(d.weekday == target.weekday(), d.start, d.end) for d in weekdays]
+    return _pick_finding(text, candidates, weekday_name(target))
 
 
 def date_said(text: str, language: str, target: date) -> DateFinding | None:
-    """The text's date beside the target; a year that it leaves out is taken for right."""
-    found = [d for d in find_dates(text, language) if d.month and d.day and d.is_point]
+    """Compare the text's date with the target; a missing year counts as right."""
+    dates = [d for d in find_dates(text, language) if d.month and d.day and d.is_point]
     parts = (target.year, target.month, target.day)
-    given = [
+    candidates = [
         ((d.year or target.year, d.month, d.day) == parts, d.start, d.end)
-        for d in found if not d.ambiguous
-    ]  # fmt: skip
-    return _chosen(text, given, target.isoformat())
+        for d in dates
+        if not d.ambiguous
+    ]
+    return _pick_finding(text, candidates, target.isoformat())
 
 
-def _chosen(text: str, given: Sequence[tuple[bool, int, int]], right: str) -> DateFinding | None:
-    """The answer among what the text says: its first or its last figure.
+def _pick_finding(
+    text: str, options: Sequence[tuple[bool, int, int]], right: str
+) -> DateFinding | None:
+    """Choose the answer among what the text says: its first or its last figure.
 
-    A right figure in the middle of others may be a step of the working: that decides nothing.
+    A right figure between others may be a step of the working: it decides nothing.
     """
-    if not given or SAID.open.search(text[max(0, given[0][1] - 40) : given[-1][2] + 40]):
+    if not options or SAID.open.search(text[max(0, options[0][1] - 40) : options[-1][2] + 40]):
         return None
-    holds = given[0][0] or given[-1][0]
-    if not holds and any(is_right for is_right, _, _ in given):
+    holds = options[0][0] or options[-1][0]
+    if not holds and any(is_right for is_right, _, _ in options):
         return None
-    _, start, end = given[0] if given[0][0] else given[-1]
+    _, start, end = options[0] if options[0][0] else options[-1]
     return DateFinding(holds, right, text[start:end], start, end)
 
 
 def check_question(question: str, response: str, language: str = "en") -> DateFinding | None:
-    """The response against the calendar; None where the question is not only about it.
+    """Compare the response with the calendar; None if the question asks for anything else.
 
-    A question is taken only where nothing is left over once its dates and the words of such
-    questions are taken away: "how many rainy days between …" asks for more than a calendar knows.
+    A question only qualifies if nothing remains after removing its dates and the words of such
+    questions: "how many rainy days between …" asks for more than a calendar knows.
     """
     if len(question) > LONGEST_QUESTION:
         return None
-    tongue = _language_of(question, language)
-    found = find_dates(question, tongue)
-    # Others stay among the words: "前10" is no year here, and a vague date is one word too many.
-    dates = [(one, day) for one in found if (day := _full_date(one))]
+    code = _choose_language(question, language)
+    found_dates = find_dates(question, code)
+    # Vague dates stay in the rest, where they count as extra words: "前10" is no year here.
+    dates = [(one, day) for one in found_dates if (day := _exact_date(one))]
     if not 1 <= len(dates) <= 2:
         return None
     rest = question
     for one, _ in reversed(dates):
         rest = f"{rest[: one.start]} {rest[one.end :]}"
-    said_in = _language_of(response, tongue)
+    response_code = _choose_language(response, code)
     if SAID.how_old.search(rest) and SAID.born.search(rest):
-        return _age_answer(question, dates, response, said_in) if len(found) == len(dates) else None
+        return (
+            _answer_age(question, dates, response, response_code)
+            if len(found_dates) == len(dates)
+            else None
+        )
     known = [day for _, day in dates]
     if len(known) == 2:
-        return _difference_answer(rest, known, response, said_in)
-    return _step_answer(rest, known[0], response, said_in)
+        return _answer_difference(rest, known, response, response_code)
+    return _answer_step(rest, known[0], response, response_code)
 
 
-def _asks_only(rest: str, *asked: re.Pattern[str]) -> bool:
-    for pattern in asked:
+def _asks_nothing_else(rest: str, *patterns: re.Pattern[str]) -> bool:
+    for pattern in patterns:
         rest = pattern.sub(" ", rest)
     return is_only(rest, FILLER)
 
 
-def _is_birth(text: str, found: DateValue) -> bool:
+def _is_birth(text: str, value: DateValue) -> bool:
     return bool(
-        SAID.born_before.search(text[: found.start]) or SAID.born_behind.match(text, found.end)
+        SAID.born_before.search(text[: value.start]) or SAID.born_behind.match(text, value.end)
     )
 
 
-def _age_answer(
+def _answer_age(
     question: str, dates: Sequence[tuple[DateValue, date]], response: str, language: str
 ) -> DateFinding | None:
-    births = [day for found, day in dates if _is_birth(question, found)]
+    births = [day for value, day in dates if _is_birth(question, value)]
     others = [day for _, day in dates if day not in births]
     is_other = SAID.of_another.search(question) or SAID.denied.search(question)
     if len(births) != 1 or len(others) != 1 or len(SAID.born.findall(question)) != 1 or is_other:
@@ -270,59 +283,59 @@ def _age_answer(
     age = age_on(births[0], others[0])
     if age is None:
         return None
-    said = figure_said(response, language, "year", str(age), lambda figure: figure == age)
-    return said and replace(said, dates=(births[0], others[0]))
+    finding = figure_said(response, language, "year", str(age), lambda figure: figure == age)
+    return finding and replace(finding, dates=(births[0], others[0]))
 
 
-def _difference_answer(
+def _answer_difference(
     rest: str, known: Sequence[date], response: str, language: str
 ) -> DateFinding | None:
-    asked = SAID.how_long.search(rest)
-    unit = _unit_of(asked.group()) if asked else None
-    if unit is None or not _asks_only(rest, SAID.inclusive, SAID.how_long):
+    match = SAID.how_long.search(rest)
+    unit = _find_unit(match.group()) if match else None
+    if unit is None or not _asks_nothing_else(rest, SAID.inclusive, SAID.how_long):
         return None
     is_inclusive = SAID.inclusive.search(rest) is not None
-    found = between(known[0], known[1], unit, is_inclusive=is_inclusive)
+    span = between(known[0], known[1], unit, is_inclusive=is_inclusive)
     is_open = unit in DAYS and not is_inclusive and not SETTLED.search(rest)
     days = abs((known[1] - known[0]).days) if is_open else 0
-    said = figure_said(response, language, unit, found.words, found.is_said_by, days=days)
-    return said and replace(said, dates=(known[0], known[1]))
+    finding = figure_said(response, language, unit, span.words, span.is_said_by, days=days)
+    return finding and replace(finding, dates=(known[0], known[1]))
 
 
-def _step_answer(rest: str, known: date, response: str, language: str) -> DateFinding | None:
-    """A weekday, or the date so long before or after the one that is stated."""
+def _answer_step(rest: str, known: date, response: str, language: str) -> DateFinding | None:
+    """Check a weekday, or the date some time before or after the stated one."""
     by_weekday = SAID.which_weekday.search(rest) is not None
     steps = list(SAID.step.finditer(SAID.which_date.sub(" ", SAID.which_weekday.sub(" ", rest))))
     after, before = SAID.after.search(rest), SAID.ahead_of.search(rest)
     is_asked = by_weekday or (steps and SAID.which_date.search(rest))
     if not is_asked or bool(steps) != bool(after or before) or (after and before):
         return None
-    if not _asks_only(
+    if not _asks_nothing_else(
         rest, SAID.which_weekday, SAID.which_date, SAID.step, SAID.after, SAID.ahead_of
     ):
         return None
-    target = _moved_by(known, steps, -1 if before else 1)
+    target = _move_by_steps(known, steps, -1 if before else 1)
     if target is None or target.year < FIRST_YEAR:
         return None
-    said = (weekday_said if by_weekday else date_said)(response, language, target)
-    return said and replace(said, dates=(known, target) if steps else (target,))
+    finding = (weekday_said if by_weekday else date_said)(response, language, target)
+    return finding and replace(finding, dates=(known, target) if steps else (target,))
 
 
-def _moved_by(day: date, steps: Sequence[re.Match[str]], sign: int) -> date | None:
-    """The date all steps away; None where another order of them leads elsewhere."""
-    read = [(_count_of(step), _unit_of(step.group())) for step in steps]
-    if len(read) > 3 or len({unit for _, unit in read}) < len(read):
+def _move_by_steps(day: date, steps: Sequence[re.Match[str]], sign: int) -> date | None:
+    """Return the date all steps away; None if their order changes the result."""
+    moves = [(_parse_count(step), _find_unit(step.group())) for step in steps]
+    if len(moves) > 3 or len({unit for _, unit in moves}) < len(moves):
         return None
-    reached: set[date | None] = set()
-    for order in (read, read[::-1]):
-        at: date | None = day
+    targets: set[date | None] = set()
+    for order in (moves, moves[::-1]):
+        goal: date | None = day
         for count, unit in order:
-            at = moved(at, sign * count, unit) if at and count is not None and unit else None
-        reached.add(at)
-    return reached.pop() if len(reached) == 1 else None
+            goal = moved(goal, sign * count, unit) if goal and count is not None and unit else None
+        targets.add(goal)
+    return targets.pop() if len(targets) == 1 else None
 
 
-def _count_of(step: re.Match[str]) -> int | None:
+def _parse_count(step: re.Match[str]) -> int | None:
     written = (step["number"] or step["figure"]).lower()
     if written.isdigit() or step["number"]:
         return int(value_of(written))
@@ -334,10 +347,10 @@ def _count_of(step: re.Match[str]) -> int | None:
 
 @dataclass(frozen=True)
 class DateClaim:
-    """What the calendar says to one claim; `[start, end)` in the text is all of the claim.
+    """The finding for one claim; `[start, end)` in the text is the whole claim.
 
-    `follows` is the place of the words that follow from the dates beside them: where the claim
-    holds no source has to say them.
+    `follows` is the place of the words that follow from the dates beside them: if the claim holds,
+    no source has to state them.
     """
 
     finding: DateFinding
@@ -348,7 +361,7 @@ class DateClaim:
 
 @dataclass(frozen=True)
 class TimeSpan:
-    """A stated time: `count` of `unit`, at `[start, end)`."""
+    """A stated duration: `count` of `unit`, at `[start, end)`."""
 
     count: float
     unit: TimeUnit
@@ -357,159 +370,176 @@ class TimeSpan:
 
 
 def claims_in(text: str, language: str, before: str = "") -> list[DateClaim]:
-    """Every claim of a text about dates, years and ages that the calendar can check, in order.
+    """Return every claim about dates, years and ages that the calendar can check, in order.
 
-    `before` is what stands in front of the text, where a date may be that it leans on.
+    `before` is the text in front, where a date may be that the claim refers to.
     """
     if len(text) > LONGEST_TEXT or not re.search(r"\d|[一二三四五六七八九十]", text):
         return []
-    tongue = _language_of(text, language)
-    dates = find_dates(text, tongue)
-    spans = [span for q in find_quantities(text, tongue) if (span := _span(q, dates))]
-    told = find_dates(before[-LONGEST_TEXT:], tongue) if before and spans else []
-    found = [*_weekday_claims(text, dates, tongue), *_difference_claims(text, dates, spans)]
-    found += _later_claims(text, dates, spans, told)
-    found = [claim for claim in found if not SAID.open.search(text[claim.start : claim.end])]
-    age = _age_claim(text, dates)
-    return sorted([*found, *([age] if age else [])], key=lambda claim: claim.start)
+    code = _choose_language(text, language)
+    dates = find_dates(text, code)
+    spans = [span for q in find_quantities(text, code) if (span := _parse_span(q, dates))]
+    earlier = find_dates(before[-LONGEST_TEXT:], code) if before and spans else []
+    claims = [
+        *_find_weekday_claims(text, dates, code),
+        *_find_difference_claims(text, dates, spans),
+    ]
+    claims += _find_later_claims(text, dates, spans, earlier)
+    claims = [claim for claim in claims if not SAID.open.search(text[claim.start : claim.end])]
+    age = _find_age_claim(text, dates)
+    return sorted([*claims, *([age] if age else [])], key=lambda claim: claim.start)
 
 
-def _span(found: Quantity, dates: Sequence[DateValue]) -> TimeSpan | None:
-    """A time in one unit: "428 days"; None for a bare number, a range, "about", or a date."""
-    unit = _unit_of(found.text)
-    is_exact = found.bound == "exact" and found.low == found.high and not found.ordinal
-    if unit is None or found.unit != "second" or not is_exact or _overlaps(found, dates):
+def _parse_span(quantity: Quantity, dates: Sequence[DateValue]) -> TimeSpan | None:
+    """Return a time in one unit: "428 days"; None for a bare number, range, "about", or date."""
+    unit = _find_unit(quantity.text)
+    is_exact = quantity.bound == "exact" and quantity.low == quantity.high and not quantity.ordinal
+    if unit is None or quantity.unit != "second" or not is_exact or _overlaps(quantity, dates):
         return None
-    return TimeSpan(round(found.low / SECONDS[unit], 6), unit, found.start, found.end)
+    return TimeSpan(round(quantity.low / SECONDS[unit], 6), unit, quantity.start, quantity.end)
 
 
-def _weekday_claims(text: str, dates: Sequence[DateValue], language: str) -> Iterator[DateClaim]:
-    whole = [one for one in dates if _full_date(one)]
-    named = find_weekdays(text, language)
-    for one in whole:
-        beside = [day for day in named if one.start <= day.start and day.end <= one.end]
-        if one.weekday is not None and beside:
-            place = beside[0].start, beside[0].end
-            yield _weekday_claim(text, one, one.weekday, place, (one.start, one.end), place)
-    for other in named:
+def _find_weekday_claims(
+    text: str, dates: Sequence[DateValue], language: str
+) -> Iterator[DateClaim]:
+    exact = [one for one in dates if _exact_date(one)]
+    weekdays = find_weekdays(text, language)
+    for one in exact:
+        inside = [day for day in weekdays if one.start <= day.start and day.end <= one.end]
+        if one.weekday is not None and inside:
+            place = inside[0].start, inside[0].end
+            yield _make_weekday_claim(text, one, one.weekday, place, (one.start, one.end), place)
+    for other in weekdays:
         day = next((one for one in reversed(dates) if one.end <= other.start), None)
-        if day is None or day not in whole or day.weekday is not None:
+        if day is None or day not in exact or day.weekday is not None:
             continue
         gap = text[day.end : other.start]
-        # "… opened on 12 March 1998; that day was a …", where the text states no other date
-        that_day = SAID.that_day.search(gap) if len(whole) == 1 and not _joins(gap, IS_A) else None
-        at = that_day.start() if that_day else 0
-        if gap.strip(" ,，") and _joins(gap[at:], IS_A):
-            place, follows = (other.start, other.end), (day.end + at, other.end)
-            yield _weekday_claim(text, day, other.weekday, place, (day.start, other.end), follows)
+        # "… opened on 12 March 1998; that day was a …", if the text states no other date
+        that_day = (
+            SAID.that_day.search(gap) if len(exact) == 1 and not _is_link(gap, IS_A) else None
+        )
+        offset = that_day.start() if that_day else 0
+        if gap.strip(" ,，") and _is_link(gap[offset:], IS_A):
+            place, follows = (other.start, other.end), (day.end + offset, other.end)
+            yield _make_weekday_claim(
+                text, day, other.weekday, place, (day.start, other.end), follows
+            )
 
 
-def _weekday_claim(
-    text: str, found: DateValue, said: int | None, place: Place, whole: Place, follows: Place
+def _make_weekday_claim(
+    text: str, value: DateValue, weekday: int | None, place: Place, whole: Place, follows: Place
 ) -> DateClaim:
-    day = _full_date(found) or date.min
-    holds, given = said == day.weekday(), text[slice(*place)]
-    return DateClaim(DateFinding(holds, weekday_name(day), given, *place, (day,)), *whole, follows)
+    day = _exact_date(value) or date.min
+    start, end = place
+    holds = weekday == day.weekday()
+    finding = DateFinding(holds, weekday_name(day), text[start:end], start, end, (day,))
+    return DateClaim(finding, *whole, follows)
 
 
-def _difference_claims(
+def _find_difference_claims(
     text: str, dates: Sequence[DateValue], spans: Sequence[TimeSpan]
 ) -> Iterator[DateClaim]:
-    """The time between two dates or years: "from A to B are N days"."""
-    pairs = [
-        (one, other) for one, other in pairwise(dates)
-        if text[one.end : other.start].strip() and _joins(text[one.end : other.start], TO)
-    ]  # fmt: skip
-    pairs += [(one, one) for one in dates if one.kind == "range" and _years(one)]
+    """Yield times between two dates or years: "from A to B are N days"."""
+    pairs = []
+    for one, other in pairwise(dates):
+        between_dates = text[one.end : other.start]
+        if between_dates.strip() and _is_link(between_dates, TO):
+            pairs.append((one, other))
+    pairs += [(one, one) for one in dates if one.kind == "range" and _bare_years(one)]
     for one, other in pairs:
-        start, end, is_years = one.start, other.end, _full_date(one) is None
+        start, end, is_years = one.start, other.end, _exact_date(one) is None
         lead = SAID.leads.search(text[:start])
         for span in spans:
-            said = text[: span.start]
-            is_first = SAID.lasts.search(said) or (is_years and not said.strip())
+            before = text[: span.start]
+            is_first = SAID.lasts.search(before) or (is_years and not before.strip())
             gap = text[end : span.start]
-            if span.start >= end and gap.strip(" ,，") and _joins(gap, MAKES):
+            if span.start >= end and gap.strip(" ,，") and _is_link(gap, MAKES):
                 place, follows = (lead.start() if lead else start, span.end), (end, span.end)
-            elif span.end <= start and is_first and _joins(text[span.end : start], LIES):
+            elif span.end <= start and is_first and _is_link(text[span.end : start], LIES):
                 place, follows = (span.start, end), (span.start, span.end)
             else:
                 continue
-            finding = _difference(text, one, other, span)
-            # The count must end what is said of years: "3 years of drought" counts something else.
+            finding = _check_difference(text, one, other, span)
+            # For years the count must end the clause: "3 years of drought" counts something else.
             if finding and (not is_years or SAID.ends.match(text, place[1])):
                 yield DateClaim(finding, *place, follows)
 
 
-def _years(found: DateValue) -> Place | None:
-    """The years of a bare year or range of years of our era; None where more is said."""
-    is_bare = found.era == "ce" and found.bound in ("exact", "since", "until")
-    is_whole = found.kind in ("year", "range") and not (found.month or found.end_month)
-    if not is_bare or not is_whole or found.weekday is not None:
+def _bare_years(value: DateValue) -> Place | None:
+    """Return first and last year of a bare year or range of years CE; None if more is said."""
+    is_bare = value.era == "ce" and value.bound in ("exact", "since", "until")
+    is_whole = value.kind in ("year", "range") and not (value.month or value.end_month)
+    if not is_bare or not is_whole or value.weekday is not None:
         return None
-    return found.year or 0, found.end_year or found.year or 0
+    return value.year or 0, value.end_year or value.year or 0
 
 
-def _difference(text: str, one: DateValue, other: DateValue, span: TimeSpan) -> DateFinding | None:
-    """None where both ends counted would make the difference, or the dates are too coarse."""
-    first, last = _full_date(one), _full_date(other)
-    said = (text[span.start : span.end], span.start, span.end)
+def _check_difference(
+    text: str, one: DateValue, other: DateValue, span: TimeSpan
+) -> DateFinding | None:
+    """Check the difference; None if counting both ends matters, or dates are too coarse."""
+    first, last = _exact_date(one), _exact_date(other)
+    place = (text[span.start : span.end], span.start, span.end)
     if first and last:
-        stretch, days = between(first, last, span.unit), abs((last - first).days)
-        holds = stretch.is_said_by(span.count)
+        true_span, days = between(first, last, span.unit), abs((last - first).days)
+        holds = true_span.is_said_by(span.count)
         if not holds and span.unit in DAYS and abs(span.count * DAYS[span.unit] - days) < 1.01:
             return None
-        return DateFinding(holds, stretch.words, *said, (first, last))
-    years = (_years(one), _years(other))
+        return DateFinding(holds, true_span.words, *place, (first, last))
+    years = (_bare_years(one), _bare_years(other))
     if years[0] is None or years[1] is None or span.unit != "year":
         return None
     right = abs(years[1][1] - years[0][0])
-    off = abs(span.count - right)
-    return None if 0 < off <= 1 else DateFinding(off == 0, counted(right, "year"), *said)
+    miss = abs(span.count - right)
+    return None if 0 < miss <= 1 else DateFinding(miss == 0, counted(right, "year"), *place)
 
 
-def _later_claims(
-    text: str, dates: Sequence[DateValue], spans: Sequence[TimeSpan], told: Sequence[DateValue]
+def _find_later_claims(
+    text: str, dates: Sequence[DateValue], spans: Sequence[TimeSpan], previous: Sequence[DateValue]
 ) -> Iterator[DateClaim]:
-    """A date so long after another: "ten years later, in 2031", "in 2031, ten years later".
+    """Yield dates so long after others: "ten years later, in 2031", "in 2031, ten years later".
 
-    Of several dates before it, one that fits is taken, and none is called wrong.
+    If several dates precede, one that fits is used, and none is called wrong.
     """
     for span in spans:
         later = SAID.later.match(text, span.end)
         if later is None or not span.count.is_integer():
             continue
-        behind, sign, earlier = later.end(), 1 if later["after"] else -1, [
-            day for day in dates if day.end <= span.start
-        ]  # fmt: skip
-        target = next((day for day in dates if day.start >= behind), None)
-        if target and _joins(text[behind : target.start], THEN):
-            gap = text[behind : target.start]
-            comma = behind + len(gap) - len(gap.lstrip(" ,，"))
-            if finding := _held(text, [*told, *earlier], target, span, sign):
+        after, sign = later.end(), 1 if later["after"] else -1
+        earlier = [day for day in dates if day.end <= span.start]
+        target = next((day for day in dates if day.start >= after), None)
+        if target and _is_link(text[after : target.start], THEN):
+            gap = text[after : target.start]
+            comma = after + len(gap) - len(gap.lstrip(" ,，"))
+            if finding := _check_anchors(text, [*previous, *earlier], target, span, sign):
                 yield DateClaim(finding, span.start, target.end, (span.start, comma))
-        # After "in 2000, five years later" the date that is meant may still come.
-        is_end = re.match(r"\s*(?:$|[.;。；])", text[behind:])
+        # After "in 2000, five years later" the other date may still follow.
+        is_end = re.match(r"\s*(?:$|[.;。；])", text[after:])
         if earlier and is_end and not text[earlier[-1].end : span.start].strip(" ,，"):
             target = earlier[-1]
-            if finding := _held(text, earlier[:-1], target, span, sign):
-                yield DateClaim(finding, target.start, behind, (target.end, behind))
+            if finding := _check_anchors(text, earlier[:-1], target, span, sign):
+                yield DateClaim(finding, target.start, after, (target.end, after))
 
 
-def _held(
+def _check_anchors(
     text: str, anchors: Sequence[DateValue], target: DateValue, span: TimeSpan, sign: int
 ) -> DateFinding | None:
-    """What is found by the anchor that fits; a wrong one only where there is but one."""
-    checked = [found for anchor in anchors if (found := _led(text, anchor, target, span, sign))]
-    right = next((found for found in checked if found.holds), None)
-    return right or (checked[0] if len(anchors) == len(checked) == 1 else None)
+    """Return the finding for the anchor that fits; a wrong one only if there is just one."""
+    findings = [
+        finding
+        for anchor in anchors
+        if (finding := _check_distance(text, anchor, target, span, sign))
+    ]
+    right = next((finding for finding in findings if finding.holds), None)
+    return right or (findings[0] if len(anchors) == len(findings) == 1 else None)
 
 
-def _led(
+def _check_distance(
     text: str, anchor: DateValue, target: DateValue, span: TimeSpan, sign: int
 ) -> DateFinding | None:
-    """The date told against the one worked out; None where the dates are too coarse to say."""
-    said, count = (text[target.start : target.end], target.start, target.end), int(span.count)
-    one, other = _full_date(anchor), _full_date(target)
+    """Compare the stated date with the computed one; None if the dates are too coarse."""
+    place, count = (text[target.start : target.end], target.start, target.end), int(span.count)
+    one, other = _exact_date(anchor), _exact_date(target)
     if one and other:
         goal = moved(one, sign * count, span.unit)
         if goal is None:
@@ -518,25 +548,25 @@ def _led(
         holds = is_forward and (other == goal or between(one, other, span.unit).is_said_by(count))
         if not holds and span.unit in DAYS and abs((other - goal).days) <= 1:
             return None
-        return DateFinding(holds, goal.isoformat(), *said, (one, goal))
+        return DateFinding(holds, goal.isoformat(), *place, (one, goal))
     are_years = anchor.year and target.year and anchor.is_point and target.is_point
-    are_sure = anchor.bound != "about" and target.bound == "exact"
-    if span.unit != "year" or not are_years or not are_sure or "bce" in (anchor.era, target.era):
+    are_exact = anchor.bound != "about" and target.bound == "exact"
+    if span.unit != "year" or not are_years or not are_exact or "bce" in (anchor.era, target.era):
         return None
     year = (anchor.year or 0) + sign * count
-    # One off is left open, for twelve months may lie across two New Years.
-    off = abs((target.year or 0) - year)
-    return None if off == 1 or year < FIRST_YEAR else DateFinding(off == 0, str(year), *said)
+    # A difference of one is left open: twelve months may span two New Years.
+    miss = abs((target.year or 0) - year)
+    return None if miss == 1 or year < FIRST_YEAR else DateFinding(miss == 0, str(year), *place)
 
 
-def _age_claim(text: str, dates: Sequence[DateValue]) -> DateClaim | None:
-    """The one age of a text that tells of one birth and one other date; mostly None.
+def _find_age_claim(text: str, dates: Sequence[DateValue]) -> DateClaim | None:
+    """Return the one age of a text with one birth and one other date; mostly None.
 
-    Both may be a year or a month only: an age is wrong where no days within them make it right.
+    Both may be a year or a month only: an age is wrong if no days within them make it right.
     """
-    known = [day for day in dates if day.year is not None]
-    births = [day for day in known if _is_birth(text, day)]
-    others, ages = [day for day in known if day not in births], list(SAID.age.finditer(text))
+    with_year = [day for day in dates if day.year is not None]
+    births = [day for day in with_year if _is_birth(text, day)]
+    others, ages = [day for day in with_year if day not in births], list(SAID.age.finditer(text))
     if not len(ages) == len(births) == len(others) == 1 or SAID.of_another.search(text):
         return None
     place = next(ages[0].span(name) for name, figure in ages[0].groupdict().items() if figure)
@@ -546,22 +576,24 @@ def _age_claim(text: str, dates: Sequence[DateValue]) -> DateClaim | None:
         one.interval if one.is_point and (one.year or 0) >= FIRST_YEAR else None
         for one in (births[0], others[0])
     )
-    if born is None or day is None or SAID.open.search(text[slice(*whole)]):
+    if born is None or day is None or SAID.open.search(text[whole[0] : whole[1]]):
         return None
     least, most = age_on(born[1], day[0]) or 0, age_on(born[0], day[1])
     if most is None or most > OLDEST:
         return None
-    said = int(text[slice(*place)])
-    shown = str(most) if least == most else f"{least} {'or' if most - least == 1 else 'to'} {most}"
-    sure = (born[0], day[0]) if least == most else ()
-    holds, given = least <= said <= most, text[slice(*place)]
-    finding = DateFinding(holds, f"{shown} years", given, *place, sure)
-    return DateClaim(finding, *whole, _told(text, ages[0].span(), others[0]))
+    stated = text[place[0] : place[1]]
+    age = int(stated)
+    joint = "or" if most - least == 1 else "to"
+    right = str(most) if least == most else f"{least} {joint} {most}"
+    known_days = (born[0], day[0]) if least == most else ()
+    holds = least <= age <= most
+    finding = DateFinding(holds, f"{right} years", stated, *place, known_days)
+    return DateClaim(finding, *whole, _locate_age(text, ages[0].span(), others[0]))
 
 
-def _told(text: str, age: Place, day: DateValue) -> Place:
-    """The words that tell the age, with a date that only says when: not “died in 2000, aged 23”."""
-    behind, ahead = text[age[1] : day.start], text[day.end : age[0]]
-    if age[1] <= day.start and SAID.at_age.fullmatch(behind):
+def _locate_age(text: str, age: Place, day: DateValue) -> Place:
+    """Return the place of the words that state the age, with a date that only says when."""
+    after, before = text[age[1] : day.start], text[day.end : age[0]]
+    if age[1] <= day.start and SAID.at_age.fullmatch(after):
         return age[0], day.end
-    return (day.start, age[1]) if day.end <= age[0] and SAID.at_age.fullmatch(ahead) else age
+    return (day.start, age[1]) if day.end <= age[0] and SAID.at_age.fullmatch(before) else age

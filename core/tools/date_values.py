@@ -1,4 +1,4 @@
-"""A date as an interval of days with its bound, and whether two of them agree."""
+"""Dates as intervals of days with a bound, and whether two of them agree."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from core.tools.vocabulary import DateBound
 
 DateKind = Literal["day", "month", "year", "decade", "century", "quarter", "range", "weekday"]
 Era = Literal["ce", "bce"]
-MONTH, YEAR = 31, 12 * 31  # days of a calendar of equal months
+MONTH, YEAR = 31, 12 * 31  # days in a calendar of equal months
 ABOUT_DAYS, ABOUT_YEARS, ABOUT_SHARE, THIS_YEAR = 3, 2, 0.02, 2025
 
 
 @dataclass(frozen=True)
 class DateValue:
-    """A date, or a stretch of time at `[start, end)`; unstated parts are None.
+    """A date or a period at `[start, end)`; unstated parts are None.
 
-    Offsets are code points of the text. Years count upwards from 1 in both eras. A stretch (decade,
+    Offsets are code points of the text. Years count upwards from 1 in both eras. A period (decade,
     century, quarter, range) has `end_*`. `ambiguous` marks "03/04/2019", whose day and month may be
-    the other way round.
+    swapped.
     """
 
     start: int
@@ -44,12 +44,12 @@ class DateValue:
 
     @property
     def is_point(self) -> bool:
-        """True for a day, month or year, False for a stretch between two of them."""
+        """True for a day, month or year, False for a period."""
         return self.kind in ("day", "month", "year", "weekday")
 
     @property
     def interval(self) -> tuple[date, date] | None:
-        """The first and last day that it may mean; None without a year, in BC, where ambiguous."""
+        """The first and last possible day; None without a year, if BC, or if ambiguous."""
         years = (self.year or 0, self.end_year or self.year or 0)
         if self.era == "bce" or self.ambiguous or not 0 < years[0] <= years[1] <= 9999:
             return None
@@ -63,29 +63,29 @@ class DateValue:
 
 
 def compare_dates(one: DateValue, other: DateValue) -> Match:
-    """Whether two dates can both hold of the same event; symmetric.
+    """Return whether two dates can both be true of the same event; symmetric.
 
-    Dates with a year become stretches of days: a less precise date agrees with all it contains.
-    Without a year only the parts that both state are compared. A date whose day and month may be
-    swapped agrees if either reading does.
+    Dates with a year become spans of days: a less precise date agrees with all it contains. Without
+    a year only the parts that both state are compared. A date whose day and month may be swapped
+    agrees if either reading does.
     """
     parts = [field.name for field in fields(one) if field.name not in ("start", "end", "text")]
     if all(getattr(one, name) == getattr(other, name) for name in parts):
         return "same"
-    found = {_compare(a, b) for a in _readings(one) for b in _readings(other)}
+    results = {_compare_parts(a, b) for a in _list_readings(one) for b in _list_readings(other)}
     order: tuple[Match, ...] = ("same", "different", "incomparable")
-    return next(match for match in order if match in found)
+    return next(match for match in order if match in results)
 
 
-def _readings(found: DateValue) -> Iterator[DateValue]:
-    """The date, and the other way to read it where it is ambiguous."""
-    yield found
-    if found.ambiguous:
-        yield replace(found, month=found.day, day=found.month)
+def _list_readings(value: DateValue) -> Iterator[DateValue]:
+    """Yield the date, and its other reading if it is ambiguous."""
+    yield value
+    if value.ambiguous:
+        yield replace(value, month=value.day, day=value.month)
 
 
-def _compare(one: DateValue, other: DateValue) -> Match:
-    """Each part that both state, put together: one that differs decides."""
+def _compare_parts(one: DateValue, other: DateValue) -> Match:
+    """Compare the parts that both state: a single different part decides."""
     agree: list[bool] = []
     with_year = one.year is not None and other.year is not None
     if with_year or (one.month is not None and other.month is not None):
@@ -96,12 +96,12 @@ def _compare(one: DateValue, other: DateValue) -> Match:
 
 
 def _spans_agree(one: DateValue, other: DateValue, with_year: bool) -> bool:
-    first, second = _span(one, with_year), _span(other, with_year)
+    first, second = _to_day_span(one, with_year), _to_day_span(other, with_year)
     if first == second and one.bound == other.bound:
         return True
-    # What began in 2015 did not begin in 2012, though both reach to this day.
+    # Since 2015 and since 2012 differ, although both last until today.
     if one.bound != other.bound or one.bound not in ("exact", "since"):
-        ends = _reach(first, one, with_year), _reach(second, other, with_year)
+        ends = _allowed_span(first, one, with_year), _allowed_span(second, other, with_year)
         return min(ends[0][1], ends[1][1]) >= max(ends[0][0], ends[1][0])
     shared = min(first[1], second[1]) - max(first[0], second[0])
     shorter = min(first[1] - first[0], second[1] - second[0])
@@ -110,27 +110,32 @@ def _spans_agree(one: DateValue, other: DateValue, with_year: bool) -> bool:
     return shared == shorter or (not (one.is_point or other.is_point) and shared >= shorter / 2)
 
 
-def _span(found: DateValue, with_year: bool) -> tuple[float, float]:
-    """The first and last day a date may mean, on a calendar of equal months."""
-    year = (found.year or 0) if with_year else 0
-    last_year = found.end_year if with_year and found.end_year is not None else year
-    sign = -1 if found.era == "bce" else 1
-    last_day = found.end_day if found.end_month else found.day
-    start = sign * year * YEAR + ((found.month or 1) - 1) * MONTH + (found.day or 1) - 1
-    end = sign * last_year * YEAR + ((found.end_month or found.month or 12) - 1) * MONTH
+def _to_day_span(value: DateValue, with_year: bool) -> tuple[float, float]:
+    """Return the first and last possible day, in a calendar of equal months."""
+    year = (value.year or 0) if with_year else 0
+    last_year = value.end_year if with_year and value.end_year is not None else year
+    sign = -1 if value.era == "bce" else 1
+    last_day = value.end_day if value.end_month else value.day
+    start = sign * year * YEAR + ((value.month or 1) - 1) * MONTH + (value.day or 1) - 1
+    end = sign * last_year * YEAR + ((value.end_month or value.month or 12) - 1) * MONTH
     end += (last_day or MONTH) - 1
     return float(min(start, end)), float(max(start, end))
 
 
-def _reach(span: tuple[float, float], found: DateValue, with_year: bool) -> tuple[float, float]:
-    """The stretch that the date's bound allows; "around 3000 BC" reaches further than 1990."""
+def _allowed_span(
+    span: tuple[float, float], value: DateValue, with_year: bool
+) -> tuple[float, float]:
+    """Return the span that the bound allows; "around 3000 BC" allows more than "around 1990"."""
     low, high = span
-    about: float = ABOUT_DAYS if found.day else MONTH
-    if with_year and not found.month and found.year is not None:
-        age = THIS_YEAR - (-found.year if found.era == "bce" else found.year)
+    about: float = ABOUT_DAYS if value.day else MONTH
+    if with_year and not value.month and value.year is not None:
+        age = THIS_YEAR - (-value.year if value.era == "bce" else value.year)
         about = YEAR * max(ABOUT_YEARS, round(ABOUT_SHARE * abs(age)))
     reaches: dict[DateBound, tuple[float, float]] = {
-        "before": (-math.inf, low - 1), "after": (high + 1, math.inf), "since": (low, math.inf),
-        "until": (-math.inf, high), "about": (low - about, high + about),
-    }  # fmt: skip
-    return reaches.get(found.bound, span)
+        "before": (-math.inf, low - 1),
+        "after": (high + 1, math.inf),
+        "since": (low, math.inf),
+        "until": (-math.inf, high),
+        "about": (low - about, high + about),
+    }
+    return reaches.get(value.bound, span)

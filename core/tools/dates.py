@@ -1,7 +1,7 @@
-"""Dates in a text, a finder for each kind of them.
+"""Finds dates in a text, with one finder for each kind.
 
-Month and weekday names are CLDR's (Babel), words for eras and decades those of our lists. Persian
-and Hijri dates become days of our calendar (convertdate).
+Month and weekday names come from CLDR (Babel), words for eras and decades from our lists. Persian
+and Hijri dates are converted to the Gregorian calendar (convertdate).
 """
 
 from __future__ import annotations
@@ -39,47 +39,64 @@ WRITTEN = PatternTable("dates")
 Place = tuple[int, int]
 LONGEST_TEXT = 20_000
 FIRST, LAST = 1000, 2100
-PIVOT = 40  # two-digit years up to 40 are of this century
+PIVOT = 40  # two-digit years up to 40 belong to this century
 CAPITAL, SMALL = frozenset(["en", "de"]), frozenset(["fr", "es", "it", "pt", "ca"])
+OPENS = "([{“\"'—–-/,;:。，、；：（「《"
+CLOSES = ")]},.;:!?”\"'—–-/|،؛।。，、；：）」》"
+PLURAL_ENDINGS = {
+    "en": r"s$", "fr": r"[sx]$", "es": r"s$", "pt": r"s$", "ca": r"s$", "it": r"[ie]$",
+    "nl": r"(?:en|s)$", "sv": r"(?:or|ar|er)$", "da": r"er$",
+}  # fmt: skip
+MODERN = range(1900, 2036)
+ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
+BEFORE_OURS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
+HAN_WEEKDAYS = (
+    (re.compile(r"(?:星期|礼拜|禮拜|周|週)(?P<day>[一二三四五六日天])"), "一二三四五六日"),
+    (re.compile(r"(?P<day>[月火水木金土日])曜日?"), "月火水木金土日"),
+    (re.compile(r"(?P<day>[월화수목금토일])요일"), "월화수목금토일"),
+)
+Finder = Callable[[str, str, DateWords], Iterator[DateValue]]
+DASH = re.compile(rf"{BLANK}?[-–—~～〜至到]{BLANK}?")
 
 
 def find_dates(text: str, language: str = "en") -> list[DateValue]:
-    """The dates of a text in order, none overlapping; `language` is a BCP 47 tag."""
-    return list(_found_in(text[:LONGEST_TEXT], language))
+    """Return the dates of a text in order, none overlapping; `language` is a BCP 47 tag."""
+    return list(_find_all(text[:LONGEST_TEXT], language))
 
 
 @lru_cache(maxsize=4_096)
-def _found_in(text: str, language: str) -> tuple[DateValue, ...]:
-    words, even = date_words(language), plain(text)
-    low = lower(even)
-    taken: set[int] = set()
+def _find_all(text: str, language: str) -> tuple[DateValue, ...]:
+    words, normalized = date_words(language), plain(text)
+    low = lower(normalized)
+    covered: set[int] = set()
     chosen: list[DateValue] = []
-    for found in (found for finder in FINDERS for found in finder(even, low, words)):
-        if taken.isdisjoint(places := range(found.start, found.end)):
-            taken.update(places)
-            chosen.append(found)
+    for value in (value for finder in FINDERS for value in finder(normalized, low, words)):
+        places = range(value.start, value.end)
+        if covered.isdisjoint(places):
+            covered.update(places)
+            chosen.append(value)
     joined: list[DateValue] = []
-    for one in sorted(chosen, key=lambda found: found.start):
-        merged = _joined(low, joined[-1], one, words) if joined else None
+    for one in sorted(chosen, key=lambda value: value.start):
+        merged = _join_dates(low, joined[-1], one, words) if joined else None
         joined[-1:] = [merged] if merged else [*joined[-1:], one]
     return tuple(
-        replace(one, text=text[one.start : one.end], bound=_bound(low, one, words))
+        replace(one, text=text[one.start : one.end], bound=_read_bound(low, one, words))
         for one in joined
-    )  # fmt: skip
+    )
 
 
 def find_weekdays(text: str, language: str = "en") -> list[DateValue]:
-    """Every weekday that is named, however it is written, without the dates beside them."""
-    even = plain(text[:LONGEST_TEXT])
-    found = _all_weekdays(even, lower(even), date_words(language))
-    return [replace(one, text=text[one.start : one.end]) for one in found]
+    """Return every weekday named in the text, in any case, without the dates beside them."""
+    normalized = plain(text[:LONGEST_TEXT])
+    weekdays = _find_all_weekdays(normalized, lower(normalized), date_words(language))
+    return [replace(one, text=text[one.start : one.end]) for one in weekdays]
 
 
 def _is_day(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(2024, month)[1]
 
 
-def _numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+def _find_numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     """Yield dates in digits: 2019-03-12, 12.03.2019, 12/03/2019, 03/2019."""
     for match in WRITTEN.year_first.finditer(low):
         year, month, day = (int(match[name]) for name in ("year", "month", "day"))
@@ -104,25 +121,25 @@ def _numeric(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
         yield DateValue(*match.span(), year=year, month=month, kind="month")
 
 
-def _named(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Dates with a month's name: 12 March 2019, March 12, le 3 mai, 3. Mai 1999, in March."""
+def _find_named(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+    """Yield dates with a month's name: 12 March 2019, le 3 mai, 3. Mai 1999, in March."""
     last = 0
     for token in WORD.finditer(low) if (words.stems or words.months.values) else ():
         start, word = token.start(), token.group()
         stems = (m for s, m in words.stems if word.startswith(s) and len(word) - len(s) <= 6)
         declined = next(stems, None)
-        named = (token.end(), (declined, True)) if declined else words.months.at(low, start)
-        if start >= last and named:
-            found = _month_date(text, low, words, start, named[0], *named[1])
-            if found:
-                yield found
-                last = found.end
+        month_phrase = (token.end(), (declined, True)) if declined else words.months.at(low, start)
+        if start >= last and month_phrase:
+            value = _read_month_date(text, low, words, start, month_phrase[0], *month_phrase[1])
+            if value:
+                yield value
+                last = value.end
 
 
-def _month_date(
+def _read_month_date(
     text: str, low: str, words: DateWords, start: int, end: int, month: int, is_full: bool
 ) -> DateValue | None:
-    """The date around a month's name; None where the word is no month: a march, it may."""
+    """Return the date around a month's name; None if the word is no month: a march, it may."""
     language = words.language
     is_basque = language == "eu"
     is_english = language == "en" or (language in OTHER_SCRIPTS and low[start].isascii())
@@ -132,30 +149,32 @@ def _month_date(
     if is_english and not text[start].isupper() and not (before and after):
         return None
     if before and _is_day(month, before[2]):
-        return _days((before[0], stop), year, month, before[1] or before[2], before[2])
-    led = WRITTEN.year_before.search(low, max(0, start - 10), start) if is_basque else None
-    opened, led_year = (led.start(), int(led["year"])) if led else (start, None)
-    behind = WRITTEN.day_after.match(low, end) if is_english or is_basque else None
-    if behind and _is_day(month, int(behind["day"])):
-        day, last = int(behind["day"]), int(behind["last"] or behind["day"])
-        stated = int(behind["year"]) if behind["year"] else led_year
-        return _days((opened, behind.end()), stated, month, day, last)
+        return _make_day((before[0], stop), year, month, before[1] or before[2], before[2])
+    year_first = WRITTEN.year_before.search(low, max(0, start - 10), start) if is_basque else None
+    date_start, led_year = (
+        (year_first.start(), int(year_first["year"])) if year_first else (start, None)
+    )
+    day_after = WRITTEN.day_after.match(low, end) if is_english or is_basque else None
+    if day_after and _is_day(month, int(day_after["day"])):
+        day, last = int(day_after["day"]), int(day_after["last"] or day_after["day"])
+        stated = int(day_after["year"]) if day_after["year"] else led_year
+        return _make_day((date_start, day_after.end()), stated, month, day, last)
     if after and (is_full or after.group()[0] == "." or language in CAPITAL):
         return DateValue(start, stop, year=year, month=month, kind="month")
-    if led or (is_full and _stands_alone(text, low, (start, end), words)):
-        return DateValue(opened, end, year=led_year, month=month, kind="month")
+    if year_first or (is_full and _stands_alone(text, low, (start, end), words)):
+        return DateValue(date_start, end, year=led_year, month=month, kind="month")
     return None
 
 
-def _days(place: Place, year: int | None, month: int, day: int, last: int) -> DateValue:
-    found = DateValue(*place, year=year, month=month, day=day)
+def _make_day(place: Place, year: int | None, month: int, day: int, last: int) -> DateValue:
+    value = DateValue(*place, year=year, month=month, day=day)
     if day >= last or not _is_day(month, last):
-        return found
-    return replace(found, end_year=year, end_month=month, end_day=last, kind="range")
+        return value
+    return replace(value, end_year=year, end_month=month, end_day=last, kind="range")
 
 
 def _day_before(low: str, start: int, words: DateWords) -> tuple[int, int | None, int] | None:
-    """Where a day before the month begins, the first day of a range or None, and the day."""
+    """Return start of the day before the month, first day of a range or None, and the day."""
     if match := WRITTEN.day_before.search(low, max(0, start - 24), start):
         first, day = int(match["first"] or 0), int(match["day"])
         is_alone = first >= day > 0
@@ -166,42 +185,44 @@ def _day_before(low: str, start: int, words: DateWords) -> tuple[int, int | None
 
 
 def _stands_alone(text: str, low: str, place: Place, words: DateWords) -> bool:
-    """Return True where a month's full name alone is the month, and no other word."""
-    (start, end), own, language = place, words.values.own, words.language
-    if own.get("months_alone"):
+    """Return True if a month's full name alone is a month here, not another word."""
+    (start, end), lists, language = place, words.values.own, words.language
+    if lists.get("months_alone"):
         return True
     opens = text[:start].rstrip(" \"'“«(")[-1:] in ("", *".!?:;•*—")
     if language in CAPITAL and (not text[start].isupper() or low[end : end + 1] in tuple("'-_")):
         return False
     if language in SMALL and text[start].isupper() and not opens:
         return False
-    if low[start:end] not in own.get("shy_months", ()) and language not in SMALL:
+    if low[start:end] not in lists.get("shy_months", ()) and language not in SMALL:
         return True
-    led = flags(own.get("month_leads", ())).before(low, skip_blank_back(low, start))
-    return bool(led) and not (opens and low[skip_blank(low, end) :][:1].isalpha())
+    lead = flags(lists.get("month_leads", ())).before(low, skip_blank_back(low, start))
+    return bool(lead) and not (opens and low[skip_blank(low, end) :][:1].isalpha())
 
 
-def _stretches(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+def _find_periods(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     for match in words.centuries.finditer(low):
-        yield from _century(*match.span(), _ordinal(match[match.lastindex or 0]), low, words)
+        yield from _read_century(
+            *match.span(), _parse_ordinal(match[match.lastindex or 0]), low, words
+        )
     for match in WRITTEN.word_century.finditer(low) if words.language == "en" else ():
         number = words.ordinals.get(tuple(match[1].split("-")), 0)
-        yield from _century(*match.span(), number, low, words)
+        yield from _read_century(*match.span(), number, low, words)
     for match in words.decades.finditer(low):
-        yield from _decade(match, low, words)
+        yield from _read_decade(match, low, words)
     for match in WRITTEN.quarter.finditer(low):
-        named = "first second third fourth".split()
-        number, year = int(match["q"] or named.index(match["word"]) + 1), int(match["year"])
-        whole = DateValue(*match.span(), year=year, month=3 * number - 2, kind="quarter")
-        yield replace(whole, end_year=year, end_month=3 * number)
+        ordinals = "first second third fourth".split()
+        number, year = int(match["q"] or ordinals.index(match["word"]) + 1), int(match["year"])
+        quarter = DateValue(*match.span(), year=year, month=3 * number - 2, kind="quarter")
+        yield replace(quarter, end_year=year, end_month=3 * number)
 
 
-def _decade(match: re.Match[str], low: str, words: DateWords) -> Iterator[DateValue]:
+def _read_decade(match: re.Match[str], low: str, words: DateWords) -> Iterator[DateValue]:
     written = match[match.lastindex or 0]
     year = int(written)
     if len(written) < 3:
-        led = re.search(r"(?:the|early|mid|late)[ -]'?$", low[: match.start()])
-        if words.language == "en" and not led and not match.group().startswith("'"):
+        lead = re.search(r"(?:the|early|mid|late)[ -]'?$", low[: match.start()])
+        if words.language == "en" and not lead and not match.group().startswith("'"):
             return  # an age, a temperature
         year += 1900 if year >= 20 else 2000
     is_century = year % 100 == 0 and words.language in ("en", "sv", "fi", "da", "tr", "ru")
@@ -210,8 +231,10 @@ def _decade(match: re.Match[str], low: str, words: DateWords) -> Iterator[DateVa
         yield DateValue(*match.span(), year=year, end_year=last, kind=kind)  # type: ignore[arg-type]
 
 
-def _century(start: int, end: int, number: int, low: str, words: DateWords) -> Iterator[DateValue]:
-    """The n-th century, 100n - 99 to 100n; before our era the years run down."""
+def _read_century(
+    start: int, end: int, number: int, low: str, words: DateWords
+) -> Iterator[DateValue]:
+    """Yield the n-th century, years 100n - 99 to 100n; BC the years run down."""
     if not 1 <= number <= 21:
         return
     years, is_led = (100 * number - 99, 100 * number), words.values.own.get("bce_first")
@@ -223,7 +246,7 @@ def _century(start: int, end: int, number: int, low: str, words: DateWords) -> I
         yield DateValue(*place, year=years[1], end_year=years[0], era="bce", kind="century")
 
 
-def _ordinal(written: str) -> int:
+def _parse_ordinal(written: str) -> int:
     roman = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
     if written[0] not in roman:
         return int(value_of(written))
@@ -231,7 +254,7 @@ def _ordinal(written: str) -> int:
     return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
 
 
-def _era_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+def _find_era_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     for match in words.eras.finditer(low):
         name = next(n for n, value in match.groupdict().items() if value and not n.endswith("_to"))
         era: Era = "bce" if name.startswith("bce") else "ce"
@@ -242,65 +265,56 @@ def _era_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
             yield DateValue(*match.span(), year=year, era=era, kind="year")
 
 
-def _weekdays(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Full names of weekdays, where written as their language writes them."""
-    for found in _all_weekdays(text, low, words):
-        if text[found.start].isupper() or words.language not in CAPITAL:
-            yield found
+def _find_written_weekdays(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+    """Yield full names of weekdays, in the case that their language uses."""
+    for weekday in _find_all_weekdays(text, low, words):
+        if text[weekday.start].isupper() or words.language not in CAPITAL:
+            yield weekday
 
 
-def _all_weekdays(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+def _find_all_weekdays(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
     for pattern, order in HAN_WEEKDAYS:
         for match in pattern.finditer(text):
             weekday = order.index(match["day"].replace("天", "日"))
             yield DateValue(*match.span(), weekday=weekday, kind="weekday")
     for token in WORD.finditer(low):
-        if named := words.weekdays.at(low, token.start()):
-            yield DateValue(token.start(), named[0], weekday=named[1], kind="weekday")
+        if phrase := words.weekdays.at(low, token.start()):
+            yield DateValue(token.start(), phrase[0], weekday=phrase[1], kind="weekday")
 
 
-def _other_calendars(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Solar Hijri dates in Persian, Hijri dates in Arabic, Buddhist years in Thai."""
-    own = words.values.own
+def _find_other_calendars(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+    """Yield solar Hijri dates in Persian, Hijri dates in Arabic, Buddhist years in Thai."""
+    lists = words.values.own
     for key, name in (("solar_months", "persian"), ("hijri_months", "islamic")):
-        months = [plain(month) for month in own.get(key, ())]
+        months = [plain(month) for month in lists.get(key, ())]
         day_month = rf"(?<!\d)(?P<day>\d{{1,2}}) (?P<m>{'|'.join(months)})"
         pattern = rf"{day_month}[ ،]{{1,2}}(?P<y>1[2-4]\d\d)(?!\w)(?: هـ?)?"
         for match in re.finditer(pattern, low) if months else ():
             days = int(match["y"]), months.index(match["m"]) + 1, int(match["day"])
-            yield DateValue(*match.span(), "", *_converted(name, *days))
+            yield DateValue(*match.span(), "", *_convert_date(name, *days))
     for match in WRITTEN.buddhist.finditer(low) if words.language == "th" else ():
         yield DateValue(*match.span(), year=int(match["y"]) - 543, kind="year")
     years = re.compile(r"(?<!\w)سال (?P<y>1[2-4]\d\d)(?!\d| (?:میلادی|قمری))")
-    for match in years.finditer(low) if "solar_months" in own else ():
+    for match in years.finditer(low) if "solar_months" in lists else ():
         year = int(match["y"]) + 621
         yield DateValue(*match.span("y"), year=year, end_year=year + 1, kind="range")
 
 
 @lru_cache(maxsize=4_096)
-def _converted(name: str, year: int, month: int, day: int) -> tuple[int, int, int]:
+def _convert_date(name: str, year: int, month: int, day: int) -> tuple[int, int, int]:
     from convertdate import islamic, persian
 
     convert = persian.to_gregorian if name == "persian" else islamic.to_gregorian
-    found = convert(year, month, min(day, 29 if month > 11 else 30))
-    return int(found[0]), int(found[1]), int(found[2])
+    converted = convert(year, month, min(day, 29 if month > 11 else 30))
+    return int(converted[0]), int(converted[1]), int(converted[2])
 
 
-OPENS = "([{“\"'—–-/,;:。，、；：（「《"
-CLOSES = ")]},.;:!?”\"'—–-/|،؛।。，、；：）」》"
-PLURAL_ENDINGS = {
-    "en": r"s$", "fr": r"[sx]$", "es": r"s$", "pt": r"s$", "ca": r"s$", "it": r"[ie]$",
-    "nl": r"(?:en|s)$", "sv": r"(?:or|ar|er)$", "da": r"er$",
-}  # fmt: skip
-MODERN = range(1900, 2036)
-
-
-def _bare_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Four figures that read like a year: in 2019, (1998), 1914-1918, the 2016 elections."""
+def _find_bare_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+    """Yield four digits that read as a year: in 2019, (1998), 1914-1918, the 2016 elections."""
     accepted = 0
     for match in WRITTEN.four.finditer(low):
         start, year = match.start(), int(match["year"])
-        last = _range_end(low, match.end(), year, words) if start >= accepted else None
+        last = _read_range_end(low, match.end(), year, words) if start >= accepted else None
         stop = last[0] if last else match.end()
         if start >= accepted and _is_year(text, low, (start, stop), year, bool(last), words):
             accepted = stop
@@ -308,9 +322,9 @@ def _bare_years(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
             yield DateValue(start, stop, year=year, end_year=last and last[1], kind=kind)
 
 
-def _range_end(low: str, end: int, year: int, words: DateWords) -> tuple[int, int] | None:
-    """Where a range of years ends and with which year, if the text goes on like one."""
-    match = _range_pattern(words.to).match(low, end)
+def _read_range_end(low: str, end: int, year: int, words: DateWords) -> tuple[int, int] | None:
+    """Return end and last year of a range of years, if the text continues one."""
+    match = _compile_range(words.to).match(low, end)
     if match is None:
         return None
     last, is_short = int(match["last"]), len(match["last"]) == 2
@@ -323,7 +337,7 @@ def _range_end(low: str, end: int, year: int, words: DateWords) -> tuple[int, in
 
 
 @lru_cache(maxsize=64)
-def _range_pattern(to: str) -> re.Pattern[str]:
+def _compile_range(to: str) -> re.Pattern[str]:
     to = rf" (?:{to}) (?:the year |l'an |jahr |año |anno )?|" if to else ""
     return re.compile(
         rf"(?:(?P<dash>{BLANK}?[-–—~～/至到]{BLANK}?)|{to}"
@@ -335,7 +349,7 @@ def _range_pattern(to: str) -> re.Pattern[str]:
 def _is_year(
     text: str, low: str, place: Place, year: int, is_range: bool, words: DateWords
 ) -> bool:
-    """Return True where figures are a year, by what stands before and after them."""
+    """Return True if the digits are a year, judging by the words before and after."""
     (start, end), language = place, words.language
     if words.years_after.at(low, skip_blank(low, end)):
         return True
@@ -345,20 +359,20 @@ def _is_year(
         return not rest[:1].isalpha() or bool(is_possessive)
     if _is_measured(text, low, place, words) or WRITTEN.no_year.search(low[:start]):
         return False
-    before, counts = skip_blank_back(low, start), _counts(text, low, end, words)
+    before, is_count = skip_blank_back(low, start), _is_count(text, low, end, words)
     is_modern = year in MODERN and year % 100 > 0
     if words.years.before(low, before):
-        return not counts or is_range or (is_modern and low[before - 3 : before] != " of")
-    opened = text[:start].rstrip()[-1:] in ("", *OPENS)
-    closed = low[end : end + 1] in ("", *CLOSES) or low[end : end + 5] in (" and ", " or ")
+        return not is_count or is_range or (is_modern and low[before - 3 : before] != " of")
+    is_opened = text[:start].rstrip()[-1:] in ("", *OPENS)
+    is_closed = low[end : end + 1] in ("", *CLOSES) or low[end : end + 5] in (" and ", " or ")
     is_led = language == "en" and is_modern and WRITTEN.determined.search(low[:start])
-    is_known = closed or language in PLURAL_ENDINGS or language == "de"
-    is_likely = is_known and year >= 1500 and (year % 100 > 0 or closed)
-    return bool((opened and closed) or is_led or (not counts and (is_range or is_likely)))
+    is_known = is_closed or language in PLURAL_ENDINGS or language == "de"
+    is_likely = is_known and year >= 1500 and (year % 100 > 0 or is_closed)
+    return bool((is_opened and is_closed) or is_led or (not is_count and (is_range or is_likely)))
 
 
-def _counts(text: str, low: str, end: int, words: DateWords) -> bool:
-    """Return True where a counted noun follows: a plural, in German a capital."""
+def _is_count(text: str, low: str, end: int, words: DateWords) -> bool:
+    """Return True if a counted noun follows: a plural, in German a capitalized word."""
     plural = PLURAL_ENDINGS.get(words.language, NEVER.pattern)
     for match in re.finditer(rf"{BLANK}([^\W\d_]+)", low[end : end + 40]):
         word, is_capital = match[1], text[end + match.start(1)].isupper()
@@ -379,39 +393,31 @@ def _is_measured(text: str, low: str, place: Place, words: DateWords) -> bool:
         return True
     money = currency_words(words.language)
     return bool(
-        values.scales.at(low, gap) or values.percent.at(low, gap)
-        or unit_at(text, low, place[1], words.language) or money[1].at(low, gap)
+        values.scales.at(low, gap)
+        or values.percent.at(low, gap)
+        or unit_at(text, low, place[1], words.language)
+        or money[1].at(low, gap)
         or (money[0].before(low, before) and not text[before - 1].islower())
-    )  # fmt: skip
+    )
 
 
-ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
-BEFORE_OURS = frozenset(["公元前", "西元前", "紀元前", "기원전"])
-HAN_SMALL = r"\d{1,2}|[一二三四五六七八九十]{1,3}"
-HAN_WEEKDAYS = (
-    (re.compile(r"(?:星期|礼拜|禮拜|周|週)(?P<day>[一二三四五六日天])"), "一二三四五六日"),
-    (re.compile(r"(?P<day>[月火水木金土日])曜日?"), "月火水木金土日"),
-    (re.compile(r"(?P<day>[월화수목금토일])요일"), "월화수목금토일"),
-)
-
-
-def _asian(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
-    """Dates with East Asian signs: 2019年3月12日, 令和元年, 5월 3일, 20世纪80年代."""
+def _find_asian(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
+    """Yield dates with East Asian signs: 2019年3月12日, 令和元年, 5월 3일, 20世纪80年代."""
     if text.isascii():
         return
     for match in WRITTEN.han_decade.finditer(text):
         year = int(value_of(match["decade"]))
         if match["century"]:
             year += 100 * (int(value_of(match["century"])) - 1)
-        year += 0 if year > 99 else 1900 if year > 10 else 2000
+        if year <= 99:
+            year += 1900 if year > 10 else 2000
         yield DateValue(*match.span(), year=year, end_year=year + 9, kind="decade")
     for match in WRITTEN.han_range.finditer(text):
-        year, last, era = int(match["year"]), int(match["last"]), _era(match["led"])
+        year, last, era = int(match["year"]), int(match["last"]), _parse_era(match["led"])
         if (year < last) == (era == "ce"):
             yield DateValue(*match.span(), year=year, end_year=last, kind="range", era=era)
-    yield from filter(
-        None, (_asian_whole(match, text) for match in WRITTEN.han_whole.finditer(text))
-    )
+    whole = (_read_asian_date(match, text) for match in WRITTEN.han_whole.finditer(text))
+    yield from filter(None, whole)
     for match in WRITTEN.han_month.finditer(text):
         month, day = int(value_of(match["month"])), int(value_of(match["day"] or ""))
         if _is_day(month, day or 1):
@@ -419,13 +425,13 @@ def _asian(text: str, low: str, words: DateWords) -> Iterator[DateValue]:
             yield DateValue(*match.span(), month=month, day=day or None, kind=kind)
 
 
-def _era(led: str | None) -> Era:
-    return "bce" if led in BEFORE_OURS else "ce"
+def _parse_era(era_name: str | None) -> Era:
+    return "bce" if era_name in BEFORE_OURS else "ce"
 
 
-def _asian_whole(match: re.Match[str], text: str) -> DateValue | None:
-    """A year with its month and day, unless it is a number of years."""
-    led, written = match["led"], match["year"]
+def _read_asian_date(match: re.Match[str], text: str) -> DateValue | None:
+    """Return a year with its month and day, unless it is a number of years."""
+    era, written = match["led"], match["year"]
     year = 1 if written == "元" else int(value_of(written))
     month, day = (int(value_of(match[name] or "")) or None for name in ("month", "day"))
     if month is not None and not _is_day(month, day or 1):
@@ -433,30 +439,25 @@ def _asian_whole(match: re.Match[str], text: str) -> DateValue | None:
     is_plain = len(written) == 4 and FIRST <= year <= LAST
     is_led = re.search(r"(?:^|[于於在自从從至到，。、（(；：「《 约約])$", text[: match.start()])
     is_short = (month is not None and 1 < len(written) < 4) or (len(written) == 3 and is_led)
-    if led in ERAS:
-        year += ERAS[led]
-    elif written == "元" or not (led or is_plain or is_short):
+    if era in ERAS:
+        year += ERAS[era]
+    elif written == "元" or not (era or is_plain or is_short):
         return None
-    if not led and len(written) <= 2:
+    if not era and len(written) <= 2:
         year += 1900 if year > PIVOT else 2000
     kind: DateKind = "day" if day else "month" if month else "year"
-    return DateValue(
-        *match.span(), year=year, month=month, day=day, era=_era(led), kind=kind
-    )  # fmt: skip
+    return DateValue(*match.span(), year=year, month=month, day=day, era=_parse_era(era), kind=kind)
 
 
-Finder = Callable[[str, str, DateWords], Iterator[DateValue]]
-# The surer finders first: where two overlap the earlier one's find stands.
+# The more reliable finders first: of overlapping dates the earlier finder's is kept.
 FINDERS: tuple[Finder, ...] = (
-    _asian, _numeric, _named, _other_calendars, _stretches, _era_years, _bare_years, _weekdays
+    _find_asian, _find_numeric, _find_named, _find_other_calendars,
+    _find_periods, _find_era_years, _find_bare_years, _find_written_weekdays,
 )  # fmt: skip
 
 
-DASH = re.compile(rf"{BLANK}?[-–—~～〜至到]{BLANK}?")
-
-
-def _joined(low: str, one: DateValue, other: DateValue, words: DateWords) -> DateValue | None:
-    """A weekday joined to the date it names, and January-March 2019 as a range."""
+def _join_dates(low: str, one: DateValue, other: DateValue, words: DateWords) -> DateValue | None:
+    """Join a weekday to its date, and January-March 2019 to a range."""
     gap = low[one.end : other.start]
     if WRITTEN.weekday_gap.fullmatch(gap):
         if one.kind == "weekday" and other.day is not None:
@@ -470,34 +471,40 @@ def _joined(low: str, one: DateValue, other: DateValue, words: DateWords) -> Dat
     if (one.month or 99, one.day or 0) >= (other.month or 0, other.day or 32):
         return None
     return replace(
-        other, start=one.start, month=one.month, day=one.day, end_year=other.year,
-        end_month=other.month, end_day=other.day, kind="range",
-    )  # fmt: skip
+        other,
+        start=one.start,
+        month=one.month,
+        day=one.day,
+        end_year=other.year,
+        end_month=other.month,
+        end_day=other.day,
+        kind="range",
+    )
 
 
-def _bound(low: str, found: DateValue, words: DateWords) -> DateBound:
-    """The bound that the words beside the date set.
+def _read_bound(low: str, value: DateValue, words: DateWords) -> DateBound:
+    """Return the bound that the words beside the date set.
 
-    A range says itself where it starts and ends: "from 1990 to 1995" is exact.
+    A range itself says where it starts and ends: "from 1990 to 1995" is exact.
     """
-    article = WRITTEN.article.search(low, max(0, found.start - 12), found.start)
-    said: DateBound | None = None
-    for place in (found.start, article.start()) if article else (found.start,):
-        led = words.before.before(low, len(low[:place].rstrip(" \u00a0")))
-        if said is None and led and not _is_of_event(low, led[0], found):
-            said = led[1]
-    if said is None:
-        behind = words.after.at(low, found.end) or words.after.at(low, skip_blank(low, found.end))
-        said = behind[1] if behind else None
-    if said:
-        return "exact" if found.kind == "range" and said in ("since", "until") else said
-    dash = DASH.match(low, found.end)
-    return "since" if dash and found.is_point and words.open_end.at(low, dash.end()) else "exact"
+    article = WRITTEN.article.search(low, max(0, value.start - 12), value.start)
+    bound: DateBound | None = None
+    for place in (value.start, article.start()) if article else (value.start,):
+        lead = words.before.before(low, len(low[:place].rstrip(" \u00a0")))
+        if bound is None and lead and not _is_of_event(low, lead[0], value):
+            bound = lead[1]
+    if bound is None:
+        after = words.after.at(low, value.end) or words.after.at(low, skip_blank(low, value.end))
+        bound = after[1] if after else None
+    if bound:
+        return "exact" if value.kind == "range" and bound in ("since", "until") else bound
+    dash = DASH.match(low, value.end)
+    return "since" if dash and value.is_point and words.open_end.at(low, dash.end()) else "exact"
 
 
-def _is_of_event(low: str, start: int, found: DateValue) -> bool:
-    """Return True where the words bound an event: "after the 1979 revolution"."""
-    led = low[start : found.start].split()
-    if found.kind in ("decade", "century"):
-        return led[:1] == ["about"]
-    return led[-1:] == ["the"] and found.kind == "year"
+def _is_of_event(low: str, start: int, value: DateValue) -> bool:
+    """Return True if the words bound an event instead: "after the 1979 revolution"."""
+    lead = low[start : value.start].split()
+    if value.kind in ("decade", "century"):
+        return lead[:1] == ["about"]
+    return lead[-1:] == ["the"] and value.kind == "year"

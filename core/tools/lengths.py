@@ -1,4 +1,4 @@
-"""The lengths that a question asks of its answer, read strictly from its words."""
+"""Parses the lengths that a question asks of its answer; strict about the wording."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from core.tools.vocabulary import (
 )
 
 LengthUnit = Literal["word", "character", "sentence", "paragraph", "line"]
-LONGEST, ENDS = 600, 300  # a longer question holds a text; what is asked stands at either end
-# How lengths, formats and words are asked for, in all languages together.
+LONGEST, ENDS = 600, 300  # a longer question holds a text; the request is at either end
+# How lengths, formats and words are asked for, in all languages.
 ASKED = Patterns("requests")
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "pl", "ru")
-# Words that only begin like a unit: 字母 is a letter, 行业 a trade.
+# Second characters of words that only begin like a unit: 字母 is a letter, 行业 a trade.
 NO_UNIT = re.compile("[母典节眼成词诗业为动人李程走星政时路]")
 CLAUSE = re.compile(r"[.?!:](?=\s|$)|[。？！；;\n]")
 PAIR = re.compile(f"[{''.join(ONES)}]{{2}}[十百千]?(?=字|句|个|段|词)")
@@ -33,15 +33,15 @@ FEW_WORDS = 20  # "three words that rhyme with cat" are things, "100 words on te
 
 
 def both_ends(question: str) -> str:
-    """The question, or where it is long its beginning and end, where what is asked stands."""
+    """Return the question; if it is long, its beginning and end, where the request is."""
     return question if len(question) <= LONGEST else f"{question[:ENDS]}\n{question[-ENDS:]}"
 
 
 @dataclass(frozen=True)
 class Length:
-    """A length that is asked for: `least` to `most` units, None where there is no such bound.
+    """A length asked for: `least` to `most` units, None for no bound.
 
-    `is_about` counts where both are the same: "in 100 words" or "in about 100 words".
+    `is_about` matters if both are the same: "in 100 words" or "in about 100 words".
     """
 
     unit: LengthUnit
@@ -51,7 +51,7 @@ class Length:
 
     @property
     def words(self) -> str:
-        """In words: "at least 3 sentences", "50 to 100 words"."""
+        """The length in words: "at least 3 sentences", "50 to 100 words"."""
         least, most = self.least, self.most
         is_one = {least, most} <= {1, None}
         unit = self.unit if is_one else f"{self.unit}s"
@@ -63,24 +63,24 @@ class Length:
 
 
 def asked_lengths(question: str) -> tuple[Length, ...]:
-    """Every length that the question asks of its answer; none where two do not agree."""
-    shown = both_ends(question)
-    things = re.findall(r"\ban?\s+(?:\w+\s+)?\d+-(?:word|sentence)", shown)
-    if ASKED.how_many.search(question) or len(things) > 1:
+    """Return every length that the question asks for; none if two contradict each other."""
+    excerpt = both_ends(question)
+    descriptions = re.findall(r"\ban?\s+(?:\w+\s+)?\d+-(?:word|sentence)", excerpt)
+    if ASKED.how_many.search(question) or len(descriptions) > 1:
         return ()
-    for language in ("zh",) if re.search("[\u4e00-\u9fff]", shown) else LANGUAGES:
+    for language in ("zh",) if re.search("[\u4e00-\u9fff]", excerpt) else LANGUAGES:
         found: dict[Length | None, None] = {}
-        for number, clause in enumerate(CLAUSE.split(shown)):
-            found |= dict.fromkeys(_lengths_in(clause, language, is_first=number == 0))
+        for number, clause in enumerate(CLAUSE.split(excerpt)):
+            found |= dict.fromkeys(_parse_lengths(clause, language, is_first=number == 0))
         lengths = tuple(length for length in found if length is not None)
         if lengths:
-            return lengths if len(lengths) == len(found) and _agree(lengths) else ()
+            return lengths if len(lengths) == len(found) and _is_consistent(lengths) else ()
     return ()
 
 
-def _agree(found: Sequence[Length]) -> bool:
-    for unit in {length.unit for length in found}:
-        same = [length for length in found if length.unit == unit]
+def _is_consistent(lengths: Sequence[Length]) -> bool:
+    for unit in {length.unit for length in lengths}:
+        same = [length for length in lengths if length.unit == unit]
         kinds = {(length.least is None, length.most is None) for length in same}
         if len(same) > 1 and (len(same) > 2 or kinds != {(True, False), (False, True)}):
             return False
@@ -91,8 +91,8 @@ def _agree(found: Sequence[Length]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Unit:
-    """A unit of texts behind a figure, which ends at `end`, with what follows it."""
+class _TextUnit:
+    """A unit of text after a figure, ending at `end`, with what follows it."""
 
     name: LengthUnit
     end: int
@@ -106,26 +106,26 @@ def _text_units(language: str) -> Phrases[LengthUnit]:
     return Phrases({word: unit for unit, words in lists.items() for word in words})
 
 
-def _unit_at(clause: str, end: int, language: str) -> _Unit | None:
-    """The unit of texts behind a figure that ends there, a blank or hyphen between."""
+def _find_text_unit(clause: str, end: int, language: str) -> _TextUnit | None:
+    """Return the unit of text after a figure that ends there, past a blank or hyphen."""
     low = lower(plain(clause))
     start = end + len(low[end:]) - len(low[end:].lstrip(" -\u00a0"))
     adjective = ASKED.adjective.match(low, start)
     start = adjective.end() if adjective else start
-    found = _text_units(language).at(low, start)
-    behind = ASKED.behind.match(low, found[0]) if found else None
-    if found is None or behind is None or (start == end and language not in ("zh", "ja")):
+    unit = _text_units(language).at(low, start)
+    behind = ASKED.behind.match(low, unit[0]) if unit else None
+    if unit is None or behind is None or (start == end and language not in ("zh", "ja")):
         return None
-    is_unit = not NO_UNIT.match(low, found[0])
-    return _Unit(found[1], found[0], "-" in low[end:start], behind) if is_unit else None
+    is_unit = not NO_UNIT.match(low, unit[0])
+    return _TextUnit(unit[1], unit[0], "-" in low[end:start], behind) if is_unit else None
 
 
-def _lengths_in(clause: str, language: str, *, is_first: bool) -> Iterator[Length | None]:
-    """The lengths asked for in one clause; None for one that cannot be read for sure."""
+def _parse_lengths(clause: str, language: str, *, is_first: bool) -> Iterator[Length | None]:
+    """Yield the lengths asked for in one clause; None for one that is ambiguous."""
     bounds, low = vocabulary(language).bounds_after, lower(plain(clause))
     lead: Quantity | None = None
-    for quantity in _figures(clause, language):
-        unit = _unit_at(clause, quantity.end, language)
+    for quantity in _find_figures(clause, language):
+        unit = _find_text_unit(clause, quantity.end, language)
         if unit is None:
             lead = quantity  # "at least 3 but no more than 5 words"
             continue
@@ -133,48 +133,50 @@ def _lengths_in(clause: str, language: str, *, is_first: bool) -> Iterator[Lengt
         behind = bounds.at(low, end) or bounds.at(low, skip_blank(low, end))
         if behind and quantity.bound == "exact":
             quantity = replace(quantity, bound=behind[1])
-        head = _head(clause, quantity, language)
+        head = _text_before(clause, quantity, language)
         between = clause[lead.end : len(head)] if lead else ""
         is_led = re.fullmatch(r",?\s*(?:and|but|y|et|und)\s*", between)
-        head = _head(clause, lead, language) if is_led and lead else head
+        head = _text_before(clause, lead, language) if is_led and lead else head
         if unit.behind["each"] or not _is_asked(clause, head, quantity, unit, is_first=is_first):
             continue
         is_either = re.match(r"\s+or\s+(?:\w+\s+){0,2}\d", clause[unit.end :]) is not None
-        yield None if is_either else _length(quantity, unit, head)
+        yield None if is_either else _make_length(quantity, unit, head)
         if is_led and lead:
-            yield _length(lead, unit, head)
+            yield _make_length(lead, unit, head)
 
 
-def _figures(clause: str, language: str) -> list[Quantity]:
-    found = find_quantities(clause, language)
+def _find_figures(clause: str, language: str) -> list[Quantity]:
+    figures = find_quantities(clause, language)
     for match in ASKED.one.finditer(clause) if language != "zh" else ():
-        found.append(Quantity(*match.span(), match.group(), 1, 1, ""))
+        figures.append(Quantity(*match.span(), match.group(), 1, 1, ""))
     for match in PAIR.finditer(clause) if language == "zh" else ():
         low, high = (float(ONES[char]) for char in match.group()[:2])
         scale = value_of(f"一{match.group()[2:]}") if match.group()[2:] else 1
-        # Two that are no neighbours (三五百) are neither one nor two: no whole number.
+        # Numerals that are not adjacent (三五百) give no whole number.
         low, high = (low * scale, high * scale) if high == low + 1 else (0.5, 0.5)
-        found = [q for q in found if q.end <= match.start() or match.end() <= q.start]
-        found.append(Quantity(*match.span(), match.group(), low, high, ""))
-    return sorted(found, key=lambda quantity: quantity.start)
+        figures = [q for q in figures if q.end <= match.start() or match.end() <= q.start]
+        figures.append(Quantity(*match.span(), match.group(), low, high, ""))
+    return sorted(figures, key=lambda quantity: quantity.start)
 
 
-def _head(clause: str, quantity: Quantity, language: str) -> str:
+def _text_before(clause: str, quantity: Quantity, language: str) -> str:
     low, start = lower(plain(clause)), quantity.start
     for _ in range(2):
-        found = vocabulary(language).bounds_before.before(low, skip_blank_back(low, start))
-        start = found[0] if found else start
+        bound = vocabulary(language).bounds_before.before(low, skip_blank_back(low, start))
+        start = bound[0] if bound else start
     exactly = ASKED.exactly.search(clause[:start])
     return clause[: exactly.start() if exactly else start]
 
 
-def _is_asked(clause: str, head: str, quantity: Quantity, unit: _Unit, *, is_first: bool) -> bool:
-    """Return True where the figure hangs on a request for the answer."""
+def _is_asked(
+    clause: str, head: str, quantity: Quantity, unit: _TextUnit, *, is_first: bool
+) -> bool:
+    """Return True if the figure belongs to a request about the answer."""
     is_led = quantity.bound not in ("exact", "about") and not unit.is_hyphened
     is_one = quantity.low == quantity.high
     request, opening = ASKED.request.search(clause), head.strip()
     if unit.behind["of"] and quantity.low <= 4 and quantity.bound == "exact":
-        return False  # "words of two characters": the shape of what is sought
+        return False  # "words of two characters" describes the words
     is_meant = request and request.start() <= len(head)
     if not request or not is_meant or ASKED.of_others.search(clause[: request.end()]):
         is_into = ASKED.led.fullmatch(opening) is not None and (is_first or opening[0].isupper())
@@ -187,13 +189,13 @@ def _is_asked(clause: str, head: str, quantity: Quantity, unit: _Unit, *, is_fir
     is_limit = re.search(r"\blimit\w*\b|exceed", clause[: quantity.start])
     if is_led and (is_limit or ASKED.negated.search(head)):
         return True
-    hangs = ASKED.hangs.search(head)
-    if hangs and unit.name == "word" and quantity.low <= FEW_WORDS and is_one and not is_led:
+    is_object = ASKED.hangs.search(head)
+    if is_object and unit.name == "word" and quantity.low <= FEW_WORDS and is_one and not is_led:
         return ASKED.into.search(head) is not None
-    return hangs is not None or (not is_one and re.search(r"\ban?\s+$", head) is not None)
+    return is_object is not None or (not is_one and re.search(r"\ban?\s+$", head) is not None)
 
 
-def _length(quantity: Quantity, unit: _Unit, head: str) -> Length | None:
+def _make_length(quantity: Quantity, unit: _TextUnit, head: str) -> Length | None:
     name, bound = unit.name, quantity.bound
     low, high = int(quantity.low), int(quantity.high)
     is_part = name == "paragraph" and low == 1 and not unit.is_hyphened and head[-1:] > "\u4e00"
@@ -207,8 +209,10 @@ def _length(quantity: Quantity, unit: _Unit, head: str) -> Length | None:
     if unit.behind["two"]:
         return Length(name, 1, 2) if low == 1 else None
     lengths = {
-        "at_least": Length(name, low, None), "more_than": Length(name, low + 1, None),
-        "at_most": Length(name, None, low), "less_than": Length(name, None, max(0, low - 1)),
+        "at_least": Length(name, low, None),
+        "more_than": Length(name, low + 1, None),
+        "at_most": Length(name, None, low),
+        "less_than": Length(name, None, max(0, low - 1)),
         "about": Length(name, low, low, is_about=True),
-    }  # fmt: skip
+    }
     return Length(name, low, high) if low < high else lengths.get(bound, Length(name, low, low))

@@ -1,7 +1,7 @@
 """Bare numbers in a text: in digits, in words, and in Chinese, Japanese or Korean numerals.
 
-Which of "," and "." marks decimals is the language's (CLDR); a group that cannot be thousands is
-decimal in any language ("1,5", "0.500"), and where both marks occur the last is the decimal mark.
+The language decides (CLDR) which of "," and "." marks decimals; a group that cannot be thousands is
+decimal in any language ("1,5", "0.500"), and if both marks occur the last is the decimal mark.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from core.documents.segmentation import FUNCTION_WORDS
 from core.tools.vocabulary import WORD, PatternTable, Vocabulary, is_unspaced, number_words
@@ -23,286 +24,6 @@ TEN_TO = re.compile(rf"10{POWER}(?!\w)")
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 VULGAR = tuple("½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
 ROUND = (1e15, 1e12, 1e9, 1e6, 1e3)
-
-
-@dataclass(frozen=True)
-class Number:
-    """A bare number at `[start, end)`; `step` is the size of its last written digit.
-
-    `share` says that the value is a part of a whole in per cent, `times` that it counts times.
-    `needs` says that it is a number only before a unit ("a", "half a"), or before "of" or a unit
-    ("1/3"). `other_factor` times the value is the other reading of ambiguous grouping.
-    """
-
-    start: int
-    end: int
-    low: float
-    high: float
-    step: float = 1.0
-    ordinal: bool = False
-    share: bool = False
-    times: bool = False
-    is_about: bool = False
-    needs: str = ""
-    spelled: bool = False
-    other_factor: float = 1.0
-
-
-def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[Number]:
-    """All numbers in order, none overlapping; `plain` and `low` are the text made plain."""
-    taken: set[int] = set()
-    for match in (*WRITTEN.codes.finditer(plain), *WRITTEN.list_place.finditer(text)):
-        if not WRITTEN.thousands.fullmatch(match.group()):
-            taken.update(range(*match.span()))
-    chosen: list[Number] = []
-    readers = (
-        _han(plain, words), _phrases(low, words), _digits(plain, words), _words(plain, low, words)
-    )  # fmt: skip
-    for number in (number for reader in readers for number in reader):
-        places = range(number.start, number.end)
-        if taken.isdisjoint(places):
-            chosen.append(number)
-            taken.update(places)
-    return sorted(chosen, key=lambda number: number.start)
-
-
-def _digits(text: str, words: Vocabulary) -> Iterator[Number]:
-    """Numbers in digits, with their sign, exponent, fraction or ordinal ending."""
-    position = 0
-    while match := DIGITS.search(text, position):
-        start, end = match.span()
-        position = end
-        if _is_identifier(text, start, end):
-            continue
-        fraction = WRITTEN.fraction.match(text, start)
-        if fraction or text[start - 1 : start] == "/":
-            if fraction and 0 < int(fraction["top"]) < int(fraction["bottom"]):
-                position, bottom = fraction.end(), int(fraction["bottom"])
-                value = int(fraction["top"]) / bottom
-                yield Number(start, position, value, value, 0.5 / bottom, needs="of or unit")
-            if fraction or text[:start][-2:-1].isdigit():
-                continue
-        blanks = WRITTEN.by_blank.match(text, start)
-        if blanks and _groups_by_blank(blanks, text, words):
-            position = end = blanks.end()
-        if (read := read_digits(text[start:end], words.decimal_mark)) is not None:
-            yield _number(text, start, end, read, words)
-
-
-def read_digits(written: str, mark: str) -> tuple[float, int] | None:
-    """The value of digits with separators and how many decimals they have; None for no number."""
-    whole, decimals = written, ""
-    marks = [char for char in written if char in ".,"]
-    last = max(written.rfind("."), written.rfind(","))
-    is_mixed = len(set(marks)) == 2 or bool(marks and re.search("[' \u00a0]", written))
-    is_group = WRITTEN.thousands.fullmatch(written) is not None and written[last] != mark
-    if is_mixed or (len(marks) == 1 and not is_group):
-        whole, decimals = written[:last], written[last + 1 :]
-    if not (whole.isdigit() or WRITTEN.thousands.fullmatch(whole) or INDIAN.fullmatch(whole)):
-        return None
-    digits = re.sub(r"\D", "", whole)
-    return (float(f"{digits}.{decimals or 0}"), len(decimals)) if len(digits) <= LONGEST else None
-
-
-def _groups_by_blank(match: re.Match[str], text: str, words: Vocabulary) -> bool:
-    """Return True where blanks part thousands; a plain blank may also just part two numbers."""
-    if match["gap"] != " ":
-        return True
-    if text[: match.start()].rstrip(" ")[-1:].isdigit() or match.group()[0] == "0":
-        return False
-    return words.groups_by_space or match.group().count(" ") > 1 or " 000" in match.group()
-
-
-def _number(text: str, start: int, end: int, read: tuple[float, int], words: Vocabulary) -> Number:
-    value, decimals = read
-    step, other = 10.0**-decimals, 1.0
-    if words.language != "en" and re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", text[start:end]):
-        other = 1000.0 if decimals else 0.001
-    if power := TEN_TO.match(text, start):
-        value = step = 10.0 ** _exponent(power)
-        return Number(start, power.end(), value, value, step)
-    if power := WRITTEN.exponent.match(text, end):
-        scale = 10.0 ** _exponent(power)
-        value, step, end = value * scale, step * scale, power.end()
-    elif text[start - 1 : start] == "." and text[: start - 1][-1:] in ("", " ", "("):
-        step = 10.0 ** (start - end)
-        start, value = start - 1, value * step
-    elif (ordinal := WRITTEN.ordinal.match(text, end)) and not decimals:
-        return Number(start, ordinal.end(), value, value, ordinal=True)
-    elif text[end : end + 1] in VULGAR and end < len(text):
-        value, step, end = value + unicodedata.numeric(text[end]), 0.1, end + 1
-    elif (minus := WRITTEN.minus.search(text, max(0, start - 8), start)) and not (
-        words.bounds_before.before(text.lower(), start - 1)
-    ):
-        start, value = start - len(minus.group()), -value
-    return Number(start, end, value, value, step, other_factor=other)
-
-
-def _exponent(match: re.Match[str]) -> int:
-    return int(next(filter(None, match.groupdict().values())).translate(RAISED))
-
-
-def _is_identifier(text: str, start: int, end: int) -> bool:
-    """Return True for digits that are part of a name or code: A4, COVID-19, 3D."""
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if before.isalpha() and not is_unspaced(before):
-        return not WRITTEN.money_letters.search(text[max(0, start - 4) : start])
-    if before and before in "-_." and start > 1:
-        led = text[start - 2]
-        if (led.isalpha() and not is_unspaced(led)) or (before == "." and led.isdigit()):
-            return True
-    if after.isalpha() and not is_unspaced(after) and not WRITTEN.exponent.match(text, end):
-        tail = re.match(r"([^\W\d_]+)(\d?)", text[end:])
-        return tail is not None and bool(tail[2] or tail[1] in tuple("DGACEFXPQRZ"))
-    return "_" in (before, after)
-
-
-def _phrases(low: str, words: Vocabulary) -> Iterator[Number]:
-    """Fixed phrases of the language's list: a dozen, two thirds of, doubled, hundreds of."""
-    for token in WORD.finditer(low):
-        start, found = token.start(), words.phrases.at(low, token.start())
-        if found is None or low[max(0, start - 1) : start] == "-":
-            continue
-        match = WRITTEN.fraction_word.fullmatch(found[1])
-        if match is None:
-            raise ValueError(f"expected a phrase's value like ~2, 1/3%, 2x, 10..20: {found[1]!r}")
-        kind, of = match["kind"], WRITTEN.of.search(low, start, found[0])
-        value = (100.0 if kind == "%" else 1.0) * float(match["low"]) / float(match["bottom"] or 1)
-        yield Number(
-            start, of.start() if of else found[0], value, float(match["high"] or value),
-            step=5.0 if kind == "%" else 1.0 if value >= 1 else 0.05, share=kind == "%",
-            times=kind == "x", is_about=bool(match["about"]), spelled=True,
-            needs="unit" if kind == "?" else "",
-        )  # fmt: skip
-
-
-def _words(text: str, low: str, words: Vocabulary) -> Iterator[Number]:
-    if words.language in ("zh", "ja"):
-        return
-    reader = _WordReader(low, words)
-    place = 0
-    while place < len(reader.tokens):
-        found = reader.ordinal_at(place) or reader.number_at(place)
-        if found is None:
-            place += 1
-            continue
-        number, place = found
-        # A capital inside a sentence makes it a name: Ocean's Eleven, but the Second World War.
-        opened = text[: number.start].rstrip(" \"'“«(")[-1:]
-        is_name = text[number.start].isupper() and opened not in ("", *".!?:;•*")
-        if number.ordinal or words.language == "de" or not is_name:
-            yield number
-
-
-class _WordReader:
-    """Reads number words from left to right: groups below a thousand, each with its scale."""
-
-    def __init__(self, low: str, words: Vocabulary) -> None:
-        self.low, self.words = low, words
-        self.known = number_words(words.locale.language)
-        self.tokens = [(m.start(), m.end(), m.group()) for m in WORD.finditer(low)]
-        self.joiners = words.listed("and") or frozenset(["and"])
-        self.is_english = words.language == "en"
-
-    def is_next(self, place: int) -> bool:
-        """Return True where only a blank or hyphen parts the word from the one before it."""
-        if place >= len(self.tokens):
-            return False
-        gap = self.low[self.tokens[place - 1][1] : self.tokens[place][0]]
-        return gap in (" ", "-", "\u00a0", "")
-
-    def listed_at(self, place: int, *, ordinals: bool = False) -> tuple[int, int] | None:
-        """The value of the longest known phrase from this word on, and the place after it."""
-        known = self.known.ordinals if ordinals else self.known.cardinals
-        for size in self.known.longest.get(self.tokens[place][2], ()):
-            value = known.get(tuple(token[2] for token in self.tokens[place : place + size]))
-            if value is not None and all(self.is_next(place + i) for i in range(1, size)):
-                return value, place + size
-        return None
-
-    def compound_at(self, place: int) -> tuple[int, int] | None:
-        """Hundreds or thousands in one word: zweitausenddreihundert."""
-        word, cardinals = self.tokens[place][2], self.known.cardinals
-        for scale, size in self.words.scales.values.items():
-            if size in (100, 1000) and scale in word and word != scale:
-                left, _, right = word.partition(scale)
-                right = right.removeprefix("und").removeprefix("en")
-                first, last = cardinals.get((left,), None if left else 1), cardinals.get((right,))
-                if first is not None and (last is not None or not right):
-                    return int(first * size + (last or 0)), place + 1
-        return None
-
-    def group_at(self, place: int) -> tuple[float, int] | None:
-        """A number below a thousand with the decimals behind its "point"."""
-        found = self.listed_at(place) or self.compound_at(place)
-        if found is None:
-            return None
-        value, after = float(found[0]), found[1]
-        while self.is_next(after):
-            if self.tokens[after][2] in ("hundred", "honderd", "hundert") and value < 100:
-                value, after = value * 100, after + 1
-                continue
-            skip = int(self.tokens[after][2] in self.joiners)
-            more = self.listed_at(after + skip) if self.is_next(after + skip) else None
-            limit = 100 if value % 100 == 0 else 10 if value > 10 and value % 10 == 0 else 0
-            if more is None or not 0 < more[0] < limit:
-                break
-            value, after = value + more[0], more[1]
-        if self.known.point and self.is_next(after) and self.tokens[after][2] == self.known.point:
-            rest = (self.known.cardinals.get((token[2],), 10) for token in self.tokens[after + 1 :])
-            digits = ""
-            for digit in rest:
-                if digit > 9:
-                    break
-                digits += str(digit)
-            return (value + float(f"0.{digits}"), after + len(digits) + 1) if digits else None
-        return value, after
-
-    def ordinal_at(self, place: int) -> tuple[Number, int] | None:
-        """A rank, with the place after it; "at first" and "first of all" are none."""
-        ordinal, cardinal = self.listed_at(place, ordinals=True), self.listed_at(place)
-        if ordinal is None or (cardinal and cardinal[1] >= ordinal[1]):
-            return None
-        value, after = float(ordinal[0]), ordinal[1]
-        if not self.is_next(after) or self.tokens[after][2] in FUNCTION_WORDS:
-            return None
-        start, end = self.tokens[place][0], self.tokens[after - 1][1]
-        return Number(start, end, value, value, ordinal=True, spelled=True), after
-
-    def number_at(self, place: int) -> tuple[Number, int] | None:
-        """The number whose first word this is, with the place after it."""
-        total, last_scale, after = 0.0, float("inf"), place
-        is_article = self.is_english and self.tokens[place][2] in ("a", "an")
-        while after == place or self.is_next(after):
-            skip = int(after > place and self.tokens[after][2] in self.joiners)
-            if skip and not self.is_next(after + skip):
-                break
-            is_one = is_article and after == place
-            group = (1.0, after + 1) if is_one else self.group_at(after + skip)
-            if group is None:
-                break
-            (value, following), scale = group, 1.0
-            while self.is_next(following):
-                more = self.words.scales.at(self.low, self.tokens[following][0])
-                if more is None or more[0] != self.tokens[following][1] or more[1] < 100:
-                    break
-                scale, following = scale * more[1], following + 1
-            size = scale if scale > 1 else value if value >= 1000 else 1.0
-            if size >= last_scale or (is_one and scale == 1):
-                break
-            total, after, last_scale = total + value * scale, following, size
-            if size == 1:
-                break
-        return (self._counted(place, after, total), after) if after > place else None
-
-    def _counted(self, place: int, after: int, total: float) -> Number:
-        start, end = self.tokens[place][0], self.tokens[after - 1][1]
-        decimals = f"{total:.6f}".rstrip("0").partition(".")[2] if total < 1000 else ""
-        step = next((size for size in ROUND if total and total % size == 0), 10.0 ** -len(decimals))
-        needs = "unit" if total in (0, 1) and after == place + 1 else ""
-        return Number(start, end, total, total, step, spelled=True, needs=needs)
-
-
 ONES: dict[str, int] = {
     char: value
     for value, chars in enumerate(
@@ -328,7 +49,7 @@ TENTHS = re.compile(
 TIMES = re.compile(rf"(?P<n>{MIXED}|{ARABIC})\s?[倍배]")
 HALF = re.compile("一半|半数|半數|절반|半分")
 ITEM = re.compile(rf"{ARABIC}|.")
-# A measure word behind a numeral makes it a count.
+# A measure word after a numeral makes it a count.
 MEASURES = re.compile(
     r"\s?(?:[个個名位人次条條只隻头頭匹张張座本种種部辆輛艘架届屆岁歲歳棵颗枚台臺件把双雙对對层層"
     r"楼樓章节節期轮輪项項所间間支队隊组組级級场場句遍步口户戶代集卷首幅块塊朵滴杯瓶碗袋箱包封株尊"
@@ -336,30 +57,333 @@ MEASURES = re.compile(
 )
 
 
-def _han(text: str, words: Vocabulary) -> Iterator[Number]:
+@dataclass(frozen=True)
+class Number:
+    """A bare number at `[start, end)`; `step` is the size of its last written digit.
+
+    `share` says that the value is a part of a whole in per cent, `times` that it is a multiple.
+    `needs` says that it only is a number before a unit ("a", "half a"), or before "of" or a unit
+    ("1/3"). `other_factor` times the value is the other reading of an ambiguous grouping.
+    """
+
+    start: int
+    end: int
+    low: float
+    high: float
+    step: float = 1.0
+    ordinal: bool = False
+    share: bool = False
+    times: bool = False
+    is_about: bool = False
+    needs: str = ""
+    spelled: bool = False
+    other_factor: float = 1.0
+
+
+def find_numbers(text: str, plain: str, low: str, words: Vocabulary) -> list[Number]:
+    """Return all numbers in order, none overlapping; `plain` and `low` are the normalized text."""
+    covered: set[int] = set()
+    for match in (*WRITTEN.codes.finditer(plain), *WRITTEN.list_place.finditer(text)):
+        if not WRITTEN.thousands.fullmatch(match.group()):
+            covered.update(range(*match.span()))
+    chosen: list[Number] = []
+    numbers = chain(
+        _read_han(plain, words),
+        _read_phrases(low, words),
+        _read_digit_groups(plain, words),
+        _read_words(plain, low, words),
+    )
+    for number in numbers:
+        places = range(number.start, number.end)
+        if covered.isdisjoint(places):
+            chosen.append(number)
+            covered.update(places)
+    return sorted(chosen, key=lambda number: number.start)
+
+
+def _read_digit_groups(text: str, words: Vocabulary) -> Iterator[Number]:
+    """Yield numbers in digits, with their sign, exponent, fraction or ordinal ending."""
+    position = 0
+    while match := DIGITS.search(text, position):
+        start, end = match.span()
+        position = end
+        if _is_identifier(text, start, end):
+            continue
+        fraction = WRITTEN.fraction.match(text, start)
+        if fraction or text[start - 1 : start] == "/":
+            if fraction and 0 < int(fraction["top"]) < int(fraction["bottom"]):
+                position, bottom = fraction.end(), int(fraction["bottom"])
+                value = int(fraction["top"]) / bottom
+                yield Number(start, position, value, value, 0.5 / bottom, needs="of or unit")
+            if fraction or text[:start][-2:-1].isdigit():
+                continue
+        blanks = WRITTEN.by_blank.match(text, start)
+        if blanks and _is_blank_group(blanks, text, words):
+            position = end = blanks.end()
+        if (reading := read_digits(text[start:end], words.decimal_mark)) is not None:
+            yield _make_number(text, start, end, reading, words)
+
+
+def read_digits(written: str, mark: str) -> tuple[float, int] | None:
+    """Return the value of digits with separators, and the number of decimals; None if invalid."""
+    whole, decimals = written, ""
+    marks = [char for char in written if char in ".,"]
+    last = max(written.rfind("."), written.rfind(","))
+    is_mixed = len(set(marks)) == 2 or bool(marks and re.search("[' \u00a0]", written))
+    is_group = WRITTEN.thousands.fullmatch(written) is not None and written[last] != mark
+    if is_mixed or (len(marks) == 1 and not is_group):
+        whole, decimals = written[:last], written[last + 1 :]
+    if not (whole.isdigit() or WRITTEN.thousands.fullmatch(whole) or INDIAN.fullmatch(whole)):
+        return None
+    digits = re.sub(r"\D", "", whole)
+    return (float(f"{digits}.{decimals or 0}"), len(decimals)) if len(digits) <= LONGEST else None
+
+
+def _is_blank_group(match: re.Match[str], text: str, words: Vocabulary) -> bool:
+    """Return True if blanks separate thousands; a plain blank may also separate numbers."""
+    if match["gap"] != " ":
+        return True
+    if text[: match.start()].rstrip(" ")[-1:].isdigit() or match.group()[0] == "0":
+        return False
+    return words.groups_by_space or match.group().count(" ") > 1 or " 000" in match.group()
+
+
+def _make_number(
+    text: str, start: int, end: int, reading: tuple[float, int], words: Vocabulary
+) -> Number:
+    value, decimals = reading
+    step, other = 10.0**-decimals, 1.0
+    if words.language != "en" and re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", text[start:end]):
+        other = 1000.0 if decimals else 0.001
+    if power := TEN_TO.match(text, start):
+        value = step = 10.0 ** _parse_exponent(power)
+        return Number(start, power.end(), value, value, step)
+    if power := WRITTEN.exponent.match(text, end):
+        scale = 10.0 ** _parse_exponent(power)
+        value, step, end = value * scale, step * scale, power.end()
+    elif text[start - 1 : start] == "." and text[: start - 1][-1:] in ("", " ", "("):
+        step = 10.0 ** (start - end)
+        start, value = start - 1, value * step
+    elif (ordinal := WRITTEN.ordinal.match(text, end)) and not decimals:
+        return Number(start, ordinal.end(), value, value, ordinal=True)
+    elif text[end : end + 1] in VULGAR and end < len(text):
+        value, step, end = value + unicodedata.numeric(text[end]), 0.1, end + 1
+    elif (minus := WRITTEN.minus.search(text, max(0, start - 8), start)) and not (
+        words.bounds_before.before(text.lower(), start - 1)
+    ):
+        start, value = start - len(minus.group()), -value
+    return Number(start, end, value, value, step, other_factor=other)
+
+
+def _parse_exponent(match: re.Match[str]) -> int:
+    return int(next(filter(None, match.groupdict().values())).translate(RAISED))
+
+
+def _is_identifier(text: str, start: int, end: int) -> bool:
+    """Return True for digits that are part of a name or code: A4, COVID-19, 3D."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before.isalpha() and not is_unspaced(before):
+        return not WRITTEN.money_letters.search(text[max(0, start - 4) : start])
+    if before and before in "-_." and start > 1:
+        lead = text[start - 2]
+        if (lead.isalpha() and not is_unspaced(lead)) or (before == "." and lead.isdigit()):
+            return True
+    if after.isalpha() and not is_unspaced(after) and not WRITTEN.exponent.match(text, end):
+        tail = re.match(r"([^\W\d_]+)(\d?)", text[end:])
+        return tail is not None and bool(tail[2] or tail[1] in tuple("DGACEFXPQRZ"))
+    return "_" in (before, after)
+
+
+def _read_phrases(low: str, words: Vocabulary) -> Iterator[Number]:
+    """Yield fixed phrases of the language's list: a dozen, two thirds of, doubled, hundreds of."""
+    for token in WORD.finditer(low):
+        start, phrase = token.start(), words.phrases.at(low, token.start())
+        if phrase is None or low[max(0, start - 1) : start] == "-":
+            continue
+        match = WRITTEN.fraction_word.fullmatch(phrase[1])
+        if match is None:
+            raise ValueError(f"expected a phrase's value like ~2, 1/3%, 2x, 10..20: {phrase[1]!r}")
+        kind, of = match["kind"], WRITTEN.of.search(low, start, phrase[0])
+        value = (100.0 if kind == "%" else 1.0) * float(match["low"]) / float(match["bottom"] or 1)
+        step = 1.0 if value >= 1 else 0.05
+        yield Number(
+            start,
+            of.start() if of else phrase[0],
+            value,
+            float(match["high"] or value),
+            step=5.0 if kind == "%" else step,
+            share=kind == "%",
+            times=kind == "x",
+            is_about=bool(match["about"]),
+            spelled=True,
+            needs="unit" if kind == "?" else "",
+        )
+
+
+def _read_words(text: str, low: str, words: Vocabulary) -> Iterator[Number]:
+    if words.language in ("zh", "ja"):
+        return
+    reader = _WordReader(low, words)
+    place = 0
+    while place < len(reader.tokens):
+        reading = reader.ordinal_at(place) or reader.number_at(place)
+        if reading is None:
+            place += 1
+            continue
+        number, place = reading
+        # A capital inside a sentence marks a name (Ocean's Eleven), except for ordinals.
+        opened = text[: number.start].rstrip(" \"'“«(")[-1:]
+        is_name = text[number.start].isupper() and opened not in ("", *".!?:;•*")
+        if number.ordinal or words.language == "de" or not is_name:
+            yield number
+
+
+class _WordReader:
+    """Reads number words from left to right: groups below a thousand, each with its scale."""
+
+    def __init__(self, low: str, words: Vocabulary) -> None:
+        self.low, self.words = low, words
+        self.known = number_words(words.locale.language)
+        self.tokens = [(m.start(), m.end(), m.group()) for m in WORD.finditer(low)]
+        self.joiners = words.listed("and") or frozenset(["and"])
+        self.is_english = words.language == "en"
+
+    def is_adjacent(self, place: int) -> bool:
+        """Return True if only a blank or hyphen separates the word from the one before."""
+        if place >= len(self.tokens):
+            return False
+        gap = self.low[self.tokens[place - 1][1] : self.tokens[place][0]]
+        return gap in (" ", "-", "\u00a0", "")
+
+    def phrase_at(self, place: int, *, ordinals: bool = False) -> tuple[int, int] | None:
+        """Return the value of the longest known phrase here, and the index after it."""
+        known = self.known.ordinals if ordinals else self.known.cardinals
+        for size in self.known.longest.get(self.tokens[place][2], ()):
+            value = known.get(tuple(token[2] for token in self.tokens[place : place + size]))
+            if value is not None and all(self.is_adjacent(place + i) for i in range(1, size)):
+                return value, place + size
+        return None
+
+    def compound_at(self, place: int) -> tuple[int, int] | None:
+        """Read hundreds or thousands in one word: zweitausenddreihundert."""
+        word, cardinals = self.tokens[place][2], self.known.cardinals
+        for scale, size in self.words.scales.values.items():
+            if size in (100, 1000) and scale in word and word != scale:
+                left, _, right = word.partition(scale)
+                right = right.removeprefix("und").removeprefix("en")
+                first, last = cardinals.get((left,), None if left else 1), cardinals.get((right,))
+                if first is not None and (last is not None or not right):
+                    return int(first * size + (last or 0)), place + 1
+        return None
+
+    def group_at(self, place: int) -> tuple[float, int] | None:
+        """Read a number below a thousand with the decimals after its "point"."""
+        reading = self.phrase_at(place) or self.compound_at(place)
+        if reading is None:
+            return None
+        value, after = float(reading[0]), reading[1]
+        while self.is_adjacent(after):
+            if self.tokens[after][2] in ("hundred", "honderd", "hundert") and value < 100:
+                value, after = value * 100, after + 1
+                continue
+            skip = int(self.tokens[after][2] in self.joiners)
+            more = self.phrase_at(after + skip) if self.is_adjacent(after + skip) else None
+            limit = 100 if value % 100 == 0 else 0
+            if value > 10 and value % 10 == 0 and not limit:
+                limit = 10
+            if more is None or not 0 < more[0] < limit:
+                break
+            value, after = value + more[0], more[1]
+        if (
+            self.known.point
+            and self.is_adjacent(after)
+            and self.tokens[after][2] == self.known.point
+        ):
+            rest = (self.known.cardinals.get((token[2],), 10) for token in self.tokens[after + 1 :])
+            digits = ""
+            for digit in rest:
+                if digit > 9:
+                    break
+                digits += str(digit)
+            return (value + float(f"0.{digits}"), after + len(digits) + 1) if digits else None
+        return value, after
+
+    def ordinal_at(self, place: int) -> tuple[Number, int] | None:
+        """Read an ordinal, with the index after it; "at first" and "first of all" are none."""
+        ordinal, cardinal = self.phrase_at(place, ordinals=True), self.phrase_at(place)
+        if ordinal is None or (cardinal and cardinal[1] >= ordinal[1]):
+            return None
+        value, after = float(ordinal[0]), ordinal[1]
+        if not self.is_adjacent(after) or self.tokens[after][2] in FUNCTION_WORDS:
+            return None
+        start, end = self.tokens[place][0], self.tokens[after - 1][1]
+        return Number(start, end, value, value, ordinal=True, spelled=True), after
+
+    def number_at(self, place: int) -> tuple[Number, int] | None:
+        """Read the number that begins with this word, with the index after it."""
+        total, last_scale, after = 0.0, float("inf"), place
+        is_article = self.is_english and self.tokens[place][2] in ("a", "an")
+        while after == place or self.is_adjacent(after):
+            skip = int(after > place and self.tokens[after][2] in self.joiners)
+            if skip and not self.is_adjacent(after + skip):
+                break
+            is_one = is_article and after == place
+            group = (1.0, after + 1) if is_one else self.group_at(after + skip)
+            if group is None:
+                break
+            (value, following), scale = group, 1.0
+            while self.is_adjacent(following):
+                scale_word = self.words.scales.at(self.low, self.tokens[following][0])
+                if (
+                    scale_word is None
+                    or scale_word[0] != self.tokens[following][1]
+                    or scale_word[1] < 100
+                ):
+                    break
+                scale, following = scale * scale_word[1], following + 1
+            size = scale
+            if scale <= 1:
+                size = value if value >= 1000 else 1.0
+            if size >= last_scale or (is_one and scale == 1):
+                break
+            total, after, last_scale = total + value * scale, following, size
+            if size == 1:
+                break
+        return (self._make_counted(place, after, total), after) if after > place else None
+
+    def _make_counted(self, place: int, after: int, total: float) -> Number:
+        start, end = self.tokens[place][0], self.tokens[after - 1][1]
+        decimals = f"{total:.6f}".rstrip("0").partition(".")[2] if total < 1000 else ""
+        step = next((size for size in ROUND if total and total % size == 0), 10.0 ** -len(decimals))
+        needs = "unit" if total in (0, 1) and after == place + 1 else ""
+        return Number(start, end, total, total, step, spelled=True, needs=needs)
+
+
+def _read_han(text: str, words: Vocabulary) -> Iterator[Number]:
     if text.isascii():
         return
     for match in PART.finditer(text):
         bottom, top = value_of(match["bottom"]), value_of(match["top"])
         if bottom:
-            step = 100 / bottom * (_last_digit(match["top"]) if bottom >= 100 else 0.05 * top)
-            yield Number(*match.span(), *(100 * top / bottom,) * 2, step, share=True)
+            step = 100 / bottom * (_digit_size(match["top"]) if bottom >= 100 else 0.05 * top)
+            share = 100 * top / bottom
+            yield Number(*match.span(), share, share, step, share=True)
     for match in HALF.finditer(text):
         yield Number(*match.span(), 50.0, 50.0, 5.0, share=True, spelled=True)
     barred = {place for m in WRITTEN.han_words.finditer(text) for place in range(*m.span())}
     for pattern, factor in ((TENTHS, 10), (TIMES, 1)):
         for match in pattern.finditer(text):
-            value, step = factor * value_of(match["n"]), factor * _last_digit(match["n"])
-            share = pattern is TENTHS
+            value, step = factor * value_of(match["n"]), factor * _digit_size(match["n"])
+            is_share = pattern is TENTHS
             is_whole = text[: match.start()][-1:] not in tuple("0123456789.")
-            if match.start() not in barred and is_whole and (value <= 100 or not share):
-                yield Number(*match.span(), value, value, step, share=share, times=not share)
-    counted = (m for m in NUMERAL.finditer(text) if barred.isdisjoint(range(*m.span())))
-    yield from filter(None, (_numeral(m, text, words.language == "ja") for m in counted))
+            if match.start() not in barred and is_whole and (value <= 100 or not is_share):
+                yield Number(*match.span(), value, value, step, share=is_share, times=not is_share)
+    matches = (m for m in NUMERAL.finditer(text) if barred.isdisjoint(range(*m.span())))
+    yield from filter(None, (_make_numeral(m, text, words.language == "ja") for m in matches))
 
 
-def _numeral(match: re.Match[str], text: str, is_japanese: bool) -> Number | None:
-    """A numeral as a number where it is one: 三 only before a measure word or unit, 三百 always."""
+def _make_numeral(match: re.Match[str], text: str, is_japanese: bool) -> Number | None:
+    """Return a numeral as a number if it is one: 三 only before a measure word or unit."""
     written, (start, end) = match["number"], match.span("number")
     value = value_of(written, is_japanese=is_japanese)
     is_rank, is_counted = match["rank"] is not None, MEASURES.match(text, end) is not None
@@ -373,14 +397,13 @@ def _numeral(match: re.Match[str], text: str, is_japanese: bool) -> Number | Non
     is_sure = digits > 2 or (len(written) > 1 and not is_row)
     is_many = text[end : end + 1] in ("多", "余") or is_counted
     needs = "" if is_rank or is_sure or (is_many and written != "一") else "unit"
-    return Number(
-        match.start() if is_rank else start, end, value, value, _last_digit(written),
-        ordinal=is_rank, needs=needs, spelled=not written[0].isdigit(),
-    )  # fmt: skip
+    start, step = match.start() if is_rank else start, _digit_size(written)
+    spelled = not written[0].isdigit()
+    return Number(start, end, value, value, step, ordinal=is_rank, needs=needs, spelled=spelled)
 
 
 def value_of(written: str, *, is_japanese: bool = False) -> float:
-    """The value of a numeral in Han, Arabic or mixed writing; 0 where it has none."""
+    """Return the value of a numeral in Han, Arabic or mixed writing; 0 if it has none."""
     whole, _, decimals = re.sub(r"\s", "", written).partition("点")
     if decimals:
         return value_of(whole) + float("0." + "".join(str(ONES.get(c, 0)) for c in decimals))
@@ -405,14 +428,14 @@ def value_of(written: str, *, is_japanese: bool = False) -> float:
             last = last if ONES[item] else 1
         else:
             current, last = (float(item.replace(",", "")) if len(item) < 16 else 0.0), 1
-    # In Chinese 三万五 is 35,000 and 三百五 350: a last digit stands one place below.
+    # In Chinese 三万五 is 35,000 and 三百五 350: a last digit counts the next lower power of ten.
     is_short = not is_japanese and last > 10 and current is not None and whole[-1] in ONES
     last_size = last / 10 if is_short else 1.0
     return float(total + section + (current or 0.0) * last_size)
 
 
-def _last_digit(written: str) -> float:
-    """The size of the last written digit: 10,000 for 1200万, 0.1 for 1.5, 1 for 四百."""
+def _digit_size(written: str) -> float:
+    """Return the size of the last written digit: 10,000 for 1200万, 0.1 for 1.5, 1 for 四百."""
     scale = 1.0
     for char in reversed(written):
         if char not in BIG and not (char in "千仟천" and (scale > 1 or written[0].isdigit())):

@@ -1,7 +1,7 @@
 """Quantities in a text: numbers with their units, currencies, per cent, scales and bounds.
 
-Units are brought to pint's base units, currencies are never converted. Years and days come out as
-numbers too: callers leave out what overlaps a date.
+Units are converted to pint's base units, currencies never. Years and days also appear as numbers:
+callers drop what overlaps a date.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ WRITTEN = PatternTable("quantities")
 Match = Literal["same", "different", "incomparable"]
 LONGEST_TEXT = 20_000
 HUGE = 1e300
-ABOUT = 0.1  # "about" reaches a tenth of the value as written
-OVERLAP = 0.5  # the part of the shorter of two ranges that must lie in the longer
+ABOUT = 0.1  # "about" allows a tenth of the value as written
+OVERLAP = 0.5  # share of the shorter of two ranges that must lie in the longer
 CLOSE = 1e-9
 MONEY_LETTERS = {"m": 1e6, "mm": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12, "tr": 1e12}
 AHEAD = re.compile(r"[ \u00a0-](?P<word>[^\W\d_]+)")
@@ -49,6 +49,13 @@ COUNTED = re.compile(r"[ \u00a0][^\W\d_]+")
 RATIO_BASES = frozenset([*range(2, 11), 20, 25, 30, 50, 100, 1000, 10_000, 100_000, 1_000_000])
 UNIT_OF_TIME_OR_SIZE = frozenset(["second", "meter", "kilogram"])
 PERSONS = "人名位"
+MARK = re.compile(r"(<[^<>\n]*|[-=]|(^|\n)\s*)$")
+FARTHEST_APART = 1000  # the ends of a range differ by at most this factor
+PLURALS = {
+    "people": "person", "persons": "person", "men": "man", "women": "woman", "feet": "foot",
+    "children": "child", "teeth": "tooth", "mice": "mouse", "lives": "life", "wives": "wife",
+    "cattle": "cattle", "police": "police", "species": "species", "sheep": "sheep", "fish": "fish",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Quantity:
     a unit of our own ("degree", "decibel", "pixel") or "" for a bare number. `noun` is the stem of
     what a bare number counts. `step` is the size of the last written digit and `margin` how far
     "about" may reach, both in `unit`. `offset` is what a temperature's absolute zero adds to it:
-    without it the value is a difference. `other_factor` is not 1 where grouping is ambiguous
+    without it the value is a difference. `other_factor` is not 1 if the grouping is ambiguous
     ("39,000" in Spanish): the value times it is the other reading.
     """
 
@@ -85,8 +92,8 @@ NO_UNIT = Base("")
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A number with its unit while a text is read: in "10-20 million" a range shares the scale."""
+class _MeasuredNumber:
+    """A number with its unit during parsing: in "10-20 million" a range shares the scale."""
 
     start: int
     end: int
@@ -106,85 +113,85 @@ class _Found:
 
 
 @lru_cache(maxsize=4_096)
-def _found_in(text: str, language: str) -> tuple[Quantity, ...]:
-    reader = _Reader(text, language)
-    found: list[_Found] = []
+def _find_all(text: str, language: str) -> tuple[Quantity, ...]:
+    reader = _QuantityReader(text, language)
+    quantities: list[_MeasuredNumber] = []
     numbers = find_numbers(text, reader.text, reader.low, reader.words)
     for number, following in zip_longest(numbers, numbers[1:]):
-        last = found[-1] if found else None
+        last = quantities[-1] if quantities else None
         if last and (number.start < last.end or (number.share and last.number.ordinal)):
-            continue  # "the second half" is no share
-        is_of_ratio = following and WRITTEN.ratio.fullmatch(
-            reader.low[number.end : following.start]
-        )
-        one = reader.quantity_at(replace(number, needs="") if is_of_ratio else number)
-        if one and max(abs(one.low), abs(one.high)) < HUGE:
-            if found and one.start < found[-1].end:  # the sign in "5$7" is the first one's
-                one = replace(one, start=number.start)
-            joined = _joined(reader, found[-1], one) if found else None
-            found[-1:] = [joined] if joined else [*found[-1:], one]
-    return tuple(_finished(one, text) for one in found)
+            continue  # "the second half" is not a share
+        gap = reader.low[number.end : following.start] if following else ""
+        is_of_ratio = WRITTEN.ratio.fullmatch(gap)
+        quantity = reader.quantity_at(replace(number, needs="") if is_of_ratio else number)
+        if quantity and max(abs(quantity.low), abs(quantity.high)) < HUGE:
+            # The sign in "5$7" belongs to the first amount.
+            if quantities and quantity.start < quantities[-1].end:
+                quantity = replace(quantity, start=number.start)
+            joined = _join_neighbours(reader, quantities[-1], quantity) if quantities else None
+            quantities[-1:] = [joined] if joined else [*quantities[-1:], quantity]
+    return tuple(_make_quantity(quantity, text) for quantity in quantities)
 
 
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
-    """The quantities of a text in order, none overlapping; `language` is a BCP 47 tag."""
-    return list(_found_in(text[:LONGEST_TEXT], language))
+    """Return the quantities of a text in order, none overlapping; `language` is a BCP 47 tag."""
+    return list(_find_all(text[:LONGEST_TEXT], language))
 
 
-class _Reader:
-    """Reads what stands around a number: scale, unit or currency, noun and bound."""
+class _QuantityReader:
+    """Reads the words around a number: scale, unit or currency, noun and bound."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text, self.language = plain(text), language
         self.low, self.words = lower(self.text), vocabulary(language)
 
-    def quantity_at(self, number: Number) -> _Found | None:
-        """The number with its neighbours, or None where it turns out to be no quantity."""
+    def quantity_at(self, number: Number) -> _MeasuredNumber | None:
+        """Return the number with its unit and bound, or None if it is no quantity."""
         low, end, start, base = self.low, number.end, number.start, Base("")
         half = self.words.and_half.at(low, skip_blank(low, end))
         if half and number.step == 1 and not number.ordinal and not number.share:
             value = number.low + 0.5
             end, number = half[0], replace(number, low=value, high=value, step=0.1)
-        money = self._money_before(start)
-        end, scale = self._scale(number, end, is_money=money is not None)
+        money = self._currency_before(start)
+        end, scale = self._read_scale(number, end, is_money=money is not None)
         if number.share:
-            end, number, base = self._share(end, number)
+            end, number, base = self._read_share(end, number)
         elif number.times:
             base = Base("times")
         elif not number.ordinal:
-            start, end, base = self._unit(start, end, money)
-            end, number, base = self._times(end, number, base)
+            start, end, base = self._read_unit(start, end, money)
+            end, number, base = self._read_times(end, number, base)
         if number.needs == "of or unit" and not base.symbol and low.startswith(OF, end):
             low_share, high_share = 100 * number.low, 100 * number.high
             number = replace(number, low=low_share, high=high_share, step=100 * number.step)
             base = Base("percent")
-        elif number.needs and not (base.symbol or scale or self._bound_before(start)):
+        elif number.needs and not (base.symbol or scale or self._read_bound_before(start)):
             return None
         if not base.symbol and is_inside_word(self.text, end) and not number.ordinal:
             return None  # "747s", "4x4"
-        found = _Found(start, end, number, scale, base)
+        quantity = _MeasuredNumber(start, end, number, scale, base)
         if not base.symbol:
-            found = self._counted(found)
-        return replace(found, bound=self._bound(found))
+            quantity = self._add_counted(quantity)
+        return replace(quantity, bound=self._read_bound(quantity))
 
-    def _times(self, end: int, number: Number, base: Base) -> tuple[int, Number, Base]:
-        """2.4x, and "times" behind a number."""
+    def _read_times(self, end: int, number: Number, base: Base) -> tuple[int, Number, Base]:
+        """Read 2.4x, and "times" after a number."""
         if base.symbol or not re.match(r"x(?!\w)|[ -]times(?!\w)", self.low[end : end + 7]):
             return end, number, base
         return (end + 1 if self.low[end] == "x" else end), number, Base("times")
 
-    def _money_before(self, position: int) -> tuple[int, str] | None:
-        """The start and code of a currency that ends at the number, one blank between."""
+    def _currency_before(self, position: int) -> tuple[int, str] | None:
+        """Return start and code of a currency before the number, past one blank."""
         end = skip_blank_back(self.low, position)
-        found = currency_words(self.language)[0].before(self.low, end)
-        if found is None:
+        currency = currency_words(self.language)[0].before(self.low, end)
+        if currency is None:
             return None
-        written = self.text[found[0] : end]
+        written = self.text[currency[0] : end]
         is_word = written.isalpha() and written.isascii() and written.lower() not in ("rs", "rp")
-        return None if is_word and not written.isupper() else found
+        return None if is_word and not written.isupper() else currency
 
-    def _scale(self, number: Number, end: int, *, is_money: bool) -> tuple[int, float | None]:
-        """Where the number's scale words or letters end, and their product."""
+    def _read_scale(self, number: Number, end: int, *, is_money: bool) -> tuple[int, float | None]:
+        """Return the end of the number's scale words or letters, and their product."""
         if number.ordinal:
             return end, None
         letters = None if number.spelled else WRITTEN.letters.match(self.text, end)
@@ -196,7 +203,7 @@ class _Reader:
                 return letters.end(), 1e3
             if is_money or (tight and word == "M"):
                 return letters.end(), MONEY_LETTERS.get(word.lower(), 1.0)
-            if is_metre and tight and self._is_counted(letters.end()):
+            if is_metre and tight and self._is_plural_next(letters.end()):
                 return letters.end(), 1e6
         scale = None
         while True:
@@ -207,17 +214,19 @@ class _Reader:
                 return end, scale
             end, scale = match[0], (scale or 1.0) * match[1]
 
-    def _is_counted(self, position: int) -> bool:
+    def _is_plural_next(self, position: int) -> bool:
         word = AHEAD.match(self.low, position)
         return bool(word and word["word"].endswith("s") and word["word"] not in FUNCTION_WORDS)
 
-    def _unit(self, start: int, end: int, money: tuple[int, str] | None) -> tuple[int, int, Base]:
-        """Start, end and base of the number with a currency, percent or unit beside it."""
+    def _read_unit(
+        self, start: int, end: int, money: tuple[int, str] | None
+    ) -> tuple[int, int, Base]:
+        """Return start, end and base of the number with a currency, percent or unit."""
         low = self.low
         if money:
-            after = self._money_after(end)
+            after = self._currency_after(end)
             end = after[0] if after and after[1] == money[1] else end
-            return money[0], *self._per(end, money[1])
+            return money[0], *self._read_per(end, money[1])
         gap = skip_blank(low, end)
         percent = self.words.percent.at(low, gap + (low[gap : gap + 1] == "-"))
         if percent:
@@ -225,27 +234,27 @@ class _Reader:
         leading = self.words.percent.before(low, skip_blank_back(low, start))
         if leading and self.words.own.get("percent_first"):
             return leading[0], end, unit_base(leading[1])
-        if after := self._money_after(end):
-            return start, *self._per(*after)
+        if after := self._currency_after(end):
+            return start, *self._read_per(*after)
         if unit := unit_at(self.text, low, end, self.language):
             return start, unit[0], unit_base(unit[1])
         return start, end, Base("")
 
-    def _money_after(self, position: int) -> tuple[int, str] | None:
-        """The end and code of a currency that follows a number ending at `position`."""
+    def _currency_after(self, position: int) -> tuple[int, str] | None:
+        """Return end and code of a currency after a number ending at `position`."""
         start = position + (self.low[position : position + 1] in (" ", "\u00a0", "-"))
-        found = currency_words(self.language)[1].at(self.low, start)
-        if found is None or not self.low[position:]:
+        currency = currency_words(self.language)[1].at(self.low, start)
+        if currency is None or not self.low[position:]:
             return None
-        written = self.text[start : found[0]]
-        if len(written) == 3 and written.upper() == found[1] and not written.isupper():
+        written = self.text[start : currency[0]]
+        if len(written) == 3 and written.upper() == currency[1] and not written.isupper():
             return None
         # "10 $5 notes": the sign opens the next amount.
-        opens_next = self.low[found[0] : found[0] + 1].isdigit() and written in tuple("$£€¥")
-        return None if opens_next else found
+        opens_next = self.low[currency[0] : currency[0] + 1].isdigit() and written in tuple("$£€¥")
+        return None if opens_next else currency
 
-    def _per(self, end: int, currency: str) -> tuple[int, Base]:
-        """The amount of money with the unit that it is taken per: euros per litre."""
+    def _read_per(self, end: int, currency: str) -> tuple[int, Base]:
+        """Return end and base of an amount of money, perhaps per unit: euros per litre."""
         per = PER.match(self.low, end)
         other = unit_word(self.text, self.low, per.end(), self.language) if per else None
         if other is None or (self.text[end:].startswith(" a ") and self.language[:2] != "en"):
@@ -253,8 +262,8 @@ class _Reader:
         base = unit_base(other[1])
         return other[0], Base(f"{currency} / {base.symbol}", 1 / base.factor)
 
-    def _share(self, end: int, number: Number) -> tuple[int, Number, Base]:
-        """A share as per cent; or of a unit, as in "three quarters of an hour"."""
+    def _read_share(self, end: int, number: Number) -> tuple[int, Number, Base]:
+        """Read a share as per cent, or of a unit as in "three quarters of an hour"."""
         of = OF_A.match(self.low, end)
         unit = unit_at(self.text, self.low, of.end() - 1, self.language) if of else None
         if unit is None:
@@ -262,24 +271,24 @@ class _Reader:
         value = number.low / 100
         return unit[0], replace(number, low=value, high=value, step=0.05), unit_base(unit[1])
 
-    def _counted(self, found: _Found) -> _Found:
-        """A bare number with its age or the unit behind "or more", else with what it counts."""
-        number, low = found.number, self.low
-        if number.ordinal or found.scale:
-            return replace(found, noun=self._noun(found.end, number))
-        if self.words.ages.before(low, skip_blank_back(low, found.start)):
-            return replace(found, base=unit_base("year"))
-        after = self.words.bounds_after.at(low, skip_blank(low, found.end))
-        end = after[0] if after else found.end
+    def _add_counted(self, quantity: _MeasuredNumber) -> _MeasuredNumber:
+        """Add the age, the unit after "or more", or the counted noun to a bare number."""
+        number, low = quantity.number, self.low
+        if number.ordinal or quantity.scale:
+            return replace(quantity, noun=self._read_noun(quantity.end, number))
+        if self.words.ages.before(low, skip_blank_back(low, quantity.start)):
+            return replace(quantity, base=unit_base("year"))
+        after = self.words.bounds_after.at(low, skip_blank(low, quantity.end))
+        end = after[0] if after else quantity.end
         of = re.match(r" (?:of|de|di|von)(?= )| d'", low[end : end + 5]) if number.spelled else None
         end = end + of.end() if of else end
-        unit = unit_at(self.text, low, end, self.language) if end > found.end else None
+        unit = unit_at(self.text, low, end, self.language) if end > quantity.end else None
         if unit:
-            return replace(found, end=unit[0], base=unit_base(unit[1]))
-        return replace(found, noun=self._noun(end, number))
+            return replace(quantity, end=unit[0], base=unit_base(unit[1]))
+        return replace(quantity, noun=self._read_noun(end, number))
 
-    def _noun(self, position: int, number: Number) -> str:
-        """The stem of what is counted: in English a plural within three words, else the next."""
+    def _read_noun(self, position: int, number: Number) -> str:
+        """Return the stem of what is counted: in English a plural within three words."""
         if self.text[position : position + 1] in tuple(PERSONS) and position < len(self.text):
             return "人"
         words: list[str] = []
@@ -291,58 +300,52 @@ class _Reader:
             words.append(match["word"])
             position = match.end()
         plural = next((w for w in words if w.endswith("s") or w in PLURALS), None)
-        noun = PLURALS.get(plural, plural) if plural else words[0] if words else ""
+        noun = PLURALS.get(plural, plural) if plural else next(iter(words), "")
         return stem(noun, language) if noun else ""
 
-    def _bound_before(self, start: int) -> tuple[int, Bound] | None:
-        """The bound that ends before the number, an article perhaps between: "almeno il 40 %"."""
+    def _read_bound_before(self, start: int) -> tuple[int, Bound] | None:
+        """Return the bound before the number, also past an article: "almeno il 40 %"."""
         place = skip_blank_back(self.low, start)
         article = WRITTEN.article.search(self.low, max(0, place - 5), place)
         places = (place, article.start()) if article else (place,)
-        found = (self.words.bounds_before.before(self.low, at) for at in places)
-        # A ">" that ends a tag or an arrow, or opens a quoted line, bounds nothing.
-        return next(
-            (
-                o
-                for o in found
-                if o and not (self.low[o[0]] == ">" and MARK.search(self.low, 0, o[0]))
-            ),
-            None,
-        )
+        bounds = (self.words.bounds_before.before(self.low, at) for at in places)
+        # A ">" that ends a tag or an arrow, or opens a quoted line, is no bound.
+        for bound in bounds:
+            if bound and not (self.low[bound[0]] == ">" and MARK.search(self.low, 0, bound[0])):
+                return bound
+        return None
 
-    def _bound(self, found: _Found) -> Bound:
-        if before := self._bound_before(found.start):
-            return "exact" if found.number.ordinal and before[1] != "about" else before[1]
+    def _read_bound(self, quantity: _MeasuredNumber) -> Bound:
+        if before := self._read_bound_before(quantity.start):
+            return "exact" if quantity.number.ordinal and before[1] != "about" else before[1]
         low, bounds = self.low, self.words.bounds_after
-        places = [found.end, skip_blank(low, found.end)]
-        counted = COUNTED.match(low, found.end) or MEASURES.match(low, found.end)
-        places += [counted.end(), skip_blank(low, counted.end())] if counted else []
+        places = [quantity.end, skip_blank(low, quantity.end)]
+        noun = COUNTED.match(low, quantity.end) or MEASURES.match(low, quantity.end)
+        places += [noun.end(), skip_blank(low, noun.end())] if noun else []
         after = next((bound for bound in (bounds.at(low, p) for p in places) if bound), None)
         if after is None or low[after[0] : after[0] + 2].strip()[:1].isdigit():
-            return "about" if found.number.is_about else "exact"
+            return "about" if quantity.number.is_about else "exact"
         return after[1]
 
 
-MARK = re.compile(r"(<[^<>\n]*|[-=]|(^|\n)\s*)$")
-FARTHEST_APART = 1000
-"""Nobody gives a range whose ends are further apart than so many times."""
-PLURALS = {
-    "people": "person", "persons": "person", "men": "man", "women": "woman", "feet": "foot",
-    "children": "child", "teeth": "tooth", "mice": "mouse", "lives": "life", "wives": "wife",
-    "cattle": "cattle", "police": "police", "species": "species", "sheep": "sheep", "fish": "fish",
-}  # fmt: skip
-
-
-def _joined(reader: _Reader, one: _Found, other: _Found) -> _Found | None:
-    """Two neighbours that make one value: 0.9 ± 0.1, 5 ft 10 in, 1 in 5, 10-20 km."""
+def _join_neighbours(
+    reader: _QuantityReader, one: _MeasuredNumber, other: _MeasuredNumber
+) -> _MeasuredNumber | None:
+    """Join two neighbours that make one value: 0.9 ± 0.1, 5 ft 10 in, 1 in 5, 10-20 km."""
     gap = reader.low[one.end : other.start]
     if len(gap) > 12 or one.number.ordinal or other.number.ordinal:
         return None
-    made = _plus_minus(gap, one, other) or _compound(gap, one, other) or _ratio(gap, one, other)
-    return made or _range(reader, gap, one, other)
+    joined = (
+        _join_plus_minus(gap, one, other)
+        or _join_compound(gap, one, other)
+        or _join_ratio(gap, one, other)
+    )
+    return joined or _join_range(reader, gap, one, other)
 
 
-def _plus_minus(gap: str, one: _Found, other: _Found) -> _Found | None:
+def _join_plus_minus(
+    gap: str, one: _MeasuredNumber, other: _MeasuredNumber
+) -> _MeasuredNumber | None:
     if not WRITTEN.plus_minus.fullmatch(gap) or one.base.symbol not in ("", other.base.symbol):
         return None
     value, error = one.number.low, abs(other.number.low)
@@ -350,8 +353,10 @@ def _plus_minus(gap: str, one: _Found, other: _Found) -> _Found | None:
     return replace(other, start=one.start, number=number, bound=one.bound)
 
 
-def _compound(gap: str, one: _Found, other: _Found) -> _Found | None:
-    """5 ft 10 in, 2 hours and 30 minutes, 1小时30分: one value in two units."""
+def _join_compound(
+    gap: str, one: _MeasuredNumber, other: _MeasuredNumber
+) -> _MeasuredNumber | None:
+    """Join one value in two units: 5 ft 10 in, 2 hours and 30 minutes, 1小时30分."""
     symbol = one.base.symbol
     is_alike = symbol in UNIT_OF_TIME_OR_SIZE and other.base.symbol == symbol
     if not is_alike or one.scale or other.scale:
@@ -367,8 +372,8 @@ def _compound(gap: str, one: _Found, other: _Found) -> _Found | None:
     return replace(one, end=other.end, number=number, base=other.base)
 
 
-def _ratio(gap: str, one: _Found, other: _Found) -> _Found | None:
-    """One in five, 3 out of 10: a share in per cent."""
+def _join_ratio(gap: str, one: _MeasuredNumber, other: _MeasuredNumber) -> _MeasuredNumber | None:
+    """Join a ratio to a share in per cent: one in five, 3 out of 10."""
     top, bottom = one.number.low, other.number.low
     if one.base.symbol or other.base.symbol or one.scale or other.scale or not 0 < top < bottom:
         return None
@@ -380,28 +385,30 @@ def _ratio(gap: str, one: _Found, other: _Found) -> _Found | None:
     return replace(one, end=other.end, number=number, base=Base("percent"), noun="")
 
 
-def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | None:
-    """Two values with a dash or "to" between them, the first the smaller.
+def _join_range(
+    reader: _QuantityReader, gap: str, one: _MeasuredNumber, other: _MeasuredNumber
+) -> _MeasuredNumber | None:
+    """Join two values with a dash or "to" between them, the first the smaller.
 
-    "from 10 to 20" names two ends of a change or a way, and stays two values.
+    "from 10 to 20" gives the two ends of a change or a route, and stays two values.
     """
-    own, before = reader.words.own, reader.low[: one.start].rstrip().rpartition(" ")
+    lists, before = reader.words.own, reader.low[: one.start].rstrip().rpartition(" ")
     leads = {before[2], f"{before[0].rpartition(' ')[2]} {before[2]}", before[0].rpartition(" ")[2]}
     word = gap.strip()
-    is_between = bool(leads & set(own.get("between", ())))
-    is_to = word in own.get("to", ()) and word not in own.get("and", ("and",))
+    is_between = bool(leads & set(lists.get("between", ())))
+    is_to = word in lists.get("to", ()) and word not in lists.get("and", ("and",))
     is_dash = WRITTEN.dash.fullmatch(gap) is not None
-    is_range = is_dash or is_between or (is_to and not leads & set(own.get("from", ())))
+    is_range = is_dash or is_between or (is_to and not leads & set(lists.get("from", ())))
     if word in ("or", "ou", "oder", "o", "eller", "of", "tai", "nebo", "или", "lub", "veya"):
         is_range = 0 < other.number.low - one.number.low <= 1 and one.number.step >= 1
-    if not is_range or not (is_dash or word in own.get("to", ()) or len(word) <= 6):
+    if not is_range or not (is_dash or word in lists.get("to", ()) or len(word) <= 6):
         return None
     if one.number.low != one.number.high or other.number.low != other.number.high:
         return None
     is_priced = other.start < other.number.start and one.start == one.number.start
     is_year = one.scale is None and one.number.low >= 1000
     if is_priced or (is_year and other.low > FARTHEST_APART * one.low):
-        return None  # "in 2021 to $4.5 million": a year, and what was reached in it
+        return None  # "in 2021 to $4.5 million": a year and a result
     if not other.base.symbol and one.start < one.number.start:  # $10-20
         other = replace(other, base=one.base)
     if one.scale is None and one.number.low < 1000:
@@ -411,30 +418,41 @@ def _range(reader: _Reader, gap: str, one: _Found, other: _Found) -> _Found | No
         return None
     unit = other.base.factor * (other.scale or 1.0)
     number = replace(
-        other.number, start=one.number.start, low=(one.low - other.base.offset) / unit,
-        high=(other.high - other.base.offset) / unit, step=max(one.number.step, other.number.step),
-    )  # fmt: skip
+        other.number,
+        start=one.number.start,
+        low=(one.low - other.base.offset) / unit,
+        high=(other.high - other.base.offset) / unit,
+        step=max(one.number.step, other.number.step),
+    )
     return replace(other, start=one.start, number=number, bound=one.bound)
 
 
-def _finished(found: _Found, text: str) -> Quantity:
-    low, high = sorted((found.low, found.high))
-    factor, number, scale = abs(found.base.factor), found.number, found.scale or 1.0
+def _make_quantity(measured: _MeasuredNumber, text: str) -> Quantity:
+    low, high = sorted((measured.low, measured.high))
+    factor, number, scale = abs(measured.base.factor), measured.number, measured.scale or 1.0
     size = min(abs(number.low), abs(number.high))
     return Quantity(
-        found.start, found.end, text[found.start : found.end], low, high, found.base.symbol,
-        found.noun, found.bound, number.ordinal,
+        start=measured.start,
+        end=measured.end,
+        text=text[measured.start : measured.end],
+        low=low,
+        high=high,
+        unit=measured.base.symbol,
+        noun=measured.noun,
+        bound=measured.bound,
+        ordinal=number.ordinal,
         step=number.step * (scale if scale >= 1000 else 1.0) * factor,
-        margin=ABOUT * size * scale * factor, offset=found.base.offset,
+        margin=ABOUT * size * scale * factor,
+        offset=measured.base.offset,
         other_factor=number.other_factor,
-    )  # fmt: skip
+    )
 
 
 def compare(one: Quantity, other: Quantity) -> Match:
-    """Whether two quantities can both hold of the same thing; symmetric.
+    """Return whether two quantities can both be true of the same thing; symmetric.
 
-    Exact values agree within half the last written digit of the coarser one: "1.2 million" holds
-    of 1,204,000, "400" does not hold of 412. "about" reaches a tenth of the value either way.
+    Exact values agree within half the last written digit of the coarser one: "1.2 million" agrees
+    with 1,204,000, "400" does not agree with 412. "about" allows a tenth of the value either way.
     """
     if one.ordinal != other.ordinal:
         return "incomparable"
@@ -442,37 +460,40 @@ def compare(one: Quantity, other: Quantity) -> Match:
         return "different" if _is_money(one.unit) and _is_money(other.unit) else "incomparable"
     if not one.unit and one.noun and other.noun and one.noun != other.noun:
         return "incomparable"
-    readings = ((one, other), *_other_readings(one, other))
-    return "same" if any(_agree(a, b) for a, b in readings) else "different"
+    readings = ((one, other), *_list_readings(one, other))
+    return "same" if any(_is_compatible(a, b) for a, b in readings) else "different"
 
 
 def _is_money(unit: str) -> bool:
     return unit[:3].isupper() and len(unit.partition(" / ")[0]) == 3
 
 
-def _other_readings(one: Quantity, other: Quantity) -> Iterator[tuple[Quantity, Quantity]]:
-    """Both as differences of temperature; and each with its other grouping, in turn."""
+def _list_readings(one: Quantity, other: Quantity) -> Iterator[tuple[Quantity, Quantity]]:
+    """Yield other readings: as temperature differences, and with the other grouping."""
     if one.offset or other.offset:
-        yield _shifted(one), _shifted(other)
+        yield _subtract_offset(one), _subtract_offset(other)
     if one.other_factor != 1:
-        yield _scaled(one, one.other_factor), other
+        yield _multiply(one, one.other_factor), other
     if other.other_factor != 1:
-        yield one, _scaled(other, other.other_factor)
+        yield one, _multiply(other, other.other_factor)
 
 
-def _shifted(quantity: Quantity) -> Quantity:
+def _subtract_offset(quantity: Quantity) -> Quantity:
     low, high = quantity.low - quantity.offset, quantity.high - quantity.offset
     return replace(quantity, low=low, high=high)
 
 
-def _scaled(quantity: Quantity, by: float) -> Quantity:
+def _multiply(quantity: Quantity, factor: float) -> Quantity:
     return replace(
-        quantity, low=quantity.low * by, high=quantity.high * by, step=quantity.step * by,
-        margin=quantity.margin * by,
-    )  # fmt: skip
+        quantity,
+        low=quantity.low * factor,
+        high=quantity.high * factor,
+        step=quantity.step * factor,
+        margin=quantity.margin * factor,
+    )
 
 
-def _agree(one: Quantity, other: Quantity) -> bool:
+def _is_compatible(one: Quantity, other: Quantity) -> bool:
     is_alike = _is_close(one.low, other.low) and _is_close(one.high, other.high)
     if one.bound == other.bound and is_alike:
         return True
@@ -480,15 +501,15 @@ def _agree(one: Quantity, other: Quantity) -> bool:
     if is_exact and one.low == one.high and other.low == other.high:
         slack = 0.0 if one.ordinal else max(one.step, other.step) / 2
         return abs(one.low - other.low) <= slack * (1 + CLOSE)
-    return _overlap(one, other)
+    return _is_overlapping(one, other)
 
 
 def _is_close(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE)
 
 
-def _interval(quantity: Quantity) -> tuple[float, float]:
-    """The least and greatest value the quantity allows; "more than 400" leaves out 400."""
+def _allowed_interval(quantity: Quantity) -> tuple[float, float]:
+    """Return the least and greatest allowed value; "more than 400" excludes 400."""
     low, high = quantity.low, quantity.high
     inside = 10 * CLOSE * max(1.0, abs(low), abs(high))
     return {
@@ -501,11 +522,11 @@ def _interval(quantity: Quantity) -> tuple[float, float]:
     }[quantity.bound]
 
 
-def _overlap(one: Quantity, other: Quantity) -> bool:
-    """Return True where the intervals share a value; ranges must share half of the shorter."""
-    first, second = _interval(one), _interval(other)
+def _is_overlapping(one: Quantity, other: Quantity) -> bool:
+    """Return True if the intervals overlap; ranges must share half of the shorter one."""
+    first, second = _allowed_interval(one), _allowed_interval(other)
     shared = min(first[1], second[1]) - max(first[0], second[0])
-    if shared < -_slack(one, other):
+    if shared < -_rounding_slack(one, other):
         return False
     # "at least 300" and "at most 300" say nearly the opposite.
     is_opposite = {one.bound, other.bound} == {"at_least", "at_most"}
@@ -517,8 +538,8 @@ def _overlap(one: Quantity, other: Quantity) -> bool:
     return True
 
 
-def _slack(one: Quantity, other: Quantity) -> float:
-    """Rounding between a point and a range or an inclusive bound; strict bounds have none."""
+def _rounding_slack(one: Quantity, other: Quantity) -> float:
+    """Return the allowed rounding; strict bounds and counts allow none."""
     eps = CLOSE * max(1.0, abs(one.low), abs(other.low))
     is_strict = {"more_than", "less_than"} & {one.bound, other.bound}
     is_count = not one.unit and one.step == 1 == other.step

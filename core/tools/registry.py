@@ -1,7 +1,7 @@
-"""What a tool is, the registry of all tools, how one is called, and `python -m core tools`.
+"""The `Tool` type, the registry of all tools, calling one, and the command `python -m core tools`.
 
-A tool is a typed function with a description that a language model can read: a `Tool` in a file
-beside this one, whose name stands in `MODULES`. Source: HaluAgent 2.2, 3.4, A.1, A.2 (table 5).
+A tool is a typed function with a description for language models: a `Tool` in a module of this
+package that is listed in `MODULES`. Source: HaluAgent 2.2, 3.4, A.1, A.2 (table 5).
 """
 
 from __future__ import annotations
@@ -28,223 +28,9 @@ from core.schema.records import Case, Label, Passage, Statement
 from core.tools.vocabulary import read_words
 
 Given = TypeVar("Given", bound=msgspec.Struct)
-# The modules of all tools; the tool of `constraints` is named "conditions" in stored traces.
+# The tool in `constraints` is called "conditions" in stored traces.
 MODULES = ("calculator", "calendar", "code", "constraints", "text_tools", "units", "web_search")
-MOST_SHOWN = 20_000  # characters of input or output that are kept in a trace
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a tool says.
-
-    `label` is about the text that it was given, `unclear` where nothing follows for it; `p` is the
-    probability that the text is hallucinated. `words` is a sentence for people. `gave` is what was
-    worked out, as plain values, for the tool's own view. `[start, end)` are the words that do not
-    hold, in the text that it is about (`Tool.about`), and `instead` is what they should say.
-    `has_something` is False where the tool had nothing to look at.
-    """
-
-    label: Label
-    words: str
-    gave: Mapping[str, Any] = field(default_factory=dict)
-    p: float | None = None
-    start: int | None = None
-    end: int | None = None
-    instead: str = ""
-    category: str = ""
-    has_something: bool = True
-
-
-class Asker(Protocol):
-    """A language model as tools use it: one question, one reply in the shape that is asked for."""
-
-    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
-        """The reply to the prompt of that name, with these untrusted fields fenced.
-
-        Raises:
-            ModelError: the service failed.
-            ReplyError: it answered, unusably.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """One thing a search found: `title` and `address` say where, `text` is what it says.
-
-    `by` names who found it; `seen_at` is when, in seconds since 1970, where an earlier search is
-    answered again.
-    """
-
-    title: str
-    address: str
-    text: str
-    by: str = ""
-    seen_at: float | None = None
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What tools may reach beside their input; what is None is not there, and the tool is off.
-
-    `library` searches the project's sources: (query, how many) to passages, best first. `web` asks
-    the provider that is set up. `ask` is a language model. `match` reads a statement against
-    passages: (statement, passages) to the probability that it is contradicted or unsupported, and
-    a sentence.
-    """
-
-    stop: Stop
-    library: Callable[[str, int], Sequence[Passage]] | None = None
-    web: Callable[[str, int], Sequence[SearchResult]] | None = None
-    ask: Asker | None = None
-    match: Callable[[str, Sequence[Passage]], Answer] | None = None
-
-
-@dataclass(frozen=True)
-class Example(Generic[Given]):
-    """A tool at work: what was asked and answered, the input it takes from that, what it says."""
-
-    question: str
-    response: str
-    given: Given
-    label: Label
-    thought: str
-
-
-def read_examples(name: str, takes: type[Given]) -> tuple[Example[Given], ...]:
-    """The examples of the tool of that name, from `words/examples.json`."""
-    shape = tuple[Example[takes], ...]  # type: ignore[valid-type]
-    return msgspec.convert(read_words("examples")[name], shape)
-
-
-@dataclass(frozen=True)
-class Tool(Generic[Given]):
-    """One tool. `description` tells an agent when to use it and what comes back.
-
-    `takes` is its input; its docstring and fields become the schema that agents read. `reads` is
-    the deterministic chooser's part: the input where this tool is meant for a statement of a case
-    (the whole response where there is no statement), else None. `why_off` says why it cannot work
-    here, empty where it can. `is_system` marks the tools that run the audit itself. `about` names
-    the field of the input that holds the text which an answer's label and offsets are about.
-    """
-
-    name: str
-    description: str
-    takes: type[Given]
-    work: Callable[[Given, Bench], Answer]
-    examples: tuple[Example[Given], ...]
-    reads: Callable[[Statement | None, Case], Given | None] | None = None
-    why_off: Callable[[Bench], str] = lambda bench: ""
-    is_system: bool = False
-    about: str = "text"
-
-
-@lru_cache(maxsize=1)
-def toolbox() -> Mapping[str, Tool[Any]]:
-    """All tools by name, in the order of their names."""
-    modules = (vars(importlib.import_module(f"core.tools.{name}")) for name in MODULES)
-    found = [value for module in modules for value in module.values() if isinstance(value, Tool)]
-    return {tool.name: tool for tool in sorted(found, key=lambda tool: tool.name)}
-
-
-def tool_named(name: str) -> Tool[Any]:
-    """The tool of that name.
-
-    Raises InputError if there is none; the message names those that there are.
-    """
-    if name not in toolbox():
-        raise InputError(f"Expected one of the tools {', '.join(toolbox())}, found “{name}”.")
-    return toolbox()[name]
-
-
-def read_input(tool: Tool[Given], given: str) -> Given:
-    """The tool's input from JSON.
-
-    Raises InputError if it is not JSON of the tool's shape; the message names the place.
-    """
-    try:
-        return msgspec.json.decode(given.encode(), type=tool.takes)
-    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-        fields = ", ".join(tool.takes.__struct_fields__)
-        raise InputError(
-            f"Expected a JSON object with {fields} for the tool {tool.name}, found: {error}."
-        ) from error
-
-
-def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
-    """Call a tool and tell what came of it: a tool that is off or fails has no label.
-
-    Offsets of the use are those of the text that the tool was given; the caller moves them. Raises
-    Stopped if the person stopped the check meanwhile.
-    """
-    shown = _as_json(msgspec.to_builtins(given))
-    blank = ToolUse(tool.name, None, shown, "{}", "off", "unclear", "", 0.0)
-    if why := tool.why_off(bench):
-        return replace(blank, words=why)
-    began = time.perf_counter()
-    try:
-        answer = tool.work(given, bench)
-    except (InputError, ModelError, ReplyError) as error:
-        return replace(
-            blank, outcome="failed", words=str(error), seconds=time.perf_counter() - began,
-            is_over_cap=isinstance(error, BudgetReached),
-        )  # fmt: skip
-    return replace(
-        blank, gave=_as_json(answer.gave), outcome="found" if answer.has_something else "nothing",
-        label=answer.label, words=answer.words, seconds=time.perf_counter() - began, p=answer.p,
-        start=answer.start, end=answer.end, instead=answer.instead, category=answer.category,
-    )  # fmt: skip
-
-
-def _as_json(value: Any) -> str:
-    """A JSON object, with its texts cut where it would be too long to keep."""
-    cut = {
-        key: f"{part[:1000]}…" if isinstance(part, str) and len(part) > 1000 else part
-        for key, part in value.items()
-    }
-    texts = (msgspec.json.encode(one).decode() for one in (value, cut))
-    return next((text for text in texts if len(text) <= MOST_SHOWN), '{"cut":true}')
-
-
-def describe_tools(tools: Iterable[Tool[Any]]) -> str:
-    """All these tools, one paragraph each, in their order."""
-    described = []
-    for tool in tools:
-        words = f"{tool.description}\n{cleandoc(tool.takes.__doc__ or '')}"
-        lines = (line.rstrip() for line in words.splitlines())
-        described.append("\n  ".join([signature(tool), *filter(None, lines)]))
-    return "\n\n".join(described)
-
-
-def signature(tool: Tool[Any]) -> str:
-    """The tool's name with its fields, their types and defaults, as one would declare it."""
-    return f"{tool.name}({_fields(tool.takes)})"
-
-
-def _fields(struct: type[msgspec.Struct]) -> str:
-    hints = get_type_hints(struct)
-    return ", ".join(
-        f"{field.name}: {_type_words(hints[field.name])}{_default(field)}"
-        for field in msgspec.structs.fields(struct)
-    )
-
-
-def _type_words(hint: Any) -> str:
-    """A type as Python writes it; an object as its fields in braces."""
-    if get_origin(hint) in (list, tuple):
-        inner = ", ".join("..." if one is ... else _type_words(one) for one in get_args(hint))
-        return f"{get_origin(hint).__name__}[{inner}]"
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return f"{{{_fields(hint)}}}"
-    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-
-
-def _default(field: msgspec.structs.FieldInfo) -> str:
-    if field.default_factory is not msgspec.NODEFAULT:
-        return f" = {field.default_factory()!r}"
-    return "" if field.default is msgspec.NODEFAULT else f" = {field.default!r}"
-
-
+MOST_SHOWN = 20_000  # characters of input or output kept in a trace
 Say = Callable[[str], None]
 Out = Callable[[str | bytes], None]
 INPUT_MEGABYTES = 16
@@ -267,6 +53,232 @@ exit code: 0 the tool answered, also where its label is unclear; 1 it is off her
 one line that says so."""
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The result of a tool.
+
+    `label` is about the text that the tool was given, `unclear` if the tool cannot tell; `p` is the
+    probability that this text is hallucinated. `words` is a sentence for people. `gave` holds the
+    computed values as plain types, for the tool's own view. `[start, end)` marks the wrong words,
+    as offsets in the text that the answer is about (`Tool.about`); `instead` is what they should
+    say. `has_something` is False if the tool had nothing to work on.
+    """
+
+    label: Label
+    words: str
+    gave: Mapping[str, Any] = field(default_factory=dict)
+    p: float | None = None
+    start: int | None = None
+    end: int | None = None
+    instead: str = ""
+    category: str = ""
+    has_something: bool = True
+
+
+class Asker(Protocol):
+    """A language model as tools call it: one prompt, one reply of a given type."""
+
+    def __call__(self, prompt: str, fields: Mapping[str, str], shape: type[Given]) -> Given:
+        """Return the reply to the named prompt, with these untrusted fields fenced.
+
+        Raises:
+            ModelError: the service failed.
+            ReplyError: the reply is unusable.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """One search result: its `title` and `address`, and `text`, the words found there.
+
+    `by` names the provider. `seen_at` is set if the result comes from an earlier search: when that
+    was, in seconds since 1970.
+    """
+
+    title: str
+    address: str
+    text: str
+    by: str = ""
+    seen_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The services a tool may use besides its input; a tool that needs one that is None is off.
+
+    `library` searches the project's sources: (query, count) to passages, best first. `web` searches
+    with the chosen provider. `ask` is a language model. `match` compares a statement with passages:
+    (statement, passages) to an answer with the probability that it is contradicted or unsupported,
+    and a sentence.
+    """
+
+    stop: Stop
+    library: Callable[[str, int], Sequence[Passage]] | None = None
+    web: Callable[[str, int], Sequence[SearchResult]] | None = None
+    ask: Asker | None = None
+    match: Callable[[str, Sequence[Passage]], Answer] | None = None
+
+
+@dataclass(frozen=True)
+class Example(Generic[Given]):
+    """An example of a tool: question, response, the input made from them, and the result."""
+
+    question: str
+    response: str
+    given: Given
+    label: Label
+    thought: str
+
+
+def read_examples(name: str, takes: type[Given]) -> tuple[Example[Given], ...]:
+    """Return the examples of the named tool from `words/examples.json`."""
+    shape = tuple[Example[takes], ...]  # type: ignore[valid-type]
+    return msgspec.convert(read_words("examples")[name], shape)
+
+
+@dataclass(frozen=True)
+class Tool(Generic[Given]):
+    """One tool; `description` tells an agent when to use it and what it returns.
+
+    `takes` is the input type: agents are shown its docstring and fields as the schema. `reads` is
+    for the tool picker without a model: it returns the input to use for a statement of a case (for
+    the whole response if the statement is None), or None if the tool does not apply. `why_off`
+    returns why the tool is unavailable, or an empty string. `is_system` marks the tools that run
+    the audit itself. `about` names the input field with the text that the label and offsets refer
+    to.
+    """
+
+    name: str
+    description: str
+    takes: type[Given]
+    work: Callable[[Given, Bench], Answer]
+    examples: tuple[Example[Given], ...]
+    reads: Callable[[Statement | None, Case], Given | None] | None = None
+    why_off: Callable[[Bench], str] = lambda bench: ""
+    is_system: bool = False
+    about: str = "text"
+
+
+@lru_cache(maxsize=1)
+def toolbox() -> Mapping[str, Tool[Any]]:
+    """Return all tools by name, sorted by name."""
+    modules = [importlib.import_module(f"core.tools.{name}") for name in MODULES]
+    tools = [
+        value for module in modules for value in vars(module).values() if isinstance(value, Tool)
+    ]
+    return {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+
+
+def tool_named(name: str) -> Tool[Any]:
+    """Return the tool with that name.
+
+    Raises InputError if there is none; the message lists all names.
+    """
+    if name not in toolbox():
+        raise InputError(f"Expected one of the tools {', '.join(toolbox())}, found “{name}”.")
+    return toolbox()[name]
+
+
+def read_input(tool: Tool[Given], given: str) -> Given:
+    """Parse a tool's input from JSON.
+
+    Raises InputError if it is not JSON of the tool's input type; the message names the place.
+    """
+    try:
+        return msgspec.json.decode(given.encode(), type=tool.takes)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        fields = ", ".join(tool.takes.__struct_fields__)
+        raise InputError(
+            f"Expected a JSON object with {fields} for the tool {tool.name}, found: {error}."
+        ) from error
+
+
+def use(tool: Tool[Given], given: Given, bench: Bench) -> ToolUse:
+    """Call a tool and record the result; a tool that is off or fails gets no label.
+
+    Offsets are in the text that the tool was given; the caller shifts them. Raises Stopped if the
+    person stopped the check meanwhile.
+    """
+    input_json = _truncate_json(msgspec.to_builtins(given))
+    empty_use = ToolUse(tool.name, None, input_json, "{}", "off", "unclear", "", 0.0)
+    if why := tool.why_off(bench):
+        return replace(empty_use, words=why)
+    began = time.perf_counter()
+    try:
+        answer = tool.work(given, bench)
+    except (InputError, ModelError, ReplyError) as error:
+        return replace(
+            empty_use,
+            outcome="failed",
+            words=str(error),
+            seconds=time.perf_counter() - began,
+            is_over_cap=isinstance(error, BudgetReached),
+        )
+    return replace(
+        empty_use,
+        gave=_truncate_json(answer.gave),
+        outcome="found" if answer.has_something else "nothing",
+        label=answer.label,
+        words=answer.words,
+        seconds=time.perf_counter() - began,
+        p=answer.p,
+        start=answer.start,
+        end=answer.end,
+        instead=answer.instead,
+        category=answer.category,
+    )
+
+
+def _truncate_json(value: Any) -> str:
+    """Encode a JSON object; if it is too long to keep, shorten its texts."""
+    shortened = {
+        key: f"{part[:1000]}…" if isinstance(part, str) and len(part) > 1000 else part
+        for key, part in value.items()
+    }
+    texts = (msgspec.json.encode(one).decode() for one in (value, shortened))
+    return next((text for text in texts if len(text) <= MOST_SHOWN), '{"cut":true}')
+
+
+def describe_tools(tools: Iterable[Tool[Any]]) -> str:
+    """Describe the tools in their order, one paragraph each."""
+    described = []
+    for tool in tools:
+        words = f"{tool.description}\n{cleandoc(tool.takes.__doc__ or '')}"
+        lines = (line.rstrip() for line in words.splitlines())
+        described.append("\n  ".join([signature(tool), *filter(None, lines)]))
+    return "\n\n".join(described)
+
+
+def signature(tool: Tool[Any]) -> str:
+    """Return the tool's name with its fields, their types and defaults, like a declaration."""
+    return f"{tool.name}({_format_fields(tool.takes)})"
+
+
+def _format_fields(struct: type[msgspec.Struct]) -> str:
+    hints = get_type_hints(struct)
+    return ", ".join(
+        f"{field.name}: {_format_type(hints[field.name])}{_format_default(field)}"
+        for field in msgspec.structs.fields(struct)
+    )
+
+
+def _format_type(hint: Any) -> str:
+    """Format a type as Python writes it, and a struct as its fields in braces."""
+    if get_origin(hint) in (list, tuple):
+        arguments = ", ".join("..." if one is ... else _format_type(one) for one in get_args(hint))
+        return f"{get_origin(hint).__name__}[{arguments}]"
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return f"{{{_format_fields(hint)}}}"
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+
+
+def _format_default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return f" = {field.default_factory()!r}"
+    return "" if field.default is msgspec.NODEFAULT else f" = {field.default!r}"
+
+
 def add_commands(commands: Any, add_home: Any) -> None:
     """Add the command `tools`; `add_home` adds `--home`."""
     tools = commands.add_parser(
@@ -285,39 +297,40 @@ def add_commands(commands: Any, add_home: Any) -> None:
 
 
 def run_tools(given: argparse.Namespace, bench: Bench, say: Say, out: Out) -> int:
-    """List, show or use; 0 when that was done, 1 when the tool is off here.
+    """List, show or use tools; return 0, or 1 if the tool is off here.
 
-    Raises InputError if there is no such tool, or its input is not what it takes.
+    Raises InputError if there is no such tool, or its input is invalid.
     """
     if given.tool is None:
         if given.input is not None:
             raise InputError("Expected a tool's name before --input, found none; give one.")
         tools = list(toolbox().values())
         if given.json:
-            out(_json([_as_object(tool, bench) for tool in tools]))
-        for tool in tools if not given.json else ():
+            out(_dump_json([_tool_to_dict(tool, bench) for tool in tools]))
+            return 0
+        for tool in tools:
             off = f"\n  Off here: {why}" if (why := tool.why_off(bench)) else ""
             words = textwrap.indent(textwrap.fill(tool.description, WIDTH - 2), "  ")
             out(f"{signature(tool)}\n{words}{off}\n\n")
         return 0
     tool = tool_named(given.tool)
     if given.input is None:
-        out(_json(_as_object(tool, bench)) if given.json else _with_examples(tool, bench))
+        out(_dump_json(_tool_to_dict(tool, bench)) if given.json else _format_tool(tool, bench))
         return 0
-    used = use(tool, read_input(tool, _read_json(given.input)), bench)
-    if used.outcome == "failed":
-        raise InputError(used.words)
+    tool_use = use(tool, read_input(tool, _read_argument(given.input)), bench)
+    if tool_use.outcome == "failed":
+        raise InputError(tool_use.words)
     if given.json:
-        out(_json(_use_as_object(used)))
-    if used.outcome == "off":
-        say(used.words)
+        out(_dump_json(_use_to_dict(tool_use)))
+    if tool_use.outcome == "off":
+        say(tool_use.words)
         return 1
     if not given.json:
-        out(_use_in_words(used))
+        out(_format_use(tool_use))
     return 0
 
 
-def _as_object(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
+def _tool_to_dict(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
     examples = [
         {
             "question": one.question, "response": one.response,
@@ -331,7 +344,7 @@ def _as_object(tool: Tool[Any], bench: Bench) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _with_examples(tool: Tool[Any], bench: Bench) -> str:
+def _format_tool(tool: Tool[Any], bench: Bench) -> str:
     lines = [describe_tools([tool])]
     if why := tool.why_off(bench):
         lines.append(f"Off here: {why}")
@@ -341,23 +354,23 @@ def _with_examples(tool: Tool[Any], bench: Bench) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _read_json(given: str) -> str:
+def _read_argument(given: str) -> str:
     if given != "-":
         return given
     if sys.stdin is None:
         raise InputError("Expected the input on standard input, found it closed.")
-    whole = sys.stdin.buffer.read(INPUT_MEGABYTES * MEGABYTE + 1)
-    if len(whole) > INPUT_MEGABYTES * MEGABYTE:
+    content = sys.stdin.buffer.read(INPUT_MEGABYTES * MEGABYTE + 1)
+    if len(content) > INPUT_MEGABYTES * MEGABYTE:
         raise InputError(f"Expected at most {INPUT_MEGABYTES} MB of input, found more; give less.")
     try:
-        return whole.decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
             f"Expected UTF-8 text on standard input, found another encoding at byte {error.start}."
         ) from error
 
 
-def _use_as_object(used: ToolUse) -> dict[str, Any]:
+def _use_to_dict(used: ToolUse) -> dict[str, Any]:
     return {
         "tool": used.tool, "outcome": used.outcome, "label": used.label, "p_hallucinated": used.p,
         "words": used.words, "start": used.start, "end": used.end, "instead": used.instead,
@@ -366,11 +379,11 @@ def _use_as_object(used: ToolUse) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _use_in_words(used: ToolUse) -> str:
-    sure = f"  p(hallucinated) = {used.p:.2f}" if used.p is not None else ""
-    lines = [f"{used.label.upper()}{sure}", used.words]
+def _format_use(used: ToolUse) -> str:
+    probability = f"  p(hallucinated) = {used.p:.2f}" if used.p is not None else ""
+    lines = [f"{used.label.upper()}{probability}", used.words]
     if used.start is not None and used.end is not None:
-        # The wrong words stand in the text among the input that is long enough to hold them.
+        # The offsets are those of the first input text that is long enough to hold them.
         texts = (text for text in json.loads(used.given).values() if isinstance(text, str))
         text = next((text for text in texts if len(text) >= used.end), "")
         instead = f": it should say {used.instead}" if used.instead else ""
@@ -378,5 +391,5 @@ def _use_in_words(used: ToolUse) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _json(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
-"""Runs Python that nobody vouches for, walled off by bubblewrap: no network, no files, few means.
+"""Runs untrusted Python in bubblewrap: no network, no files, little memory and time.
 
-Without bubblewrap nothing is ever run: the caller is told why, and says so. Where this process is
-root, the code runs as nobody, for the limit on processes does not bind root.
+Without bubblewrap nothing is ever run, and the caller is told why. If this process is root, the
+code runs as nobody, because the limit on processes does not bind root.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEMORY_BYTES = 1 << 30
 SPACE_BYTES = 32 << 20
 SHARED_BYTES = 1 << 20  # of /dev/shm, for locks
 OUTPUT_BYTES = 1 << 16
-STEP = 0.02  # seconds between two looks at whether it ended or is to be stopped
+STEP = 0.02  # seconds between two checks for the end or a stop
 PROBE = "print('here')"
 
 Ending = Literal["finished", "failed", "out_of_time", "overdue", "killed"]
@@ -36,11 +36,11 @@ Ending = Literal["finished", "failed", "out_of_time", "overdue", "killed"]
 
 @dataclass(frozen=True)
 class Ran:
-    """How code ended: by itself without an error or with one, by a limit, or by a signal.
+    """How code ended: without an error or with one, by a limit, or by a signal.
 
-    `out_of_time` used up its processor time; `overdue` took too long by the clock, which may be
-    sleep or a busy machine.
-    `printed` and `complained` are what it wrote on its two channels, the last OUTPUT_BYTES of each.
+    `out_of_time` exceeded its CPU time; `overdue` exceeded the wall-clock time, which may be due to
+    sleep or a busy machine. `printed` and `complained` are the last OUTPUT_BYTES of its standard
+    output and standard error.
     """
 
     ending: Ending
@@ -50,13 +50,13 @@ class Ran:
 
 @lru_cache(maxsize=1)
 def why_off() -> str:
-    """Why no code can be run here, as one sentence; empty where it can. Looked up once."""
+    """Return why no code can be run here, as one sentence, or an empty string. Cached."""
     if shutil.which("bwrap") is None:
         return "The code was not run: bubblewrap (bwrap) is not installed here."
     if not os.access(PYTHON, os.X_OK):
         return f"The code was not run: there is no {PYTHON} here."
     try:
-        ran = _run(PROBE, Stop())
+        ran = _run_sandboxed(PROBE, Stop())
     except OSError as error:
         return f"The code was not run: bubblewrap does not start here ({error})."
     if ran.ending == "finished" and ran.printed.strip() == "here":
@@ -74,24 +74,24 @@ def run_python(code: str, stop: Stop) -> Ran:
     """
     if off := why_off():
         raise RuntimeError(off)
-    return _run(code, stop)
+    return _run_sandboxed(code, stop)
 
 
-def _run(code: str, stop: Stop) -> Ran:
-    with tempfile.TemporaryDirectory(prefix="counterpoint-code-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # nobody must get to it
+def _run_sandboxed(code: str, stop: Stop) -> Ran:
+    with tempfile.TemporaryDirectory(prefix="counterpoint-code-") as directory:
+        folder = Path(directory)
+        folder.chmod(0o755)  # readable for the user nobody
         snippet, out, err = (folder / part for part in ("in.py", "out", "err"))
         snippet.write_text(code, encoding="utf-8", errors="replace")
         snippet.chmod(0o644)
         began = time.monotonic()
-        # Into files, not pipes: the limit on a file's size then bounds a flood of output.
-        with out.open("wb") as printed, err.open("wb") as complained:
+        # Files instead of pipes: the limit on file sizes then bounds the output.
+        with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
                 _command(snippet),
                 stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=complained,
+                stdout=stdout,
+                stderr=stderr,
                 cwd="/",
                 env={"PATH": "/usr/bin:/bin"},
             )
@@ -101,21 +101,21 @@ def _run(code: str, stop: Stop) -> Ran:
                     time.sleep(STEP)
                 is_late = process.poll() is None
             finally:
-                process.kill()  # with it goes all that it started
+                process.kill()  # also ends everything it started
                 process.wait()
-        ending: Ending = "overdue" if is_late else _ending(process.returncode)
-        return Ran(ending, _tail(out), _tail(err))
+        ending: Ending = "overdue" if is_late else _classify_exit(process.returncode)
+        return Ran(ending, _read_tail(out), _read_tail(err))
 
 
-def _ending(code: int) -> Ending:
+def _classify_exit(code: int) -> Ending:
     if code == 0:
         return "finished"
-    if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):  # what the limit on processor time sends
+    if code in (-signal.SIGXCPU, 128 + signal.SIGXCPU):  # sent by the CPU limit
         return "out_of_time"
     return "killed" if code < 0 or code > 128 else "failed"
 
 
-def _tail(path: Path) -> str:
+def _read_tail(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - OUTPUT_BYTES))
         return file.read(OUTPUT_BYTES).decode("utf-8", "replace")
@@ -133,10 +133,10 @@ def _command(snippet: Path) -> Sequence[str]:
         *("--size", str(SPACE_BYTES), "--tmpfs", "/box"),
         *("--size", str(SHARED_BYTES), "--tmpfs", "/dev/shm"),  # noqa: S108 - its own, empty
         *("--ro-bind", str(snippet), "/in.py", "--chdir", "/box"),
-        # What holds the mounts is a file system in memory too, and has no limit of its own.
+        # The root of the mounts is in memory too, and has no size limit.
         *"--remount-ro /dev --remount-ro /".split(),
         *("prlimit", f"--as={MEMORY_BYTES}", f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 1}"),
-        # Memory is bounded for each process, so there is one: no forks, no threads.
+        # The memory limit is per process, so only one is allowed: no forks, no threads.
         *("--nproc=1", "--fsize=1048576", "--nofile=64", "--core=0"),
         *(PYTHON, "-I", "-X", "utf8", "/in.py"),
     )

@@ -1,6 +1,6 @@
-"""Converts units, checks conversions that a text states, and derives figures it does not write out.
+"""Converts units, checks conversions that a text states, and derives figures from other figures.
 
-Units are read in any language that the app reads; factors are pint's. Derived figures are sums,
+Units are read in every language that the app reads; factors are pint's. Derived figures are sums,
 differences, shares and changes.
 """
 
@@ -26,15 +26,25 @@ WRITTEN = PatternTable("units")
 Operation = Literal["sum", "difference", "ratio", "share", "change", "total"]
 MOST_FIGURES = 40
 FEWEST_OF_TOTAL = 3
+RIGHT_P, WRONG_P = 0.1, 0.9
+LONGEST = 20_000
+LARGEST = 1e15
+SURE_DIGITS = 12  # of conversion factors, which are floats
+NEAR = Fraction(1, 20)
+NUMBER = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
+AMOUNT = re.compile(NUMBER)
+IN_A_DATE = re.compile(
+    r"[年月]\s?\Z"
+)  # 2018年5月1日: 1日 is a day of the month, not an amount of time
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """A stated figure worked out from figures of the evidence.
+    """A stated figure derived from figures of the evidence.
 
     `sum`, `difference`, `ratio` (how many times), `share` (per cent of the other) and `change` (per
-    cent up or down) are of two figures in `parts`; `total` is of all of a list or column. `value`
-    is exact, in the base unit that its quantities are in: metres for kilometres.
+    cent up or down) use the two figures in `parts`; `total` uses all figures of a list or column.
+    `value` is exact, in the base unit of its quantities: metres for kilometres.
     """
 
     operation: Operation
@@ -44,48 +54,46 @@ class Derivation:
     @property
     def words(self) -> str:
         """The derivation as people write it: "90,000 − 68,000 = 22,000"."""
-        shown = [" ".join(part.text.split()) for part in self.parts]
+        texts = [" ".join(part.text.split()) for part in self.parts]
         unit = self.parts[0].unit if self.operation in ("sum", "difference", "total") else ""
         value = f"{self.value:,.10g}{' ' if unit else ''}{unit}"
         if self.operation in ("sum", "total"):
-            return f"{' + '.join(shown)} = {value}"
+            return f"{' + '.join(texts)} = {value}"
         if self.operation == "change":
-            return f"{shown[0]} → {shown[1]} is {self.value:+,.3g} %"
+            return f"{texts[0]} → {texts[1]} is {self.value:+,.3g} %"
         sign = " − " if self.operation == "difference" else " / "
-        return f"{sign.join(shown)} = {value}{' %' if self.operation == 'share' else ''}"
+        return f"{sign.join(texts)} = {value}{' %' if self.operation == 'share' else ''}"
 
 
 def derived_values(stated: Quantity, evidence: Sequence[Quantity]) -> list[Derivation]:
-    """How figures of the evidence give the stated one, by as few of them as can be.
+    """Return how figures of the evidence yield the stated one, simplest first; empty if none do.
 
-    Only the first 40 single values of the evidence are tried; figures that say the stated one
-    themselves are left out. Empty where none gives it.
+    Only the first 40 single values of the evidence are tried, and nothing is derived if one of them
+    already states the figure.
     """
-    single = [q for q in evidence if q.low == q.high and not q.ordinal][:MOST_FIGURES]
-    if stated.ordinal or any(
-        compare(stated, q) == "same" and q.unit == stated.unit for q in single
-    ):
+    figures = [q for q in evidence if q.low == q.high and not q.ordinal][:MOST_FIGURES]
+    alike = [q for q in figures if q.unit == stated.unit]
+    if stated.ordinal or any(compare(stated, q) == "same" for q in alike):
         return []
-    alike = [q for q in single if q.unit == stated.unit]
-    found = []
+    derivations = []
     for one, other in combinations(alike, 2):
         larger, smaller = (one, other) if one.low >= other.low else (other, one)
-        found.append(Derivation("sum", (one, other), one.low + other.low))
-        found.append(Derivation("difference", (larger, smaller), larger.low - smaller.low))
+        derivations.append(Derivation("sum", (one, other), one.low + other.low))
+        derivations.append(Derivation("difference", (larger, smaller), larger.low - smaller.low))
     if stated.unit in ("percent", "times", "percentage_point"):
-        # Shares and changes are of figures of any one unit.
-        pairs = [p for p in combinations(single, 2) if p[0].unit == p[1].unit != stated.unit]
-        found += [one for pair in pairs for one in _ratios(stated.unit, *pair)]
-    if len(alike) >= FEWEST_OF_TOTAL:  # all but the largest, too, which may be their stated total
+        # Shares and changes relate two figures of any unit, as long as it is the same.
+        pairs = [p for p in combinations(figures, 2) if p[0].unit == p[1].unit != stated.unit]
+        derivations += [one for pair in pairs for one in _derive_ratios(stated.unit, *pair)]
+    if len(alike) >= FEWEST_OF_TOTAL:  # the largest may be the total itself
         largest = max(alike, key=lambda q: abs(q.low))
         for parts in (tuple(alike), tuple(q for q in alike if q is not largest)):
             if len(parts) >= FEWEST_OF_TOTAL:
-                found.append(Derivation("total", parts, sum(part.low for part in parts)))
-    return [one for one in found if _gives(one, stated)]
+                derivations.append(Derivation("total", parts, sum(part.low for part in parts)))
+    return [one for one in derivations if _yields_stated(one, stated)]
 
 
-def _ratios(unit: str, one: Quantity, other: Quantity) -> Iterator[Derivation]:
-    """Either over the other: as times, as a share, and the change from the first to the second."""
+def _derive_ratios(unit: str, one: Quantity, other: Quantity) -> Iterator[Derivation]:
+    """Yield each figure over the other as times or share, and the change between them."""
     for first, second in ((one, other), (other, one)):
         top, base = second.low - second.offset, first.low - first.offset
         if not base:
@@ -98,34 +106,29 @@ def _ratios(unit: str, one: Quantity, other: Quantity) -> Iterator[Derivation]:
             yield Derivation("change", (first, second), 100 * (top - base) / abs(base))
 
 
-def _gives(derived: Derivation, stated: Quantity) -> bool:
+def _yields_stated(derived: Derivation, stated: Quantity) -> bool:
     value = abs(derived.value) if derived.operation == "change" else derived.value
-    # Shares and changes are told in round figures; sums carry the rounding of their parts.
+    # Shares and changes are stated in round figures; sums carry the rounding of their parts.
     step = stated.step if derived.operation in ("share", "change", "ratio") else 0.0
     step = step or min(max(p.step for p in derived.parts) / 2, abs(value) * 0.005)
     sign = -1.0 if stated.low < 0 and derived.operation == "change" else 1.0
     exact = replace(
-        stated, low=sign * value, high=sign * value, bound="exact", step=step,
-        noun="", other_factor=1.0,
-    )  # fmt: skip
+        stated,
+        low=sign * value,
+        high=sign * value,
+        bound="exact",
+        step=step,
+        noun="",
+        other_factor=1.0,
+    )
     return compare(replace(stated, noun=""), exact) == "same"
-
-
-RIGHT_P, WRONG_P = 0.1, 0.9
-LONGEST = 20_000
-LARGEST = 1e15
-SURE_DIGITS = 12  # of factors, which are floats
-NEAR = Fraction(1, 20)
-NUMBER = r"(?<![0-9A-Za-z.,])-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,12})?"
-AMOUNT = re.compile(NUMBER)
-IN_A_DATE = re.compile(r"[年月]\s?\Z")  # 2018年5月1日: the 1日 is no amount of time
 
 
 @dataclass(frozen=True)
 class StatedConversion:
     """One amount that a text gives in two units, both as written.
 
-    `[start, end)` in the text is the second, and `instead` is what it should say.
+    `[start, end)` in the text is the second amount, and `instead` is what it should say.
     """
 
     first: str
@@ -137,21 +140,21 @@ class StatedConversion:
 
 
 def convert(value: float, unit: str, to: str) -> Fraction:
-    """The value in another unit; units are words or signs, in English.
+    """Return the value in another unit; units are English words or signs.
 
     Raises:
-        InputError: a unit is not known, the two measure different things, the value is too large.
+        InputError: a unit is unknown, the units are not of one kind, or the value is too large.
     """
     if not abs(value) <= LARGEST:
         raise InputError(f"Expected a value of at most {LARGEST:g}, found {value:g}.")
-    one, other = _named(unit), _named(to)
+    one, other = _parse_unit(unit), _parse_unit(to)
     if unit_base(one).symbol != unit_base(other).symbol:
         raise InputError(f"Expected two units of one kind, found {unit} and {to}.")
-    return _converted(Fraction(value), one, other)
+    return _convert_exactly(Fraction(value), one, other)
 
 
-def _named(unit: str) -> str:
-    """The name of a unit that is given as a word or sign: pint's, of the vetted ones."""
+def _parse_unit(unit: str) -> str:
+    """Return pint's name of a unit given as a word or sign, from the vetted units."""
     text = plain(f"1 {unit}")
     found = unit_at(text, lower(text), 1, "en")
     if found is None or found[0] < len(text):
@@ -159,47 +162,53 @@ def _named(unit: str) -> str:
     return found[1]
 
 
-def _converted(value: Fraction, unit: str, to: str) -> Fraction:
+def _convert_exactly(value: Fraction, unit: str, to: str) -> Fraction:
     one, other = unit_base(unit), unit_base(to)
     whole = value * Fraction(one.factor) + Fraction(one.offset) - Fraction(other.offset)
     return Fraction(f"{float(whole / Fraction(other.factor)):.{SURE_DIGITS}g}")
 
 
 def stated_conversions(text: str, language: str) -> list[StatedConversion]:
-    """The conversions that a text states, in order; `language` is an ISO 639-1 code.
+    """Return the conversions that a text states, in order; `language` is an ISO 639-1 code.
 
-    One is right where either amount is the other one, rounded to its last digit that is no zero.
+    A conversion holds if either amount equals the other one, rounded to its last non-zero digit.
     Raises InputError if the text is too long.
     """
     if len(text) > LONGEST:
         raise InputError(f"Expected at most {LONGEST:,} characters, found {len(text):,}.")
-    even = plain(text)
-    low = lower(even)
-    found = []
-    for match in AMOUNT.finditer(even):
-        if IN_A_DATE.search(even[max(0, match.start() - 2) : match.start()]):
+    normalized = plain(text)
+    low = lower(normalized)
+    conversions = []
+    for match in AMOUNT.finditer(normalized):
+        if IN_A_DATE.search(normalized[max(0, match.start() - 2) : match.start()]):
             continue
-        first = unit_at(even, low, match.end(), language)
-        link = WRITTEN.link.match(even, first[0]) if first else None
-        second = unit_at(even, low, link.end(), language) if link else None
+        first = unit_at(normalized, low, match.end(), language)
+        link = WRITTEN.link.match(normalized, first[0]) if first else None
+        second = unit_at(normalized, low, link.end(), language) if link else None
         if not (first and link and second) or first[1] == second[1]:
             continue
         if unit_base(first[1]).symbol == unit_base(second[1]).symbol:
-            one, other = _number(match.group()), _number(link["n"])
-            there = _converted(one.value, first[1], second[1])
-            back = _converted(other.value, second[1], first[1])
-            is_near = abs(there - other.value) <= NEAR * abs(there)
-            holds = agrees(there, other) or (is_near and agrees(back, one))
-            place, instead = (link.start("n"), second[0]), even[link.end() : second[0]]
-            found.append(StatedConversion(
-                even[match.start() : first[0]], even[slice(*place)], holds,
-                f"{show(there)}{instead}", *place,
-            ))  # fmt: skip
-    return found
+            one, other = _parse_number(match.group()), _parse_number(link["n"])
+            forward = _convert_exactly(one.value, first[1], second[1])
+            backward = _convert_exactly(other.value, second[1], first[1])
+            is_near = abs(forward - other.value) <= NEAR * abs(forward)
+            holds = agrees(forward, other) or (is_near and agrees(backward, one))
+            start, end = link.start("n"), second[0]
+            conversions.append(
+                StatedConversion(
+                    first=normalized[match.start() : first[0]],
+                    second=normalized[start:end],
+                    holds=holds,
+                    instead=f"{show(forward)}{normalized[link.end() : end]}",
+                    start=start,
+                    end=end,
+                )
+            )
+    return conversions
 
 
-def _number(written: str) -> StatedValue:
-    """The number, rounded to its last digit that is no zero of a whole number."""
+def _parse_number(written: str) -> StatedValue:
+    """Parse a number; a whole number counts as rounded to its last non-zero digit."""
     whole, _, decimals = written.replace(",", "").partition(".")
     step = Fraction(1, 10 ** len(decimals))
     if not decimals and whole.strip("-0"):
@@ -223,35 +232,43 @@ class Conversion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def work(given: Conversion, bench: Bench) -> Answer:
-    """The amount in the other unit, or whether the conversions that the text states are right.
+    """Convert the amount, or check the conversions that the text states.
 
-    Raises InputError if a unit is not known, or the two measure different things.
+    Raises InputError if a unit is unknown, or the two measure different things.
     """
     if given.unit or given.to:
-        there = show(convert(given.value, given.unit, given.to))
-        words = f"{given.value:g} {given.unit} is {there} {given.to}."
-        return Answer("unclear", words, {"value": there, "unit": given.to})
-    found = stated_conversions(given.text, given.language)
+        converted = show(convert(given.value, given.unit, given.to))
+        words = f"{given.value:g} {given.unit} is {converted} {given.to}."
+        return Answer("unclear", words, {"value": converted, "unit": given.to})
+    conversions = stated_conversions(given.text, given.language)
     gave = {
         "conversions": [
             {"from": one.first, "to": one.second, "holds": one.holds, "worked_out": one.instead}
-            for one in found
+            for one in conversions
         ]
     }
-    if not found:
+    if not conversions:
         return Answer("unclear", "The text states no conversion.", gave, has_something=False)
-    wrong = next((one for one in found if not one.holds), None)
+    wrong = next((one for one in conversions if not one.holds), None)
     if wrong is None:
-        return Answer("supported", f"{found[0].first} is {found[0].second}.", gave, RIGHT_P)
+        return Answer(
+            "supported", f"{conversions[0].first} is {conversions[0].second}.", gave, RIGHT_P
+        )
     words = f"{wrong.first} is {wrong.instead}, not {wrong.second}."
     return Answer(
-        "hallucinated", words, gave, WRONG_P, wrong.start, wrong.end, wrong.instead,
-        "number_or_date",
-    )  # fmt: skip
+        "hallucinated",
+        words,
+        gave,
+        WRONG_P,
+        wrong.start,
+        wrong.end,
+        instead=wrong.instead,
+        category="number_or_date",
+    )
 
 
 def reads(statement: Statement | None, case: Case) -> Conversion | None:
-    """The statement, where it states a conversion."""
+    """Return the statement as input if it states a conversion, else None."""
     text = case.response if statement is None else case.response[statement.start : statement.end]
     if len(text) > LONGEST or not stated_conversions(text, case.language):
         return None

@@ -1,7 +1,7 @@
-"""The words of a language that make numbers, units, currencies, bounds and dates.
+"""The words of a language for numbers, units, currencies, bounds and dates.
 
-They come from CLDR (unicode-rbnf, Babel); what it lacks lies in `words`, a JSON file a language. A
-text is made plain one code point at a time, so that offsets in it stay those of the text.
+They come from CLDR (unicode-rbnf, Babel) and, for what it lacks, from a JSON file per language in
+`words`. Texts are normalized one code point at a time, so offsets stay those of the text.
 """
 
 from __future__ import annotations
@@ -31,17 +31,29 @@ DateBound = Literal["exact", "about", "before", "after", "since", "until"]
 
 FOLDER = Path(__file__).parent / "words"
 TABLES = tomllib.loads((FOLDER / "patterns.toml").read_text(encoding="utf-8"))
-KEPT = "，：；！？（）～＂＇"  # marks of their own, or with a meaning that the ASCII sign lacks
+KEPT = "，：；！？（）～＂＇"  # full-width marks that differ in meaning from the ASCII ones
 UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}]")
 SPACE_GROUPS = frozenset("fr sv fi cs ru uk pl nb no sk bg hu et lv lt es de it pt ca eu".split())
 NORWEGIAN = {"nb": "no", "nn": "no"}
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*+")
 SIGNED_DIGITS = regex.compile(r"[\d.,]+")
 SCALE_FORMS: tuple[Literal["short", "long"], ...] = ("short", "long")
+PER = re.compile(
+    r"[ \u00a0]?(?:/|(?:an?|per|pro|par|por|al|na|za|på|за|प्रति|لكل)[ \u00a0]|每|毎)[ \u00a0]?"
+)
+FEET_INCHES = re.compile(r"'[ ]?\d{1,2}(?:\.\d+)?\"")
+BLANK = "[ \u00a0]"
+NEVER: re.Pattern[str] = re.compile(r"(?!)")
+OTHER_SCRIPTS = frozenset("ar fa hi zh ja ko ru".split())  # texts in these often have English dates
+FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
+CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
+DECADE = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
+CENTURY = r"(\d{1,2}|[ivxlc]{1,6}|[一二三四五六七八九十]{1,3})"
+APART = r"(?<![^\W一-鿿가-힣])(?<!\d[.,])(?:{})(?![^\W一-鿿가-힣])"
 
 
-class _Plain(dict[int, str]):
-    """Translations of code points, worked out when first met."""
+class _PlainTable(dict[int, str]):
+    """A translation table of code points, filled on first use."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -56,16 +68,16 @@ class _Plain(dict[int, str]):
         return self[code]
 
 
-_PLAIN = _Plain()
+_PLAIN = _PlainTable()
 
 
 def plain(text: str) -> str:
-    """The text with digits, signs and blanks of any script as ASCII; same length."""
+    """Return the text with digits, signs and blanks of any script as ASCII; same length."""
     return text.translate(_PLAIN)
 
 
 def lower(text: str) -> str:
-    """Lower case of the same length: letters that would become two stay as they are."""
+    """Return the text in lower case, of the same length: letters that would become two stay."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -73,49 +85,49 @@ def lower(text: str) -> str:
 
 
 def is_unspaced(char: str) -> bool:
-    """Return True for scripts in which words join without blanks (Korean: with their endings)."""
+    """Return True for scripts that write words without blanks (Korean: with their endings)."""
     return char > "\u0e00" and UNSPACED.match(char) is not None
 
 
 def is_inside_word(text: str, position: int) -> bool:
-    """Return True where the position lies inside a word of a script that parts words by blanks."""
+    """Return True if the position is inside a word of a script that separates words by blanks."""
     sides = text[position - 1 : position + 1] if position > 0 else ""
-    return len(sides) == 2 and all(_continues(c) and not is_unspaced(c) for c in sides)
+    return len(sides) == 2 and all(_is_word_char(c) and not is_unspaced(c) for c in sides)
 
 
-def _continues(char: str) -> bool:
+def _is_word_char(char: str) -> bool:
     return char.isalnum() or (char > "\u02ff" and unicodedata.category(char)[0] == "M")
 
 
 def skip_blank(text: str, position: int) -> int:
-    """The position after one blank, if there is one."""
+    """Return the position after one blank, if there is one."""
     return position + 1 if text[position : position + 1] in (" ", "\u00a0") else position
 
 
 def skip_blank_back(text: str, position: int) -> int:
-    """The position before one blank, if there is one."""
+    """Return the position before one blank, if there is one."""
     return position - 1 if position and text[position - 1] in " \u00a0" else position
 
 
-def _lengths(keys: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
-    """For each first or last part of the keys their lengths, longest first."""
-    found: dict[str, set[int]] = {}
+def _group_lengths(keys: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    """Group lengths by the first or last character or word of the keys, longest first."""
+    lengths: dict[str, set[int]] = {}
     for part, size in keys:
-        found.setdefault(part, set()).add(size)
-    return {part: tuple(sorted(sizes, reverse=True)) for part, sizes in found.items()}
+        lengths.setdefault(part, set()).add(size)
+    return {part: tuple(sorted(sizes, reverse=True)) for part, sizes in lengths.items()}
 
 
 class Phrases(Generic[V]):
-    """Words and phrases with a value each, looked up at a place in plain lower-case text."""
+    """Words and phrases with a value each, looked up at a position in plain lower-case text."""
 
     def __init__(self, values: Mapping[str, V]) -> None:
         self.values = {key: value for key, value in values.items() if key}
         self._first, self._last = (
-            _lengths((key[place], len(key)) for key in self.values) for place in (0, -1)
+            _group_lengths((key[place], len(key)) for key in self.values) for place in (0, -1)
         )
 
     def at(self, text: str, position: int) -> tuple[int, V] | None:
-        """The end and value of the longest phrase that starts here and ends with its word."""
+        """Return end and value of the longest phrase that starts here and ends at a word end."""
         for length in self._first.get(text[position : position + 1], ()):
             end = position + length
             piece = text[position:end]
@@ -125,7 +137,7 @@ class Phrases(Generic[V]):
         return None
 
     def before(self, text: str, position: int) -> tuple[int, V] | None:
-        """The start and value of the longest phrase that ends here and starts with its word."""
+        """Return start and value of the longest phrase that ends here, starting a word."""
         for length in self._last.get(text[position - 1 : position], ()):
             start = position - length
             piece = text[max(0, start) : position]
@@ -138,7 +150,7 @@ class Phrases(Generic[V]):
 class NumberWords:
     """Number words as tuples of words: cardinals up to 1,000 and ordinals up to 100.
 
-    `point` is the word for a decimal mark ("two point five"). `longest` gives for a first word the
+    `point` is the word for a decimal mark ("two point five"). `longest` maps a first word to the
     lengths of the tuples that begin with it, longest first.
     """
 
@@ -150,7 +162,7 @@ class NumberWords:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One language's words for values; `own` is its JSON list as it was read."""
+    """One language's words for values; `own` is its JSON file as read."""
 
     language: str
     locale: Locale
@@ -166,58 +178,58 @@ class Vocabulary:
     own: Mapping[str, Any]
 
     def listed(self, *names: str) -> frozenset[str]:
-        """The words of these lists in the language's file."""
+        """Return the words of these lists in the language's file."""
         return frozenset(word for name in names for word in self.own.get(name, ()))
 
 
 def file_of(language: str) -> str:
-    """The language whose file serves a tag ("en", "pt-BR"); English for unknown ones."""
+    """Return the language whose file serves a tag ("en", "pt-BR"); English for unknown ones."""
     code = language.lower().replace("_", "-").split("-")[0]
     code = NORWEGIAN.get(code, code)
-    return code if code in _files() else "en"
+    return code if code in _list_languages() else "en"
 
 
 @lru_cache(maxsize=1)
-def _files() -> frozenset[str]:
-    """The languages with a file: a tag, which a model may have written, is never made a path."""
+def _list_languages() -> frozenset[str]:
+    """Return the languages with a file: a tag, which a model may write, never becomes a path."""
     return frozenset(path.stem for path in FOLDER.glob("??.json"))
 
 
 @lru_cache(maxsize=64)
 def read_words(name: str) -> dict[str, Any]:
-    """One of the JSON lists beside this file."""
+    """Load one of the JSON files in `words`."""
     loaded: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return loaded
 
 
 @lru_cache(maxsize=64)
 def vocabulary(language: str) -> Vocabulary:
-    """The words of a language by its tag."""
-    own, locale = read_words(file_of(language)), locale_of(language)
-    percents = dict.fromkeys([*own.get("percent", ()), "%"], "percent")
-    percents |= {"‰": "permille"} | dict.fromkeys(own.get("points", ()), "percentage_point")
+    """Return the vocabulary of a language by its tag."""
+    lists, locale = read_words(file_of(language)), locale_of(language)
+    percents = dict.fromkeys([*lists.get("percent", ()), "%"], "percent")
+    percents |= {"‰": "permille"} | dict.fromkeys(lists.get("points", ()), "percentage_point")
     mark = str(locale.number_symbols.get("latn", {}).get("decimal", "."))
     return Vocabulary(
         language=file_of(language),
         locale=locale,
         decimal_mark=mark if mark in ".," else ".",
         groups_by_space=locale.language in SPACE_GROUPS,
-        bounds_before=_bounds(own, ""),
-        bounds_after=_bounds(own, "_after"),
-        scales=Phrases(_scales(locale) | own.get("scales", {})),
+        bounds_before=_bound_phrases(lists, ""),
+        bounds_after=_bound_phrases(lists, "_after"),
+        scales=Phrases(_scale_words(locale) | lists.get("scales", {})),
         percent=Phrases(percents),
-        phrases=Phrases({plain(key): value for key, value in own.get("phrases", {}).items()}),
-        and_half=flags(own.get("and_half", ())),
-        ages=flags(own.get("ages", ())),
-        own=own,
+        phrases=Phrases({plain(key): value for key, value in lists.get("phrases", {}).items()}),
+        and_half=flags(lists.get("and_half", ())),
+        ages=flags(lists.get("ages", ())),
+        own=lists,
     )
 
 
 @lru_cache(maxsize=128)
 def list_pattern(name: str, *keys: str) -> re.Pattern[str]:
-    """The alternatives of a list in a JSON file as one pattern, whatever the case.
+    """Compile the alternatives of a list in a JSON file, ignoring case.
 
-    A name of another list of the file in capitals stands for any of that list's alternatives.
+    The name of another list of the file in capitals stands for any of that list's alternatives.
     """
     lists: Any = read_words(name)
     chosen = lists
@@ -231,7 +243,7 @@ def list_pattern(name: str, *keys: str) -> re.Pattern[str]:
 
 
 class Patterns:
-    """The lists of a JSON file as patterns, each by its name as an attribute."""
+    """The lists of a JSON file as compiled patterns, available as attributes."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -241,9 +253,9 @@ class Patterns:
 
 
 class PatternTable:
-    """A table of `patterns.toml`, each pattern by its name as an attribute.
+    """A table of `patterns.toml` as compiled patterns, available as attributes.
 
-    `compiled` is `regex.compile` where patterns need its classes of characters.
+    `compiled` is `regex.compile` for patterns that need its character classes.
     """
 
     def __init__(self, table: str, compiled: Callable[[str], Any] = re.compile) -> None:
@@ -261,33 +273,33 @@ class PatternTable:
 
 
 def either(words: Iterable[str]) -> str:
-    """A pattern for any of the words, the longest first."""
+    """Return a pattern that matches any of the words, the longest first."""
     ordered = sorted({plain(word) for word in words}, key=len, reverse=True)
     return "|".join(re.escape(word).replace(r"\ ", "[ \u00a0]") for word in ordered)
 
 
 def flags(words: Iterable[str]) -> Phrases[bool]:
-    """Phrases without a value of their own."""
+    """Return phrases that have no value of their own."""
     return Phrases(dict.fromkeys(words, True))
 
 
-def _bounds(own: Mapping[str, Any], suffix: str) -> Phrases[Bound]:
+def _bound_phrases(lists: Mapping[str, Any], suffix: str) -> Phrases[Bound]:
     bounds: Iterable[Bound] = get_args(Bound)
-    return Phrases({word: bound for bound in bounds for word in own.get(bound + suffix, ())})
+    return Phrases({word: bound for bound in bounds for word in lists.get(bound + suffix, ())})
 
 
 @lru_cache(maxsize=64)
 def locale_of(language: str) -> Locale:
-    """CLDR's locale for a tag, without its region where that is unknown; else English."""
+    """Return CLDR's locale for a tag, without its region if that is unknown; else English."""
     for tag in (language.replace("-", "_"), language.replace("_", "-").split("-")[0]):
         with contextlib.suppress(UnknownLocaleError, ValueError, TypeError):
             return Locale.parse(tag)
     return Locale("en")
 
 
-def _scales(locale: Locale) -> dict[str, float]:
-    """Words such as "million" with their value, from CLDR's compact number patterns."""
-    found: dict[str, float] = {}
+def _scale_words(locale: Locale) -> dict[str, float]:
+    """Return words such as "million" with their value, from CLDR's compact number patterns."""
+    scales: dict[str, float] = {}
     for length in SCALE_FORMS:
         every = locale.compact_decimal_formats.get(length, {}).values()
         for power, pattern in (item for forms in every for item in forms.items()):
@@ -296,45 +308,46 @@ def _scales(locale: Locale) -> dict[str, float]:
             zeros = written.count("0")
             # Short Latin forms ("kM", "mi", "Mr") are units and words as well.
             if zeros and len(word) > 1 and (length == "long" or not word.isascii()):
-                found[word] = int(power) / 10 ** (zeros - 1)
-    return found
+                scales[word] = int(power) / 10 ** (zeros - 1)
+    return scales
 
 
 @lru_cache(maxsize=64)
 def unit_words(language: str) -> Phrases[str]:
-    """Unit words with pint's names; English ones too, for texts that quote them."""
-    found: dict[str, str] = {}
+    """Return unit words with pint's names, also the English ones, which other texts quote."""
+    units: dict[str, str] = {}
     for code in dict.fromkeys(("en", file_of(language), language)):
-        found |= _cldr_units(code)
-        own = read_words(file_of(code)).get("units", {})
-        found |= {plain(word): unit for word, unit in own.items()}
-    return Phrases(found)
+        units |= _cldr_units(code)
+        own_units = read_words(file_of(code)).get("units", {})
+        units |= {plain(word): unit for word, unit in own_units.items()}
+    return Phrases(units)
 
 
 @lru_cache(maxsize=1)
 def unit_symbols() -> Phrases[str]:
-    """Unit symbols with pint's names, upper and lower case apart."""
+    """Return unit symbols with pint's names; upper and lower case differ."""
     return Phrases(read_words("units")["symbols"])
 
 
 def _cldr_units(language: str) -> dict[str, str]:
-    """Every plural form of the vetted units; short forms only in scripts other than Latin."""
-    locale, found = locale_of(language), {}
+    """Return all plural forms of the vetted units; short forms only in non-Latin scripts."""
+    locale, words = locale_of(language), {}
     units = read_words("units")["cldr"].items()
     for (name, unit), length, sample in product(units, SCALE_FORMS, (1, 2, 5, 11, 100, 1.5)):
-        shown = format_unit(sample, name, length=length, locale=locale)
-        word = lower(plain(SIGNED_DIGITS.sub("", shown))).replace("\u00a0", " ").strip()
+        written = format_unit(sample, name, length=length, locale=locale)
+        word = lower(plain(SIGNED_DIGITS.sub("", written))).replace("\u00a0", " ").strip()
         is_latin = any("a" <= c <= "z" for c in word)
-        if word and name not in shown and (length == "long" or not is_latin):
-            found[word] = unit
-    return found
+        if word and name not in written and (length == "long" or not is_latin):
+            words[word] = unit
+    return words
 
 
 @lru_cache(maxsize=64)
 def currency_words(language: str) -> tuple[Phrases[str], Phrases[str]]:
-    """Signs and codes before an amount, and words, signs and codes after it, as ISO 4217 codes.
+    """Return currency words before an amount, and after it, with their ISO 4217 codes.
 
-    "$" alone is the US dollar and "¥" the yen, in Chinese texts the yuan.
+    Before are signs and codes, after also words. "$" alone is the US dollar and "¥" the yen, in
+    Chinese texts the yuan.
     """
     lists, code = read_words("currencies"), file_of(language)
     signs: dict[str, str] = lists["signs"]
@@ -357,11 +370,11 @@ def currency_words(language: str) -> tuple[Phrases[str], Phrases[str]]:
 
 @lru_cache(maxsize=64)
 def number_words(language: str) -> NumberWords:
-    """The number words of a language, by CLDR's spell-out rules in every gender and case."""
+    """Return a language's number words, by CLDR's spell-out rules in every gender and case."""
     from unicode_rbnf import RbnfEngine
 
-    own: Mapping[str, int] = read_words(file_of(language)).get("numbers", {})
-    cardinals = {_split(word): int(value) for word, value in own.items()}
+    own_numbers: Mapping[str, int] = read_words(file_of(language)).get("numbers", {})
+    cardinals = {_split_words(word): int(value) for word, value in own_numbers.items()}
     ordinals: dict[tuple[str, ...], int] = {}
     try:
         code = locale_of(language).language
@@ -374,64 +387,58 @@ def number_words(language: str) -> NumberWords:
             continue
         most = 101 if name != "spellout-numbering" else 1000
         for number in (*range(0 if not is_ordinal else 1, most), *range(200, 1001, 100)):
-            words = _split(str(engine.format_number(number, ruleset_names=[name]).text))
+            words = _split_words(str(engine.format_number(number, ruleset_names=[name]).text))
             if words and (number < 1000 or len(words) == 1):
                 (ordinals if is_ordinal else cardinals).setdefault(words, number)
-    spoken = _split(str(engine.format_number(2.5).text)) if engine else ()
-    sizes = _lengths((words[0], len(words)) for words in (*cardinals, *ordinals))
+    spoken = _split_words(str(engine.format_number(2.5).text)) if engine else ()
+    sizes = _group_lengths((words[0], len(words)) for words in (*cardinals, *ordinals))
     return NumberWords(cardinals, ordinals, spoken[1] if len(spoken) == 3 else "", sizes)
 
 
-def _split(spelled: str) -> tuple[str, ...]:
-    """The words of a spelled number; soft hyphens only say where a line may break."""
+def _split_words(spelled: str) -> tuple[str, ...]:
+    """Split a spelled number into words; soft hyphens only mark where a line may break."""
     return tuple(WORD.findall(lower(plain(spelled.replace("\u00ad", "")))))
-
-
-PER = re.compile(
-    r"[ \u00a0]?(?:/|(?:an?|per|pro|par|por|al|na|za|på|за|प्रति|لكل)[ \u00a0]|每|毎)[ \u00a0]?"
-)
-FEET_INCHES = re.compile(r"'[ ]?\d{1,2}(?:\.\d+)?\"")
 
 
 @dataclass(frozen=True)
 class Base:
-    """A unit in base units: `value * factor + offset` are so many of `symbol`."""
+    """A unit in base units: a value is `value * factor + offset` of `symbol`."""
 
     symbol: str
     factor: float = 1.0
     offset: float = 0.0
 
 
-_one_at_a_time = threading.RLock()
+_pint_lock = threading.RLock()
 
 
 @lru_cache(maxsize=1)
-def _pint() -> Any:
-    import pint  # half a second and 30 MB: only where a text has a unit
+def _load_pint() -> Any:
+    import pint  # half a second and 30 MB: only loaded if a text has a unit
 
     return pint.UnitRegistry(autoconvert_offset_to_baseunit=True)
 
 
 @lru_cache(maxsize=1024)
 def unit_base(unit: str) -> Base:
-    """The base of a unit in any of our names: pint's, percent, a currency code or our own."""
+    """Return the base of a unit by any of its names: pint's, percent, a currency code or ours."""
     if not unit or unit in ("percent", "percentage_point") or (len(unit) == 3 and unit.isupper()):
         return Base(unit)
     if unit == "permille":
         return Base("percent", 0.1)
     if unit in read_words("units")["own"]:
         return Base(unit.rpartition(" ")[2], 1e6 if unit.startswith("1e6") else 1.0)
-    with _one_at_a_time:  # two threads would make two registries, whose units do not mix
-        registry = _pint()
+    with _pint_lock:  # two threads would make two registries, whose units do not mix
+        registry = _load_pint()
         if unit in ("degC", "degF"):
             zero, one = (registry.Quantity(v, unit).to_base_units().magnitude for v in (0.0, 1.0))
             return Base("kelvin", float(one - zero), float(zero))
-        whole = (1.0 * registry.parse_expression(unit)).to_base_units()
-        return Base(str(whole.units), float(whole.magnitude))
+        quantity = (1.0 * registry.parse_expression(unit)).to_base_units()
+        return Base(str(quantity.units), float(quantity.magnitude))
 
 
 def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str] | None:
-    """The end and pint name of the unit that follows a number ending at `position`.
+    """Return end and pint name of the unit that follows a number ending at `position`.
 
     `text` is plain, `low` the same in lower case. One blank or hyphen may stand between.
     """
@@ -446,21 +453,25 @@ def unit_at(text: str, low: str, position: int, language: str) -> tuple[int, str
     end += 4 if low[end : end + 4] in ("-old", " old") else 0
     per = PER.match(low, end)
     other = unit_word(text, low, per.end(), language) if per else None
-    own = read_words("units")["own"]
-    if other is None or {unit, other[1]} & {*own, "degC", "degF"} or low[end : end + 3] == " a ":
+    own_units = read_words("units")["own"]
+    if (
+        other is None
+        or {unit, other[1]} & {*own_units, "degC", "degF"}
+        or low[end : end + 3] == " a "
+    ):
         return end, unit
     return other[0], f"({unit}) / ({other[1]})"
 
 
 def unit_word(text: str, low: str, start: int, language: str) -> tuple[int, str] | None:
-    """The end and pint name of the unit that begins there, alone."""
+    """Return end and pint name of the single unit that begins at `start`."""
     return unit_symbols().at(text, start) or unit_words(language).at(low, start)
 
 
 def _is_unit(text: str, low: str, start: int, end: int, *, tight: bool) -> bool:
-    """Return True where a sign that may also be a word or a name is a unit."""
+    """Return True if a sign that may also be a word or a name is a unit here."""
     word, before = text[start:end], text[start - 1 : start]
-    if word == "in":  # "5 in 10": only behind feet, or where nothing more is said
+    if word == "in":  # "5 in 10": inches only after feet, or at the end
         return bool(re.search(r"(?:ft|feet|foot|')\.?,? ?[\d.]+[ -]?$", low[:start])) or low[
             end : end + 1
         ] in (")", ".", "×")
@@ -468,7 +479,7 @@ def _is_unit(text: str, low: str, start: int, end: int, *, tight: bool) -> bool:
         return False  # "80s", "20K"
     if word in ("second", "pm", "pc"):  # a rank, the afternoon, a name
         return word == "second" and text[start - 1] == "-"
-    # 分 is a minute behind hours or before seconds, else mostly a mark.
+    # 分 is a minute after hours or before seconds, else mostly a score.
     is_time = word == "分" and re.search(
         r"[时時点點]\s?\w+$|[ぁ-ヿ]", text[:start] + text[end : end + 9]
     )
@@ -476,21 +487,11 @@ def _is_unit(text: str, low: str, start: int, end: int, *, tight: bool) -> bool:
 
 
 def _feet_or_inches(text: str, position: int) -> tuple[int, str] | None:
-    """Feet and inches written as 5'10"."""
+    """Return end and unit of feet or inches written as 5'10"."""
     if FEET_INCHES.match(text, position):
         return position + 1, "foot"
     is_after_feet = re.search(r"\d'[ ]?\d{1,2}(?:\.\d+)?$", text[max(0, position - 8) : position])
     return (position + 1, "inch") if is_after_feet and text[position] == '"' else None
-
-
-BLANK = "[ \u00a0]"
-NEVER: re.Pattern[str] = re.compile(r"(?!)")
-OTHER_SCRIPTS = frozenset("ar fa hi zh ja ko ru".split())  # they quote English dates
-FORMS: tuple[Literal["abbreviated", "wide"], ...] = ("abbreviated", "wide")
-CONTEXTS: tuple[Literal["format", "stand-alone"], ...] = ("format", "stand-alone")
-DECADE = r"((?:1[0-9]|20|[2-9])?\d0|[2-9]0)"
-CENTURY = r"(\d{1,2}|[ivxlc]{1,6}|[一二三四五六七八九十]{1,3})"
-APART = r"(?<![^\W一-鿿가-힣])(?<!\d[.,])(?:{})(?![^\W一-鿿가-힣])"
 
 
 @dataclass(frozen=True)
@@ -517,29 +518,31 @@ class DateWords:
 
     @property
     def language(self) -> str:
-        """The language whose lists these are."""
+        """The language of the word lists."""
         return self.values.language
 
 
 @lru_cache(maxsize=64)
 def date_words(language: str) -> DateWords:
-    """The date words of a language by its tag ("en", "pt-BR")."""
+    """Return the date words of a language by its tag ("en", "pt-BR")."""
     values = vocabulary(language)
-    own = values.own
-    months = _months(language) | {name: (n, True) for name, n in own.get("months", {}).items()}
+    lists = values.own
+    months = _month_names(language) | {
+        name: (n, True) for name, n in lists.get("months", {}).items()
+    }
     names = (get_day_names("wide", context, locale_of(language)) for context in CONTEXTS)
     weekdays = {lower(plain(str(w))): day for named in names for day, w in named.items()}
-    bce = either(own.get("bce", ()))
-    # "BC" stands behind its year in most languages, before it in some.
-    beside = rf"(?:{bce}){BLANK}?$" if own.get("bce_first") else rf"{BLANK}?(?:{bce})(?!\w)"
-    is_declined = own.get("month_stems", False)
+    bce = either(lists.get("bce", ()))
+    # "BC" follows its year in most languages and precedes it in some.
+    beside = rf"(?:{bce}){BLANK}?$" if lists.get("bce_first") else rf"{BLANK}?(?:{bce})(?!\w)"
+    is_declined = lists.get("month_stems", False)
     stems = tuple(  # full names without their ending
         (re.sub(r"(?:ta|a|ak)$", "", name), month)
         for name, (month, is_full) in months.items()
         if is_full and len(name) > 4
     )
     before, after = (
-        Phrases({w: b for b in get_args(DateBound) for w in own.get(f"date_{b}{suffix}", ())})
+        Phrases({w: b for b in get_args(DateBound) for w in lists.get(f"date_{b}{suffix}", ())})
         for suffix in ("", "_after")
     )
     return DateWords(
@@ -548,49 +551,49 @@ def date_words(language: str) -> DateWords:
         months=Phrases({} if is_declined else months),
         stems=stems if is_declined else (),
         weekdays=Phrases(weekdays),
-        decades=_pattern(own.get("decades", ()), DECADE),
-        centuries=_pattern(own.get("centuries", ()), CENTURY),
-        eras=_eras(own),
+        decades=_compile_templates(lists.get("decades", ()), DECADE),
+        centuries=_compile_templates(lists.get("centuries", ()), CENTURY),
+        eras=_compile_eras(lists),
         bce=re.compile(beside) if bce else NEVER,
-        years=flags(own.get("years", ())),
-        years_after=flags(own.get("year_words_after", ())),
-        suffixes=tuple(sorted(own.get("year_suffixes", ()), key=len, reverse=True)),
-        to=either(w for w in own.get("to", ()) if w not in own.get("and", ("and",))),
+        years=flags(lists.get("years", ())),
+        years_after=flags(lists.get("year_words_after", ())),
+        suffixes=tuple(sorted(lists.get("year_suffixes", ()), key=len, reverse=True)),
+        to=either(w for w in lists.get("to", ()) if w not in lists.get("and", ("and",))),
         is_day_first=language.replace("_", "-").lower() not in ("en", "en-us", "und"),
         before=before,
         after=after,
-        open_end=flags(own.get("open_end", ["present"])),
+        open_end=flags(lists.get("open_end", ["present"])),
     )
 
 
-def _months(language: str) -> dict[str, tuple[int, bool]]:
-    """Month names with their number, and whether the name is a full one."""
+def _month_names(language: str) -> dict[str, tuple[int, bool]]:
+    """Return month names with their number, and whether each is a full name."""
     locales = [locale_of(language)]
     if locales[0].language in OTHER_SCRIPTS:
         locales.insert(0, locale_of("en"))
-    found: dict[str, tuple[int, bool]] = {}
-    # Full names come last: where an abbreviation is the same word, it is a full name.
+    months: dict[str, tuple[int, bool]] = {}
+    # Full names come last: a word that is also an abbreviation counts as a full name.
     for form, locale, context in product(FORMS, locales, CONTEXTS):
         for month, name in get_month_names(form, context, locale).items():
             word = re.sub(r"^(?:de |d'|del |en )", "", lower(plain(str(name)))).strip()
             if word and not any(c.isdigit() or c >= "\u3400" for c in word):
-                found[word] = found[word.rstrip(".॰")] = (month, form == "wide")
-    return found
+                months[word] = months[word.rstrip(".॰")] = (month, form == "wide")
+    return months
 
 
-def _pattern(templates: Iterable[str], number: str) -> re.Pattern[str]:
-    """All templates as one pattern; the "#" of a template becomes the number."""
+def _compile_templates(templates: Iterable[str], number: str) -> re.Pattern[str]:
+    """Compile all templates as one pattern; the "#" of a template becomes the number."""
     ordered = sorted(templates, key=len, reverse=True)
     choices = [number.join(either([part]) for part in template.split("#")) for template in ordered]
     return re.compile(APART.format("|".join(choices))) if choices else NEVER
 
 
-def _eras(own: Any) -> re.Pattern[str]:
-    """Years with an era: "44 BC", "AD 79", "300-200 v. Chr.", "公元前221年"."""
+def _compile_eras(lists: Any) -> re.Pattern[str]:
+    """Compile a pattern for years with an era: "44 BC", "AD 79", "300 v. Chr.", "公元前221年"."""
     number = r"\d{1,3}(?:[,. ]\d{3}){1,3}|\d{1,6}"
     choices = []
     for era, name in (("bce", "bce"), ("bce", "bce_led"), ("ce", "ce"), ("ce", "ce_led")):
-        words = either(own.get(era, ()))
+        words = either(lists.get(era, ()))
         to = rf"(?:(?:{BLANK}?[-–—]{BLANK}?| to )(?P<{name}_to>{number}))?{BLANK}?"
         pair = rf"(?P<{name}>{number}){to}"
         if words:

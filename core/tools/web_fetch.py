@@ -1,8 +1,9 @@
-"""The providers of web searches, and the one gate through which they are asked.
+"""The providers of web searches, and the gate that all their requests pass.
 
-The gate lets through public addresses and the one origin that the operator named; the connection
-goes to an address that passed, so that a name cannot point elsewhere meanwhile. No redirect is
-followed, no proxy used, nothing unpacked, no cookie kept; httpx's client, which logs, is left out.
+The gate allows public addresses and the one origin that the operator named; the connection goes to
+a checked address, so that the name cannot point elsewhere meanwhile. Redirects are not followed,
+proxies not used, bodies not decompressed, cookies not kept; httpx's client, which logs, is not
+used.
 """
 
 from __future__ import annotations
@@ -32,39 +33,65 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-
 PORTS = {"http": 80, "https": 443}
-# Where clouds hand out a machine's own keys; this one lies among public addresses.
+# Cloud metadata services, which hand out a machine's keys; the first is among public addresses.
 METADATA = frozenset({"168.63.129.16", "169.254.169.254", "fd00:ec2::254", "100.100.100.200"})
-EMBEDDING = ipaddress.ip_network("64:ff9b::/96")  # NAT64: an IPv4 address within
+EMBEDDING = ipaddress.ip_network("64:ff9b::/96")  # NAT64: embeds an IPv4 address
 THIS_NETWORK = ipaddress.ip_network("0.0.0.0/8")
+MOST_BYTES = 1_000_000
+SECONDS, CONNECT_SECONDS, LOOK_SECONDS = 12.0, 4.0, 0.05
+MOST_ADDRESSES = 3
+HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",  # an uncompressed body cannot grow
+    "User-Agent": "Counterpoint/0.1 (reviews what language models say; one search per statement)",
+}
+MOST_RESULTS = 5  # HaluAgent 2.2
+LONGEST_TITLE, LONGEST_TEXT, LONGEST_ADDRESS = 300, 2_000, 2_000
+LONGEST_QUERY = 300  # characters; Wikipedia takes no more
+_WHITESPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+GOOGLE = "https://www.googleapis.com/customsearch/v1"
+GOOGLE_REFUSALS = {
+    400: "it refused the key or the engine's cx; copy both again.",
+    401: "it refused the key; copy it again.",
+    403: "the key may not be used for searches; switch the Custom Search API on for it in Google's "
+    "console, and look at its restrictions.",
+    404: "there is no engine of that cx; copy it again.",
+}
+SEARXNG_REFUSALS = {
+    403: "it does not answer in JSON; add “json” to search.formats in its settings.yml, or let "
+    "this computer past its limiter.",
+    404: "there is no search at that address; give the one that its page has.",
+}
+MOST_WORDS = 12
+_LANGUAGE_CODE = re.compile(r"[a-z]{2,3}")
 
 
 def resolved(host: str, port: int) -> list[str]:
-    """All addresses that the system knows for a name, in its order.
+    """Return all addresses that the system knows for a name, in its order.
 
     Raises OSError if it knows none.
     """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 @dataclass(frozen=True)
 class Gate:
-    """What may be connected to.
+    """Decides which addresses may be connected to.
 
-    `named` are origins (`scheme://host:port`) that the operator wrote into the settings: these,
-    to the letter, may use http and lie on this computer or in a private network.
+    `named` holds origins (`scheme://host:port`) from the operator's settings: exactly these may use
+    http and lie on this computer or in a private network.
     """
 
     named: frozenset[str] = frozenset()
     resolve: Callable[[str, int], Sequence[str]] = resolved
 
     def addresses_of(self, url: str) -> list[str]:
-        """The addresses to connect to for that URL, in order of preference.
+        """Return the addresses to connect to for a URL, in order of preference.
 
         Raises:
-            ConfigError: it leads where nothing may be fetched from.
+            ConfigError: nothing may be fetched from there.
             ModelError: its name cannot be resolved.
         """
         origin = origin_of(url)
@@ -72,21 +99,21 @@ class Gate:
         host, port, is_named = parts.hostname or "", parts.port or 0, origin in self.named
         if parts.scheme != "https" and not is_named:
             raise ConfigError(f"Expected https for {host}, found {parts.scheme}; nothing was sent.")
-        found: list[str] = []
+        addresses: list[str] = []
         with contextlib.suppress(OSError, UnicodeError):
-            found = list(self.resolve(host, port))
-        if not found:
+            addresses = list(self.resolve(host, port))
+        if not addresses:
             raise ModelError(f"{host} was not found: no address is known for that name.")
-        for address in found:
+        for address in addresses:
             if why := why_refused(address, is_named=is_named):
                 raise ConfigError(
                     f"{host} leads to {why}; nothing was sent. Expected an address on the internet."
                 )
-        return found
+        return addresses
 
 
 def origin_of(url: str) -> str:
-    """`scheme://host:port` of a URL, the port always said.
+    """Return `scheme://host:port` of a URL, always with the port.
 
     Raises ConfigError if it is no web address, or carries a name and password.
     """
@@ -101,12 +128,12 @@ def origin_of(url: str) -> str:
         )
     if "@" in parts.netloc:
         raise ConfigError("Expected an address without a name and password before “@”; leave them.")
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}:{port or PORTS[parts.scheme]}"
+    authority = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{authority}:{port or PORTS[parts.scheme]}"
 
 
 def why_refused(text: str, *, is_named: bool = False) -> str:
-    """Why none is fetched from an address, in words; empty where it may be.
+    """Return why nothing is fetched from an address; empty if it is allowed.
 
     A named origin may be private or this computer, but no link-local or metadata address.
     """
@@ -116,38 +143,33 @@ def why_refused(text: str, *, is_named: bool = False) -> str:
         return "something that is no address"
     if str(address) in METADATA or address.is_link_local:
         return "an address at which machines keep their keys"
-    is_nobodys, is_inside = address.is_reserved, address.is_private or address.is_loopback
+    is_unassigned, is_internal = address.is_reserved, address.is_private or address.is_loopback
     if isinstance(address, ipaddress.IPv4Address):
-        is_nobodys |= address in THIS_NETWORK
-    else:  # no name has an address that stands for one of IPv4; `is_private` leaves old ones out
-        is_nobodys |= address in EMBEDDING or bool(address.sixtofour or address.teredo)
-        is_inside |= address.is_site_local
-    if address.is_multicast or address.is_unspecified or (is_nobodys and not address.is_loopback):
+        is_unassigned |= address in THIS_NETWORK
+    else:  # refuse addresses that embed IPv4; `is_private` leaves site-local ones out
+        is_unassigned |= address in EMBEDDING or bool(address.sixtofour or address.teredo)
+        is_internal |= address.is_site_local
+    if (
+        address.is_multicast
+        or address.is_unspecified
+        or (is_unassigned and not address.is_loopback)
+    ):
         return "an address that belongs to no one server"
-    is_let_in = is_named if is_inside else address.is_global
-    return "" if is_let_in else "this computer or a private network"
-
-
-MOST_BYTES = 1_000_000
-SECONDS, CONNECT_SECONDS, LOOK_SECONDS = 12.0, 4.0, 0.05
-MOST_ADDRESSES = 3
-HEADERS = {
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",  # what is not packed cannot unpack to more than its size
-    "User-Agent": "Counterpoint/0.1 (reviews what language models say; one search per statement)",
-}
+    is_allowed = is_named if is_internal else address.is_global
+    return "" if is_allowed else "this computer or a private network"
 
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An answer's status and its whole body."""
+    """The status and the whole body of a response."""
 
     status: int
     body: bytes
 
 
-# Gets the answer to a GET request for (url, parameters, stop, headers), whatever its status. Raises
-# ConfigError if nothing may be fetched from there, ModelError if no answer came or too large a one.
+# Sends a GET request for (url, parameters, stop, headers) and returns the response, whatever its
+# status. Raises ConfigError if the address is not allowed, ModelError if there is no response or it
+# is too large.
 Fetch = Callable[[str, Mapping[str, str], Stop, Mapping[str, str]], HttpAnswer]
 
 
@@ -162,15 +184,18 @@ class GuardedFetch:
     def __call__(
         self, url: str, params: Mapping[str, str], stop: Stop, headers: Mapping[str, str]
     ) -> HttpAnswer:
-        """The answer; the time allowed holds for all of it, looking up the name included."""
+        """Return the response; the time limit includes resolving the name."""
         given_up = threading.Event()
-        work = partial(self._get, url, params, headers, given_up)
-        return _in_time(work, stop, self.seconds, given_up)
+        get = partial(self._get, url, params, headers, given_up)
+        return _run_with_timeout(get, stop, self.seconds, given_up)
 
     def _get(
-        self, url: str, params: Mapping[str, str], headers: Mapping[str, str],
+        self,
+        url: str,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
         given_up: threading.Event,
-    ) -> HttpAnswer:  # fmt: skip
+    ) -> HttpAnswer:
         import httpx
 
         addresses = self.gate.addresses_of(url)
@@ -178,15 +203,15 @@ class GuardedFetch:
         with httpx.HTTPTransport(trust_env=False) as transport:
             for address in addresses[:MOST_ADDRESSES]:
                 try:
-                    request = _request(httpx.URL(url, params=dict(params)), address, headers)
-                    return self._answer(transport.handle_request(request), given_up)
+                    request = _build_request(httpx.URL(url, params=dict(params)), address, headers)
+                    return self._read_response(transport.handle_request(request), given_up)
                 except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                     problem = error
                 except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-                    raise _failed(url, error) from error
-        raise _failed(url, problem) from problem
+                    raise _wrap_error(url, error) from error
+        raise _wrap_error(url, problem) from problem
 
-    def _answer(self, response: httpx.Response, given_up: threading.Event) -> HttpAnswer:
+    def _read_response(self, response: httpx.Response, given_up: threading.Event) -> HttpAnswer:
         body = b""
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
@@ -204,8 +229,8 @@ class GuardedFetch:
         return HttpAnswer(response.status_code, body)
 
 
-def _request(url: httpx.URL, address: str, headers: Mapping[str, str]) -> httpx.Request:
-    """The request to the address that was checked; certificate and Host are the name's."""
+def _build_request(url: httpx.URL, address: str, headers: Mapping[str, str]) -> httpx.Request:
+    """Build the request to the checked address; certificate and Host use the name."""
     import httpx
 
     limits = dict.fromkeys(("connect", "pool"), CONNECT_SECONDS)
@@ -220,7 +245,7 @@ def _request(url: httpx.URL, address: str, headers: Mapping[str, str]) -> httpx.
     )
 
 
-def _failed(url: str, error: Exception) -> ModelError:
+def _wrap_error(url: str, error: Exception) -> ModelError:
     import httpx
 
     host = urlsplit(url).hostname
@@ -230,16 +255,16 @@ def _failed(url: str, error: Exception) -> ModelError:
     return ModelError(f"{host} could not be asked: {words}.")
 
 
-def _in_time(
+def _run_with_timeout(
     work: Callable[[], Value], stop: Stop, seconds: float, given_up: threading.Event
 ) -> Value:
-    """What `work` returns; waiting ends with a stop or with the time, whatever it is stuck in."""
+    """Return the result of `work`; stop waiting on a stop or timeout, even if it hangs."""
     results: queue.SimpleQueue[tuple[Value | None, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             results.put((work(), None))
-        except BaseException as error:  # noqa: BLE001 - carried over to whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised again by the waiting thread
             results.put((None, error))
 
     threading.Thread(target=run, daemon=True, name="web search").start()
@@ -260,16 +285,10 @@ def _in_time(
         given_up.set()
 
 
-MOST_RESULTS = 5  # HaluAgent 2.2
-LONGEST_TITLE, LONGEST_TEXT, LONGEST_ADDRESS = 300, 2_000, 2_000
-LONGEST_QUERY = 300  # characters; Wikipedia takes no more
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-
-
 class Provider(Protocol):
-    """A search service. `name` is for people.
+    """A search service; `name` is for people.
 
-    `service` names whom cached answers come from: provider, address and engine, never a key.
+    `service` identifies the source of cached answers: provider, address and engine, never a key.
     """
 
     @property
@@ -281,25 +300,25 @@ class Provider(Protocol):
     def search(
         self, query: str, language: str, fetch: Fetch, stop: Stop
     ) -> tuple[SearchResult, ...]:
-        """At most `MOST_RESULTS`, best first; none where it knows of nothing.
+        """Return at most `MOST_RESULTS` results, best first; none if nothing was found.
 
         Raises:
-            ConfigError: key, engine or address are not right.
+            ConfigError: key, engine or address are wrong.
             ModelError: the search failed.
         """
         ...
 
 
-def _read(
-    answered: HttpAnswer, name: str, shape: type[Value], refusals: Mapping[int, str]
+def _decode_reply(
+    response: HttpAnswer, name: str, shape: type[Value], refusals: Mapping[int, str]
 ) -> Value:
-    """The answer in that shape; `refusals` are what statuses of this provider mean.
+    """Decode a response of that form; `refusals` explains this provider's status codes.
 
     Raises:
-        ConfigError: the provider refuses for a reason that the operator can mend.
-        ModelError: it failed, sends elsewhere, or answers in another form.
+        ConfigError: the provider refuses for a reason that the operator can fix.
+        ModelError: it failed, redirects, or answers in another form.
     """
-    status = answered.status
+    status = response.status
     if status in refusals:
         raise ConfigError(f"{name}: {refusals[status]}")
     if 300 <= status < 400:
@@ -309,18 +328,18 @@ def _read(
     if status != 200:
         raise ModelError(f"{name} answered with status {status} instead of results.")
     try:
-        return msgspec.json.decode(answered.body, type=shape)
+        return msgspec.json.decode(response.body, type=shape)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ModelError(
             f"{name} answered in a form that is not its API's; is it the right address?"
         ) from error
 
 
-def _shown(results: Iterable[_Result], name: str) -> tuple[SearchResult, ...]:
-    """The results as they are shown, without those that lack words or a web address."""
-    found = []
+def _make_results(results: Iterable[_Result], name: str) -> tuple[SearchResult, ...]:
+    """Convert the results, dropping those without text or without a web address."""
+    kept_results = []
     for one in results:
-        words = _on_one_line(one.snippet or one.content or one.extract, LONGEST_TEXT)
+        words = _collapse_whitespace(one.snippet or one.content or one.extract, LONGEST_TEXT)
         address = one.link or one.url or one.fullurl
         try:
             parts = urlsplit(address)
@@ -328,41 +347,26 @@ def _shown(results: Iterable[_Result], name: str) -> tuple[SearchResult, ...]:
         except ValueError:
             is_web = False
         if words and is_web and len(address) <= LONGEST_ADDRESS:
-            found.append(
-                SearchResult(_on_one_line(one.title or "", LONGEST_TITLE), address, words, name)
+            kept_results.append(
+                SearchResult(
+                    _collapse_whitespace(one.title or "", LONGEST_TITLE), address, words, name
+                )
             )
-    return tuple(found[:MOST_RESULTS])
+    return tuple(kept_results[:MOST_RESULTS])
 
 
 def query_of(text: str) -> str:
-    """The words that are sent: on one line, cut at a word where they are too many."""
-    line = _on_one_line(text, LONGEST_QUERY + 1)
+    """Return the query to send: on one line, cut between words if it is too long."""
+    line = _collapse_whitespace(text, LONGEST_QUERY + 1)
     return line if len(line) <= LONGEST_QUERY else line[:LONGEST_QUERY].rsplit(" ", 1)[0]
 
 
-def _on_one_line(text: str, most: int) -> str:
-    return _BLANKS.sub(" ", text).strip()[:most]
-
-
-GOOGLE = "https://www.googleapis.com/customsearch/v1"
-GOOGLE_REFUSALS = {
-    400: "it refused the key or the engine's cx; copy both again.",
-    401: "it refused the key; copy it again.",
-    403: "the key may not be used for searches; switch the Custom Search API on for it in Google's "
-    "console, and look at its restrictions.",
-    404: "there is no engine of that cx; copy it again.",
-}
-SEARXNG_REFUSALS = {
-    403: "it does not answer in JSON; add “json” to search.formats in its settings.yml, or let "
-    "this computer past its limiter.",
-    404: "there is no search at that address; give the one that its page has.",
-}
-MOST_WORDS = 12
-_TAG = re.compile(r"[a-z]{2,3}")
+def _collapse_whitespace(text: str, most: int) -> str:
+    return _WHITESPACE.sub(" ", text).strip()[:most]
 
 
 class _Result(msgspec.Struct):
-    """A result of any provider, under the names that each has for its parts."""
+    """A result of any provider, with every provider's field names."""
 
     title: str | None = None
     link: str = ""
@@ -390,7 +394,7 @@ class _WikiReply(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Google:
-    """One engine, `cx`, with its key; the key travels in a header, where no log of addresses is."""
+    """One engine, `cx`, with its key, which is sent in a header so that no log of URLs has it."""
 
     cx: str
     key: str = field(repr=False)
@@ -400,21 +404,23 @@ class Google:
 
     @property
     def service(self) -> str:
-        """The engine; the key does not matter to what it finds."""
+        """The engine; the results do not depend on the key."""
         return f"google {self.cx}"
 
     def search(
         self, query: str, language: str, fetch: Fetch, stop: Stop
     ) -> tuple[SearchResult, ...]:
-        """Search and return the snippets that were found."""
+        """Search and return the snippets found."""
         params = {"cx": self.cx, "q": query, "num": str(MOST_RESULTS), "safe": "off"}
-        answered = fetch(self.address, params, stop, {"X-Goog-Api-Key": self.key})
-        return _shown(_read(answered, self.name, _GoogleReply, GOOGLE_REFUSALS).items, self.name)
+        response = fetch(self.address, params, stop, {"X-Goog-Api-Key": self.key})
+        return _make_results(
+            _decode_reply(response, self.name, _GoogleReply, GOOGLE_REFUSALS).items, self.name
+        )
 
 
 @dataclass(frozen=True)
 class SearXng:
-    """The server at `address`, without its `/search`."""
+    """A SearXNG server; `address` is without its `/search`."""
 
     address: str
 
@@ -422,28 +428,29 @@ class SearXng:
 
     @property
     def service(self) -> str:
-        """The name of the server that is asked."""
+        """The server that is asked."""
         return f"searxng {self.address}"
 
     def search(
         self, query: str, language: str, fetch: Fetch, stop: Stop
     ) -> tuple[SearchResult, ...]:
-        """Snippets; silent engines are a failure where nobody found anything."""
+        """Search and return snippets; silent engines are an error if nothing was found."""
         params = {"q": query, "format": "json"}
         params |= {} if language == "und" else {"language": language}
         answered = fetch(f"{self.address.rstrip('/')}/search", params, stop, {})
-        reply = _read(answered, self.name, _SearXngReply, SEARXNG_REFUSALS)
-        kept, silent = _shown(reply.results, self.name), len(reply.unresponsive_engines)
-        if silent and not kept:
+        reply = _decode_reply(answered, self.name, _SearXngReply, SEARXNG_REFUSALS)
+        results = _make_results(reply.results, self.name)
+        silent = len(reply.unresponsive_engines)
+        if silent and not results:
             raise ModelError(
                 f"{self.name}: {silent} of its engines did not answer, the rest found nothing."
             )
-        return kept
+        return results
 
 
 @dataclass(frozen=True)
 class Wikipedia:
-    """`address` has a place for the language."""
+    """Wikipedia; `address` is a template with a field for the language."""
 
     address: str = "https://{language}.wikipedia.org/w/api.php"
 
@@ -453,27 +460,27 @@ class Wikipedia:
     def search(
         self, query: str, language: str, fetch: Fetch, stop: Stop
     ) -> tuple[SearchResult, ...]:
-        """The articles' opening paragraphs, the likeliest article first.
+        """Return the articles' opening paragraphs, the likeliest article first.
 
-        Its search wants every word. A statement with a wrong figure in it would find nothing, so
-        then its words without figures are looked for, any of them.
+        Its search requires every word, so a statement with a wrong figure would find nothing. In
+        that case any of its words except figures are searched for.
         """
         queries = (query, loose(query))
-        found = (self._asked(words, language, fetch, stop) for words in queries if words)
-        return next(filter(None, found), ())
+        answers = (self._search_once(words, language, fetch, stop) for words in queries if words)
+        return next(filter(None, answers), ())
 
-    def _asked(
+    def _search_once(
         self, query: str, language: str, fetch: Fetch, stop: Stop
     ) -> tuple[SearchResult, ...]:
         primary, most = language.split("-")[0].lower(), str(MOST_RESULTS)
-        host = primary if _TAG.fullmatch(primary) and primary != "und" else "en"
+        host = primary if _LANGUAGE_CODE.fullmatch(primary) and primary != "und" else "en"
         params = {
             "action": "query", "format": "json", "formatversion": "2", "generator": "search",
             "gsrsearch": query, "gsrlimit": most, "prop": "extracts|info", "inprop": "url",
             "exintro": "1", "explaintext": "1", "exlimit": most,
         }  # fmt: skip
-        answered = fetch(self.address.format(language=host), params, stop, {})
-        reply = _read(answered, self.name, _WikiReply, {})
+        response = fetch(self.address.format(language=host), params, stop, {})
+        reply = _decode_reply(response, self.name, _WikiReply, {})
         if reply.error:
             raise ModelError(
                 f"{self.name} refused the search: {reply.error.get('info', '')!s:.200}"
@@ -482,12 +489,14 @@ class Wikipedia:
             pages = msgspec.convert(reply.query.get("pages", []), list[_Result])
         except msgspec.ValidationError as error:
             raise ModelError(f"{self.name} answered in a form that is not its API's.") from error
-        return _shown(sorted(pages, key=lambda page: page.index), self.name)
+        return _make_results(sorted(pages, key=lambda page: page.index), self.name)
 
 
 def loose(query: str) -> str:
-    """Any of the words that say something, names and long ones first; empty where none is left."""
+    """Return a query for any of the content words, names and long words first; may be empty."""
     words = dict.fromkeys(match.group() for match in WORD.finditer(query))
-    kept = [w for w in words if w.casefold() not in FUNCTION_WORDS and not w[0].isnumeric()]
-    kept.sort(key=lambda word: (not word[0].isupper(), -len(word)))
-    return " OR ".join(kept[:MOST_WORDS])
+    content_words = [
+        w for w in words if w.casefold() not in FUNCTION_WORDS and not w[0].isnumeric()
+    ]
+    content_words.sort(key=lambda word: (not word[0].isupper(), -len(word)))
+    return " OR ".join(content_words[:MOST_WORDS])

@@ -1,7 +1,7 @@
-"""The tool `search`: the project's sources first, then the web, where a provider is chosen.
+"""The tool `search`: the project's sources first, then the web, if a provider is chosen.
 
-What was found before is given again, and new searches are counted before they are sent and capped
-for each run. Source: HaluAgent 2.2 (`web_search`, the five best results).
+Earlier results are reused; new searches are counted before they are sent, and capped per run.
+Source: HaluAgent 2.2 (`web_search`, the five best results).
 """
 
 from __future__ import annotations
@@ -60,11 +60,21 @@ WHO_IS_TOLD = {
     "wikipedia": "wikipedia.org",
 }
 LONGEST_ADDRESS = 300
+SearchWeb = Callable[[str, int], Sequence[SearchResult]]
+LIBRARY = "the project's sources"
+NO_WEB = "The web was not searched: no provider is chosen under Settings, Web search."
+OFF = (
+    "There are no sources to search here, and no provider of web searches is chosen under "
+    "Settings, Web search."
+)
+# If the sources hold at least this share of a query's words, the web is not searched.
+SPOKEN_FROM = 0.5
+SHORT_TERMS = 4
 
 
 @dataclass(frozen=True)
 class WebChoice:
-    """A key of `PROVIDERS`, the SearXNG server's address, the Google engine's cx."""
+    """A key of `PROVIDERS`, a SearXNG server's address, and a Google engine's cx."""
 
     provider: str = ""
     address: str = ""
@@ -72,11 +82,14 @@ class WebChoice:
 
 
 def web_choice(store: Store) -> WebChoice:
-    """What was chosen; nothing at first. Raises ConfigError if what is stored is no such choice."""
+    """Load the choice; by default no provider is chosen.
+
+    Raises ConfigError if the stored choice is invalid.
+    """
     stored = store.projects.note(NOTE)
     try:
-        found = msgspec.json.decode(stored.encode(), type=WebChoice) if stored else WebChoice()
-        return _checked(found)
+        choice = msgspec.json.decode(stored.encode(), type=WebChoice) if stored else WebChoice()
+        return _validate_choice(choice)
     except (msgspec.MsgspecError, ValueError, InputError) as error:
         raise ConfigError(
             f"Expected a choice of web search in the settings, found something else ({error}); "
@@ -85,15 +98,17 @@ def web_choice(store: Store) -> WebChoice:
 
 
 def save_web_choice(store: Store, choice: WebChoice) -> None:
-    """Keep a choice; call inside `Store.writing()`.
+    """Save a choice; call inside `Store.writing()`.
 
-    Raises InputError if the provider's address or engine is missing or cannot be one.
+    Raises InputError if the provider's address or engine is missing or invalid.
     """
-    whole = _checked(WebChoice(choice.provider, choice.address.strip(), choice.cx.strip()))
-    store.projects.save_note(NOTE, msgspec.json.encode(whole).decode())
+    validated = _validate_choice(
+        WebChoice(choice.provider, choice.address.strip(), choice.cx.strip())
+    )
+    store.projects.save_note(NOTE, msgspec.json.encode(validated).decode())
 
 
-def _checked(choice: WebChoice) -> WebChoice:
+def _validate_choice(choice: WebChoice) -> WebChoice:
     address = choice.address
     if choice.provider not in PROVIDERS:
         names = ", ".join(name for name in PROVIDERS if name)
@@ -117,11 +132,11 @@ def _checked(choice: WebChoice) -> WebChoice:
 
 
 def provider_for(choice: WebChoice, keys: Keys) -> Provider:
-    """The chosen provider, ready to be asked.
+    """Return the chosen provider, ready to use.
 
     Raises:
         ConfigError: none is chosen.
-        KeyMissing: its key is not at hand.
+        KeyMissing: its key is missing.
     """
     if choice.provider == "google":
         key = keys.get(SEARCH_KEY)
@@ -143,7 +158,7 @@ def provider_for(choice: WebChoice, keys: Keys) -> Provider:
 
 
 def gate_for(choice: WebChoice) -> Gate:
-    """Public addresses alone; a SearXNG server may be inside, at the origin that was named."""
+    """Return a gate for public addresses, and for the named origin of a SearXNG server."""
     is_named = choice.provider == "searxng"
     return Gate(frozenset({origin_of(choice.address)} if is_named else ()))
 
@@ -151,39 +166,36 @@ def gate_for(choice: WebChoice) -> Gate:
 def tried(
     choice: WebChoice, keys: Keys, stop: Stop, fetch: Fetch | None = None
 ) -> tuple[bool, str]:
-    """(whether it works, what came of one tiny search in words); nothing is kept of it.
+    """Try one small search; return whether it works and a sentence about it. Nothing is stored.
 
     Raises Stopped if `stop` was set.
     """
-    word = "Wikipedia"
+    query = "Wikipedia"
     try:
         provider = provider_for(choice, keys)
-        found = provider.search(word, "en", fetch or GuardedFetch(gate_for(choice)), stop)
+        results = provider.search(query, "en", fetch or GuardedFetch(gate_for(choice)), stop)
     except ReviewError as error:
         stop.check()
         return False, keys.scrubbed(str(error))
-    if not found:
-        return False, f"{provider.name} answered, but found nothing for “{word}”."
-    return True, f"{provider.name} found {len(found)} for “{word}”; first “{found[0].title}”."
-
-
-SearchWeb = Callable[[str, int], Sequence[SearchResult]]
+    if not results:
+        return False, f"{provider.name} answered, but found nothing for “{query}”."
+    return True, f"{provider.name} found {len(results)} for “{query}”; first “{results[0].title}”."
 
 
 @dataclass(frozen=True)
 class SearchAccount:
-    """On whose account searches go: the run, and how many may be sent for it."""
+    """The run that searches are counted for, and how many it may send."""
 
     run_id: str
     most: int
-    days: int  # for so long an answer is given again
+    days: int  # how long a cached answer is reused
 
 
 @dataclass(frozen=True)
 class WebSearch:
-    """What `Bench.web` is; used from several threads at once.
+    """The `Bench.web` function; safe to use from several threads at once.
 
-    `language` is the case's as a BCP 47 tag; where it is `und` the query's own words tell it.
+    `language` is the case's BCP 47 tag; if it is `und` the query's own language is detected.
     """
 
     provider: Provider
@@ -195,11 +207,11 @@ class WebSearch:
     now: Callable[[], float] = field(default=time.time)
 
     def __call__(self, query: str, most: int) -> Sequence[SearchResult]:
-        """What was found, best first; with `seen_at` where it is an earlier search's.
+        """Return the results, best first, with `seen_at` set if they are an earlier search's.
 
         Raises:
-            BudgetReached: as many searches as allowed were sent; this one was not.
-            ModelError: the provider failed, or is not set up rightly.
+            BudgetReached: the run's searches are used up; this one was not sent.
+            ModelError: the provider failed, or is not set up correctly.
             Stopped: the person stopped the check.
         """
         self.stop.check()
@@ -207,50 +219,50 @@ class WebSearch:
         if not words:
             raise ModelError("There are no words to search for.")
         language = language_of(words) if self.language == UNKNOWN else self.language
-        asked = WebQuery(self.provider.service, language, words)
-        begun = self._begin(asked)
-        if not isinstance(begun, KeptSearch):
-            return self._send(asked, begun)[:most]
-        found = msgspec.json.decode(begun.results.encode(), type=tuple[SearchResult, ...])
-        return tuple(replace(one, seen_at=begun.at) for one in found)[:most]
+        request = WebQuery(self.provider.service, language, words)
+        entry = self._begin(request)
+        if not isinstance(entry, KeptSearch):
+            return self._send(request, entry)[:most]
+        results = msgspec.json.decode(entry.results.encode(), type=tuple[SearchResult, ...])
+        return tuple(replace(one, seen_at=entry.at) for one in results)[:most]
 
-    def _begin(self, asked: WebQuery) -> int | KeptSearch:
-        """An earlier answer, or the number of the search that may now be sent."""
+    def _begin(self, request: WebQuery) -> int | KeptSearch:
+        """Return an earlier answer, or the number of a new search that may be sent."""
         now, account = self.now(), self.account
         try:
             with open_store(self.home) as store, store.writing():
                 since = now - account.days * DAY
-                kept = store.web_searches.kept(asked, since) if account.days else None
-                if kept is not None:
-                    return kept
+                cached = store.web_searches.kept(request, since) if account.days else None
+                if cached is not None:
+                    return cached
                 if store.web_searches.sent(account.run_id) >= account.most:
                     raise BudgetReached(
                         f"{self.provider.name} was not asked: the {account.most} web searches that "
                         "Settings allow a run are used up."
                     )
-                return store.web_searches.begin(account.run_id, asked, now)
+                return store.web_searches.begin(account.run_id, request, now)
         except sqlite3.Error as error:
             raise ModelError(
                 f"{self.provider.name} was not asked: the search could not be written down "
                 f"({error})."
             ) from error
 
-    def _send(self, asked: WebQuery, number: int) -> tuple[SearchResult, ...]:
+    def _send(self, request: WebQuery, number: int) -> tuple[SearchResult, ...]:
         try:
-            found = self.provider.search(asked.words, asked.language, self.fetch, self.stop)
-        except ConfigError as error:  # an agent's tool fails; the run goes on without it
+            results = self.provider.search(request.words, request.language, self.fetch, self.stop)
+        except ConfigError as error:  # only the tool fails; the run goes on
             raise ModelError(str(error)) from error
         with open_store(self.home) as store:
-            store.web_searches.finish(number, msgspec.json.encode(found).decode())
-        return found
+            store.web_searches.finish(number, msgspec.json.encode(results).decode())
+        return results
 
 
 def web_search(
     choice: WebChoice, keys: Keys, home: Path, account: SearchAccount, language: str, stop: Stop
 ) -> SearchWeb | None:
-    """The search that was chosen; None where none is.
+    """Return the chosen search; None if no provider is chosen.
 
-    Where its key or address is not right each search fails saying so, and nothing is sent.
+    If its key or address is wrong, each search fails with the reason, and nothing is sent.
     """
     if not choice.provider:
         return None
@@ -264,17 +276,6 @@ def web_search(
 
         return fail
     return WebSearch(provider, fetch, home, account, language, stop)
-
-
-LIBRARY = "the project's sources"
-NO_WEB = "The web was not searched: no provider is chosen under Settings, Web search."
-OFF = (
-    "There are no sources to search here, and no provider of web searches is chosen under "
-    "Settings, Web search."
-)
-# Share of a query's words that the sources must hold for the web not to be asked.
-SPOKEN_FROM = 0.5
-SHORT_TERMS = 4
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -299,56 +300,60 @@ def _search(given: Search, bench: Bench) -> Answer:
         raise InputError("There are no sources to search here; add a document to the check.")
     wanted = query_terms(given.query)
     texts = (f"{p.heading} {p.before} {p.text} {p.after}" for p in passages)
-    there = {term for text in texts for term in terms(text)}
-    is_spoken_of = sum(term in there for term in wanted) >= SPOKEN_FROM * len(wanted)
-    if given.where == "library" or (passages and is_spoken_of):
-        return _answer(given, passages, (), "")
+    source_terms = {term for text in texts for term in terms(text)}
+    is_covered = sum(term in source_terms for term in wanted) >= SPOKEN_FROM * len(wanted)
+    if given.where == "library" or (passages and is_covered):
+        return _make_answer(given, passages, (), "")
     if bench.web is None:
         if given.where == "web":
             raise InputError(NO_WEB)
-        return _answer(given, passages, (), NO_WEB)
+        return _make_answer(given, passages, (), NO_WEB)
     try:
-        found = bench.web(given.query, MOST_RESULTS)[:MOST_RESULTS]
+        results = bench.web(given.query, MOST_RESULTS)[:MOST_RESULTS]
     except ModelError as error:
         if not passages:
             raise
-        return _answer(given, passages, (), f"The web could not be searched: {error}")
-    return _answer(given, passages, found, "")
+        return _make_answer(given, passages, (), f"The web could not be searched: {error}")
+    return _make_answer(given, passages, results, "")
 
 
-def _answer(
+def _make_answer(
     given: Search, passages: Sequence[Passage], found: Sequence[SearchResult], note: str
 ) -> Answer:
-    """What was found, who found it and from when it is; it carries no label by itself."""
+    """Describe the results with their providers and age; the label is always unclear."""
     sources = [
         {
-            "by": LIBRARY, "title": p.source,
+            "by": LIBRARY,
+            "title": p.source,
             "address": "" if p.page is None else f"page {p.page}",
             "text": f"{p.before} {p.text} {p.after}".strip(),
         }
         for p in passages
-    ]  # fmt: skip
+    ]
     for one in found:
-        seen = {} if one.seen_at is None else {"seen": _day(one.seen_at)}
+        seen = {} if one.seen_at is None else {"seen": _format_day(one.seen_at)}
         sources.append(
             {"by": one.by, "title": one.title, "address": one.address, "text": one.text, **seen}
         )
     dates = [one.seen_at for one in found if one.seen_at is not None]
-    as_of = f" (as found on {_day(min(dates))})" if dates else ""
-    who = [LIBRARY] if passages else []
-    who += [f"{name}{as_of}" for name in dict.fromkeys(one.by or "the web" for one in found)]
-    by, count = " and ".join(who), "1 place" if len(sources) == 1 else f"{len(sources)} places"
+    as_of = f" (as found on {_format_day(min(dates))})" if dates else ""
+    providers = [LIBRARY] if passages else []
+    providers += [f"{name}{as_of}" for name in dict.fromkeys(one.by or "the web" for one in found)]
+    by, count = (
+        " and ".join(providers),
+        "1 place" if len(sources) == 1 else f"{len(sources)} places",
+    )
     words = f"Found {count} in {by}." if sources else "Nothing was found."
     gave = {"query": given.query, "by": by, "sources": sources}
     return Answer("unclear", f"{words} {note}".strip(), gave, has_something=bool(sources))
 
 
-def _day(seconds: float) -> str:
+def _format_day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
-def _reads(statement: Statement | None, case: Case) -> Search | None:
-    """Every statement; one too short to be looked for alone goes with its question."""
+def _read_statement(statement: Statement | None, case: Case) -> Search | None:
+    """Return the statement as the query; a short one together with its question."""
     if statement is None:
         return None
     is_short = len(query_terms(statement.rewrite, case.language)) < SHORT_TERMS
@@ -362,6 +367,6 @@ TOOL = Tool(
     takes=Search,
     work=_search,
     examples=read_examples("search", Search),
-    reads=_reads,
+    reads=_read_statement,
     why_off=lambda bench: OFF if bench.library is None and bench.web is None else "",
 )
