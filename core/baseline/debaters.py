@@ -232,9 +232,8 @@ class BuiltInDebater:
         p = self._assessor.model.part(self._kind.part, item.measured)
         is_undecided = item.label == "unclear" and item.cause != "not_settled"
         stance = "unclear" if is_undecided else self._assessor.model.label(p)
-        assessment = Assessment(
-            item.measured, p, stance, None if stance != "unclear" else item.cause
-        )
+        cause = item.cause if stance == "unclear" else None
+        assessment = Assessment(item.measured, p, stance, cause)
         return Opinion(assessment, points_of(assessment, self._assessor.reader, stop))
 
     def _argue_stance(

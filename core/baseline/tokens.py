@@ -200,9 +200,8 @@ def encode_pair(evidence: str, claim: str, tokenizer: Any) -> EncodedPair:
     """Encode a pair for the reader; evidence is truncated so that the claim stays nearly whole."""
     claim_tokens = tokenizer.encode(claim, add_special_tokens=False)
     ids = claim_tokens.ids[: MAX_TOKENS - 4 - LEAST_EVIDENCE]
-    evidence_ids = tokenizer.encode(evidence, add_special_tokens=False).ids[
-        : MAX_TOKENS - 4 - len(ids)
-    ]
+    room = MAX_TOKENS - 4 - len(ids)
+    evidence_ids = tokenizer.encode(evidence, add_special_tokens=False).ids[:room]
     prefix = [BEGIN, *evidence_ids, END, END]
     return EncodedPair([*prefix, *ids, END], len(prefix), claim_tokens.offsets[: len(ids)])
 

@@ -112,11 +112,11 @@ def _is_covered_by_statements(tool: Tool[Any], whole_input: str, view: AuditView
     whole_fields = _other_fields(whole_input, case.response)
     for statement in view.view.statements:
         statement_input = _encode_input(tool, statement, case)
-        texts = (statement.text, statement.rewrite)
-        if statement_input is not None and any(
-            whole_fields == _other_fields(statement_input, text) for text in texts
-        ):
-            return True
+        if statement_input is None:
+            continue
+        for text in (statement.text, statement.rewrite):
+            if _other_fields(statement_input, text) == whole_fields:
+                return True
     return False
 
 
@@ -161,9 +161,8 @@ def _comparison_input(tool: Tool[Any], view: AuditView, statement: Statement, re
 
 def _searched_texts(view: AuditView) -> list[str]:
     searches = [use for use in view.used if use.tool == SEARCH and use.outcome == "found"]
-    sources = [
-        source for use in searches for source in msgspec.json.decode(use.gave).get("sources", ())
-    ]
+    outputs = [msgspec.json.decode(use.gave) for use in searches]
+    sources = [source for output in outputs for source in output.get("sources", ())]
     return [source["text"] for source in sources if isinstance(source.get("text"), str)]
 
 
@@ -310,9 +309,8 @@ def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[
 def _locate_result(equation: _Equation, text: str) -> Place | None:
     """Return the result's offsets with its unit; None if the text writes the sum differently."""
     first, last = equation.result
-    start = text.find(
-        equation.stated, max(equation.start, last - len(equation.stated)), equation.end
-    )
+    low = max(equation.start, last - len(equation.stated))
+    start = text.find(equation.stated, low, equation.end)
     is_written = equation.formula in text[equation.start : equation.end]
     if not equation.stated or not is_written or not 0 <= start <= first:
         return None
@@ -360,10 +358,7 @@ def why_not_checkable(case: Case, statement: Statement) -> str:
 
 @lru_cache(maxsize=64)
 def _opening_pattern(kind: str, language: str) -> re.Pattern[str]:
-    """Return a pattern for how a lead-in, a greeting or an opinion begins.
-
-    English words are used where the language is unknown.
-    """
+    """Return a pattern for the openings of a kind; English if the language is unknown."""
     words, end = _opening_words(kind, language)
     return re.compile(rf"[\W_]*(?:{words}){end}", re.IGNORECASE)
 
