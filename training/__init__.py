@@ -1,1 +1,1 @@
-"""Scripts that make the weights that ship. The app imports nothing of this folder."""
+"""Scripts that train the shipped weights. The app imports nothing from this package."""

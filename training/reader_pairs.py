@@ -1,7 +1,7 @@
-"""Gathers what a reader is trained on: `python -m training.reader_pairs --shared DATA ...`.
+"""Gather a reader's training data: `python -m training.reader_pairs --shared DATA ...`.
 
-Labelled pairs, pairs constructed from them, and a sample of the dev parts, in one file. Rows of the
-`calibration` part of the shared sets are left out: the evidence model is fitted on them.
+It writes labelled pairs, pairs constructed from them and a sample of the dev parts into one file.
+The `calibration` part of the shared sets is left out: the evidence model is fitted on it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ SHOWN_OF_A_SET = 150
 def labelled_pairs(
     shared: Path, collected: Path | None
 ) -> tuple[list[Pair], list[Pair], list[Reading]]:
-    """Pairs to learn from, pairs of the dev parts, and paragraphs with questions."""
+    """Return training pairs, pairs of the dev parts, and paragraphs with questions."""
     seen, dev = list(shared_pairs(shared, ["train"])), list(shared_pairs(shared, ["dev"]))
     if collected is None:
         return seen, dev, []
-    taboo, data = measured_claims(shared), collected / "data"
-    seen += collected_pairs(data, ["train", "calibration"], taboo)
-    dev += collected_pairs(data, ["dev"], taboo)
+    measured, data = measured_claims(shared), collected / "data"
+    seen += collected_pairs(data, ["train", "calibration"], measured)
+    dev += collected_pairs(data, ["dev"], measured)
     return weighed(seen), dev, readings_of(collected / "qa", ["train", "calibration"])
 
 
 def weighed(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs with how often they are seen: a large set must not drown the small ones."""
+    """Return the pairs with `times` scaled, so that large sets do not dominate small ones."""
     count = Counter((pair.name, pair.language) for pair in pairs)
 
     def factor(pair: Pair) -> float:
@@ -52,7 +52,7 @@ def weighed(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def readings_of(folder: Path, parts: Sequence[Part]) -> list[Reading]:
-    """Paragraphs with questions from those parts of the collected question-answering sets."""
+    """Load paragraphs with questions from those parts of the collected question-answering sets."""
     by_context: dict[tuple[str, str, str, str], list[tuple[str, tuple[str, ...]]]] = {}
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -68,21 +68,21 @@ def readings_of(folder: Path, parts: Sequence[Part]) -> list[Reading]:
 
 
 def sample_of(pairs: Sequence[Pair], most: int, seed: int = 3) -> list[Pair]:
-    """A seeded sample of each set and language: a large one must not outweigh the others."""
-    chance = random.Random(seed)
+    """Draw a seeded sample of at most `most` pairs from each set and language."""
+    rng = random.Random(seed)
     by_set: dict[tuple[str, str], list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_set[pair.name, pair.language].append(pair)
-    return [p for own in by_set.values() for p in chance.sample(own, min(most, len(own)))]
+    return [p for group in by_set.values() for p in rng.sample(group, min(most, len(group)))]
 
 
 def write_pairs(path: Path, seen: Iterable[Pair], dev: Iterable[Pair]) -> None:
-    """JSON lines, xz: a text is a string where it is new, and its number from then on."""
+    """Write xz-compressed JSON lines; a text is a string at first and its number from then on."""
     numbers: dict[str, int] = {}
 
-    def told(text: str) -> str | int:
-        if (known := numbers.get(text)) is not None:
-            return known
+    def text_or_number(text: str) -> str | int:
+        if text in numbers:
+            return numbers[text]
         numbers[text] = len(numbers)
         return text
 
@@ -90,24 +90,27 @@ def write_pairs(path: Path, seen: Iterable[Pair], dev: Iterable[Pair]) -> None:
         for part, pairs in (("seen", seen), ("dev", dev)):
             for pair in pairs:
                 wrong = () if pair.allowed == SUPPORTED and pair.wrong is None else pair.wrong
-                row = [part, told(pair.evidence), told(pair.claim), pair.allowed, wrong,
-                       pair.name, pair.language, pair.times]  # fmt: skip
+                evidence, claim = text_or_number(pair.evidence), text_or_number(pair.claim)
+                origin = (pair.name, pair.language, pair.times)
+                row = [part, evidence, claim, pair.allowed, wrong, *origin]
                 out.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Gather, construct, write."""
+    """Load labelled pairs, construct others, and write them all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, required=True, help="the folder of the shared sets")
     parser.add_argument("--collected", type=Path, help="a folder with data/ and qa/")
     parser.add_argument("--constructed", type=int, default=600_000, help="pairs to construct")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    seen, dev, readings = labelled_pairs(given.shared, given.collected)
-    made = list(PairMaker(seen, readings, given.seed).make(given.constructed))
-    sys.stderr.write(f"{len(seen)} labelled, {len(made)} constructed, {len(readings)} readings\n")
-    write_pairs(given.out, [*seen, *made], sample_of(dev, SHOWN_OF_A_SET))
+    options = parser.parse_args(arguments)
+    labelled, dev, readings = labelled_pairs(options.shared, options.collected)
+    constructed = list(PairMaker(labelled, readings, options.seed).make(options.constructed))
+    sys.stderr.write(
+        f"{len(labelled)} labelled, {len(constructed)} constructed, {len(readings)} readings\n"
+    )
+    write_pairs(options.out, [*labelled, *constructed], sample_of(dev, SHOWN_OF_A_SET))
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Trains the English reader further: `python -m training.train_english_reader --pairs FILE ...`.
+"""Fine-tune the English reader: `python -m training.train_english_reader --pairs FILE ...`.
 
-MiniLM as a cross-encoder on the English pairs, from the int8 weights that ship. What is written
-(`--out`) takes the place of `core/baseline/weights/english`.
+MiniLM is trained as a cross-encoder on the English pairs, starting from the shipped int8 weights.
+The folder that it writes (`--out`) replaces `core/baseline/weights/english`.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ MATRICES = (
     "attention.output.dense", "intermediate.dense", "output.dense",
 )  # fmt: skip
 NUMBERED = re.compile(r"(?:val|onnx::MatMul)_(\d+)_quantized")
-"""How exporters name the layers' matrices, in the order in which they are used."""
+"""The exporters' names of the layers' matrices; the numbers follow the order of use."""
 
 
 def english_layout(folder: Path = ENGLISH_DIR) -> Layout:
-    """The layout in which the English reader reads pairs."""
+    """Return the layout of the English reader's pairs."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
@@ -58,51 +58,57 @@ def english_layout(folder: Path = ENGLISH_DIR) -> Layout:
 
 
 def shipped_weights(folder: Path = ENGLISH_DIR) -> dict[str, Any]:
-    """The int8 weights of the folder as float32, by their names in a BERT classifier."""
+    """Return the folder's int8 weights as float32, by their names in a BERT classifier."""
     import onnx
     import torch
     from onnx import numpy_helper
 
     graph = onnx.load(str(folder / MODEL)).graph
-    held = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
 
-    def restored(name: str) -> Any:
-        levels = held[f"{name}_quantized"].astype(np.float32)
-        zero = held[f"{name}_zero_point"].astype(np.float32)
-        return (levels - zero) * held[f"{name}_scale"]
+    def dequantize(name: str) -> Any:
+        levels = tensors[f"{name}_quantized"].astype(np.float32)
+        zero = tensors[f"{name}_zero_point"].astype(np.float32)
+        return (levels - zero) * tensors[f"{name}_scale"]
 
     state = {
         name.removeprefix("model."): value
-        for name, value in held.items()
+        for name, value in tensors.items()
         if name.startswith("model.") and value.dtype == np.float32 and not name.endswith("_scale")
     }
     for table in ("word", "token_type", "position"):
         name = f"bert.embeddings.{table}_embeddings.weight"
-        state[name] = restored(f"model.{name}")
+        state[name] = dequantize(f"model.{name}")
     for name in ("bert.pooler.dense.weight", "classifier.weight"):
-        state[name] = restored(f"model.{name}").T
-    numbered = {int(match[1]): name for name in held if (match := NUMBERED.fullmatch(name))}
-    for place, number in enumerate(sorted(numbered)):
-        layer, matrix = divmod(place, len(MATRICES))
+        state[name] = dequantize(f"model.{name}").T
+    numbered = {int(match[1]): name for name in tensors if (match := NUMBERED.fullmatch(name))}
+    for position, number in enumerate(sorted(numbered)):
+        layer, matrix = divmod(position, len(MATRICES))
         name = f"bert.encoder.layer.{layer}.{MATRICES[matrix]}.weight"
-        state[name] = restored(numbered[number].removesuffix("_quantized")).T
+        state[name] = dequantize(numbered[number].removesuffix("_quantized")).T
     return {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
 
 
 def new_classifier() -> Any:
-    """A BERT classifier of the reader's shape."""
+    """Return an untrained BERT classifier with the reader's sizes."""
     from transformers import BertConfig, BertForSequenceClassification
 
     config = BertConfig(
-        vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS, intermediate_size=4 * WIDTH, num_labels=3,
-        attn_implementation="eager", hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+        vocab_size=VOCABULARY,
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * WIDTH,
+        num_labels=3,
+        attn_implementation="eager",
+        hidden_dropout_prob=DROPOUT,
+        attention_probs_dropout_prob=0.0,
+    )
     return BertForSequenceClassification(config).eval()
 
 
 def trainable(classifier: Any) -> Any:
-    """The classifier's parts as `train` takes them; the words' head is for training alone."""
+    """Return the classifier's parts as `train` expects them; the word head is only for training."""
     model = with_heads(classifier.bert, WIDTH)
     model["pooler"], model["classes"] = classifier.bert.pooler.dense, classifier.classifier
     classifier.bert.embeddings.word_embeddings.weight.requires_grad_(False)
@@ -120,25 +126,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", type=float, default=0.45, help=words)
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     add_recipe(parser, *SETTINGS)
-    given = parser.parse_args(arguments)
-    recipe = recipe_of(given, *SETTINGS)
-    seen, dev = ([p for p in part if p.language == "en"] for part in read_pairs(given.pairs))
+    options = parser.parse_args(arguments)
+    recipe = recipe_of(options, *SETTINGS)
+    train_pairs, dev_pairs = (
+        [p for p in part if p.language == "en"] for part in read_pairs(options.pairs)
+    )
     layout, classifier = english_layout(), new_classifier()
     classifier.load_state_dict(shipped_weights())
     model = trainable(classifier)
-    encoded = EncodedPairs(seen, layout)
-    train(model, encoded, recipe, device=given.device, workers=given.workers)
-    classifier.cpu().load_state_dict(mean_weights(classifier.state_dict(), given.share))
-    found = probabilities(model, EncodedPairs(dev, layout), device=given.device)
-    show(figures_of(dev, 1.0 - found[:, 0].astype(np.float64)))
-    given.out.mkdir(parents=True, exist_ok=True)
-    write_reader(classifier.cpu(), given.out, {**asdict(recipe), "share": given.share},
-                 given.shared, given.collected)  # fmt: skip
+    encoded = EncodedPairs(train_pairs, layout)
+    train(model, encoded, recipe, device=options.device, workers=options.workers)
+    classifier.cpu().load_state_dict(mean_weights(classifier.state_dict(), options.share))
+    dev_probabilities = probabilities(model, EncodedPairs(dev_pairs, layout), device=options.device)
+    show(figures_of(dev_pairs, 1.0 - dev_probabilities[:, 0].astype(np.float64)))
+    options.out.mkdir(parents=True, exist_ok=True)
+    settings = {**asdict(recipe), "share": options.share}
+    write_reader(classifier.cpu(), options.out, settings, options.shared, options.collected)
     return 0
 
 
 def mean_weights(trained: dict[str, Any], share: float) -> dict[str, Any]:
-    """The trained weights, drawn back to those that ship: what was known is forgotten less."""
+    """Average the trained with the shipped weights, so that less is forgotten."""
     return {
         name: share * trained[name] + (1 - share) * value if value.is_floating_point() else value
         for name, value in shipped_weights().items()
@@ -148,7 +156,7 @@ def mean_weights(trained: dict[str, Any], share: float) -> dict[str, Any]:
 def write_reader(
     classifier: Any, out: Path, recipe: dict[str, Any], shared: Path, collected: Path | None
 ) -> None:
-    """The int8 model with tokenizer and card: its temperature, and how it measures as it ships."""
+    """Write the int8 model with its tokenizer, and a card with temperature and figures."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
@@ -158,8 +166,8 @@ def write_reader(
     old = json.loads((ENGLISH_DIR / "card.json").read_text(encoding="utf-8"))
     write_model(classifier.eval(), tokenizer, old["inputs"], out / MODEL)
     (out / TOKENIZER).write_bytes((ENGLISH_DIR / TOKENIZER).read_bytes())
-    earlier = old.get("earlier") or [{"trained_on": [s["set"] for s in old["trained_on"]],
-                                      "recipe": old["recipe"]}]  # fmt: skip
+    old_sets = [source["set"] for source in old["trained_on"]]
+    earlier = old.get("earlier") or [{"trained_on": old_sets, "recipe": old["recipe"]}]
     card = {key: value for key, value in old.items() if key not in ("dev", "dev_as_shipped")}
     card |= {"temperature": 1.0, "recipe": recipe, "earlier": earlier}
     card["trained_on"] = trained_on(shared, collected)
@@ -169,8 +177,8 @@ def write_reader(
     write_card(out, MODEL, card)
     _, dev, _ = labelled_pairs(shared, collected)
     english = [pair for pair in dev if pair.language == "en"]
-    found = figures_as_shipped(OnnxReader(out), sample_of(english, SHOWN_OF_A_SET))
-    write_card(out, MODEL, card | {"dev_as_shipped": found})
+    dev_figures = figures_as_shipped(OnnxReader(out), sample_of(english, SHOWN_OF_A_SET))
+    write_card(out, MODEL, card | {"dev_as_shipped": dev_figures})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Fits the evidence model that ships: `python -m training.train_evidence_model --shared DATA ...`.
+"""Train the shipped evidence model: `python -m training.train_evidence_model --shared DATA ...`.
 
-The mean of boosted trees and a linear model over features that can mostly push one way only, on
-rows that no reader was trained on. All figures, the calibration and the limits come from
-predictions for groups left out (five folds), `left_out` in the card from whole sets left out.
+It is the mean of boosted trees and a linear model over mostly monotonic features, fitted on rows
+that no reader was trained on. Figures, calibration and limits come from predictions for groups
+left out (five folds); `left_out` in the card comes from leaving out whole sets.
 """
 
 from __future__ import annotations
@@ -69,45 +69,6 @@ from training.pairs import (
 )
 from training.reader_pairs import readings_of
 
-
-def rows_of(pairs: Iterable[Pair], most: int, seed: int) -> list[EvidenceRow]:
-    """At most so many rows of each set and language, balanced by label where there are enough."""
-    chance = random.Random(seed)
-    by_set: dict[tuple[str, str, bool], list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        by_set[pair.name, pair.language, pair.allowed == SUPPORTED].append(pair)
-    rows = []
-    for own in by_set.values():
-        for p in chance.sample(own, min(most // 2, len(own))):
-            # a constructed claim may have lost the question before it
-            question = p.question if p.claim.startswith(p.question) else ""
-            if response := p.claim[len(question) :].strip():
-                told = (p.name, p.group, p.language, response, question, (p.evidence,))
-                rows.append(EvidenceRow(*told, p.allowed != SUPPORTED))
-    return rows
-
-
-def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[EvidenceRow]:
-    """Some rows with their evidence inside a document of other evidence of the same language."""
-    chance, by_language = random.Random(seed), _by_language(rows)
-    made = []
-    for row in chance.sample(list(rows), min(count, len(rows))):
-        others = by_language[row.language]
-        parts = [chance.choice(others) for _ in range(chance.randint(8, 30))]
-        texts = [" ".join(p.documents) for p in parts if p.group != row.group]
-        texts.insert(chance.randint(0, len(texts)), " ".join(row.documents))
-        document = "\n\n".join(dict.fromkeys(texts))
-        made.append(replace(row, name=f"{row.name} in a document", documents=(document,)))
-    return made
-
-
-def _by_language(rows: Sequence[EvidenceRow]) -> dict[str, list[EvidenceRow]]:
-    found: dict[str, list[EvidenceRow]] = defaultdict(list)
-    for row in rows:
-        found[row.language].append(row)
-    return found
-
-
 SEED = 11
 FOLDS = 5
 OF_SHARED, OF_COLLECTED, OF_EXTRA = 240, 200, 160
@@ -118,21 +79,21 @@ EXTRA = (
     ("entailment_wice", "pages"), ("entailment_climate_fever", "claims"), ("pubmedqa", None),
     ("entailment_begin", None), ("factcheck_gpt", "subtask4"),
 )  # fmt: skip
-# Of what was collected; its sets of captions and puzzles teach the reader alone.
+# The collected sets used here; those of captions and puzzles are for the reader alone.
 COLLECTED = frozenset("ctkfacts infotabs rte3 summaries summedits".split())
-# Statements checked against sources and labelled by people: what probabilities and limits are
-# fitted on. The others (constructed pairs, puzzles of logic or common knowledge) teach the
-# trees alone; constructed pairs are easier than what people write, and would make the limits bold.
+# Statements checked against sources and labelled by people; probabilities and limits are fitted on
+# them. The others (constructed pairs, puzzles of logic or common knowledge) train the trees alone;
+# constructed pairs are easier than what people write, and would make the limits too bold.
 CHECKED = frozenset(
     "ctkfacts entailment_begin entailment_climate_fever entailment_covidfact entailment_dialfact "
     "entailment_fm2 entailment_healthver entailment_q2 entailment_wice factcheck_gpt "
     "fever_symmetric infotabs pubmedqa rte3 summedits".split()
 )
-# A statement never becomes more doubtful by more of it being supported or found, nor less by more
-# that speaks against it. Of how long a run of its words stands in the evidence neither can be said:
-# what is copied is right, and what is copied but for a word is not; rows of tables are read unlike
-# sentences. All other numbers are left to explanations: from them the trees learned what
-# constructed pairs happen to be like, and ranked sets that they had not seen worse.
+# More support never makes a statement more doubtful, and more contradiction never less. The longest
+# run of its words in the evidence may do either: what is copied is right, what is copied except for
+# one word is not. The share of tables may too, since rows are read differently from sentences. The
+# other numbers only serve explanations: trees learned the habits of constructed pairs from them,
+# and ranked unseen sets worse.
 RISING = (
     "contradiction_best", "contradiction_second", "contradiction_joined", "contradiction_share",
     "rare_terms_missing", "names_missing", "values_different", "values_unmatched",
@@ -150,9 +111,49 @@ PARAMETERS: dict[str, Any] = {
 }  # fmt: skip
 
 
+def rows_of(pairs: Iterable[Pair], most: int, seed: int) -> list[EvidenceRow]:
+    """Draw at most `most` rows of each set and language, balanced by label if there are enough."""
+    rng = random.Random(seed)
+    by_set: dict[tuple[str, str, bool], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_set[pair.name, pair.language, pair.allowed == SUPPORTED].append(pair)
+    rows = []
+    for group in by_set.values():
+        for p in rng.sample(group, min(most // 2, len(group))):
+            # a constructed claim may have lost the question before it
+            question = p.question if p.claim.startswith(p.question) else ""
+            response = p.claim[len(question) :].strip()
+            if response:
+                documents, wrong = (p.evidence,), p.allowed != SUPPORTED
+                row = EvidenceRow(p.name, p.group, p.language, response, question, documents, wrong)
+                rows.append(row)
+    return rows
+
+
+def in_documents(rows: Sequence[EvidenceRow], count: int, seed: int) -> list[EvidenceRow]:
+    """Return `count` rows whose evidence is placed in a document of other evidence."""
+    rng, by_language = random.Random(seed), _group_by_language(rows)
+    placed = []
+    for row in rng.sample(list(rows), min(count, len(rows))):
+        others = by_language[row.language]
+        parts = [rng.choice(others) for _ in range(rng.randint(8, 30))]
+        texts = [" ".join(p.documents) for p in parts if p.group != row.group]
+        texts.insert(rng.randint(0, len(texts)), " ".join(row.documents))
+        document = "\n\n".join(dict.fromkeys(texts))
+        placed.append(replace(row, name=f"{row.name} in a document", documents=(document,)))
+    return placed
+
+
+def _group_by_language(rows: Sequence[EvidenceRow]) -> dict[str, list[EvidenceRow]]:
+    groups: dict[str, list[EvidenceRow]] = defaultdict(list)
+    for row in rows:
+        groups[row.language].append(row)
+    return groups
+
+
 @dataclass(frozen=True)
 class Table:
-    """Single statements as arrays, a row each."""
+    """Single statements as arrays, one row each."""
 
     rows: npt.NDArray[np.float32]
     wrong: Flags
@@ -162,41 +163,41 @@ class Table:
     materials: Sequence[MaterialKind]
 
     def taken(self, which: Flags) -> Table:
-        """The rows that `which` selects."""
+        """Return the rows that `which` selects."""
         names = ("rows", "wrong", "weights", "folds", "names", "materials")
         return subset(self, which, *names)
 
 
 def table_of(measured: Sequence[MeasuredRow]) -> Table:
-    """The statements of `single_statements`, weighed so that every set counts alike."""
-    held = single_statements(measured)
-    names = [row.name for _, row in held]
-    wrong = np.array([row.wrong for _, row in held])
+    """Return the statements of `single_statements`, weighted so that all sets count alike."""
+    statements = single_statements(measured)
+    names = [row.name for _, row in statements]
+    wrong = np.array([row.wrong for _, row in statements])
     kinds = list(zip(names, wrong.tolist(), strict=True))
     sizes = Counter(kinds)
     weights = np.array([1.0 / (40 + sizes[kind]) for kind in kinds])
-    folds = np.array([fold_of(row.group, FOLDS) for _, row in held])
-    materials = [material_of(dict(zip(FEATURES, told, strict=True))) for told, _ in held]
-    rows = as_rows([list(statement) for statement, _ in held])
+    folds = np.array([fold_of(row.group, FOLDS) for _, row in statements])
+    materials = [material_of(dict(zip(FEATURES, values, strict=True))) for values, _ in statements]
+    rows = as_rows([list(statement) for statement, _ in statements])
     return Table(rows, wrong, weights / weights.mean(), folds, names, materials)
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """Trees and linear model over the named features, and the columns that they read."""
+    """Trees and linear model over the named features."""
 
     trees: Trees
     linear: dict[str, Any]
     features: tuple[str, ...]
 
     def scores(self, rows: npt.NDArray[np.float32]) -> Numbers:
-        """(n,) log odds of rows of all `FEATURES`."""
+        """Return the log odds, (n,), for rows of all `FEATURES`."""
         columns = [FEATURES.index(name) for name in self.features]
         return mean_scores(self.trees, logistic_of(self.linear), self.features, rows[:, columns])
 
 
 def fitted(table: Table, features: Sequence[str] = WEIGHED) -> FittedModel:
-    """Both models; of what can only push one way the linear one drops what pushes the other."""
+    """Fit both models; the linear one drops monotonic features with a weight of the wrong sign."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     columns = [FEATURES.index(name) for name in features]
@@ -207,21 +208,24 @@ def fitted(table: Table, features: Sequence[str] = WEIGHED) -> FittedModel:
 
 
 def one_way(table: Table, features: Sequence[str]) -> dict[str, Any]:
-    """A linear model without what would push the way that it cannot."""
+    """Fit a linear model without monotonic features whose weight has the wrong sign."""
     kept = list(features)
     while True:
-        own = table.rows[:, [FEATURES.index(name) for name in kept]].astype(np.float64)
-        linear = logistic(own, table.wrong, table.weights, kept)
+        columns = table.rows[:, [FEATURES.index(name) for name in kept]].astype(np.float64)
+        linear = logistic(columns, table.wrong, table.weights, kept)
         weights = linear["weights"]
-        against = [n for n in kept if (n in RISING and weights[n] < 0)
-                   or (n in FALLING and weights[n] > 0)]  # fmt: skip
-        if not against:
+        violating = [
+            name
+            for name in kept
+            if (name in RISING and weights[name] < 0) or (name in FALLING and weights[name] > 0)
+        ]
+        if not violating:
             return linear
-        kept.remove(max(against, key=lambda name: abs(weights[name])))
+        kept.remove(max(violating, key=lambda name: abs(weights[name])))
 
 
 def out_of_fold(table: Table, features: Sequence[str] = WEIGHED) -> Numbers:
-    """The log odds of each row by models that saw none of its fold."""
+    """Return each row's log odds by models that were not fitted on its fold."""
     scores = np.zeros(len(table.wrong))
     for fold in range(FOLDS):
         inside = table.folds == fold
@@ -230,22 +234,22 @@ def out_of_fold(table: Table, features: Sequence[str] = WEIGHED) -> Numbers:
 
 
 def left_out(table: Table) -> dict[str, dict[str, float]]:
-    """By set: how well models rank it that saw no row of it, nor of it within documents."""
+    """Return each set's AUROC by models fitted without it, also without it inside documents."""
     bases = np.array([n.removesuffix(" in a document").split(" ")[0] for n in table.names])
-    told = {}
+    figures_by_set = {}
     for name in sorted(set(bases.tolist())):
         inside = bases == name
         wrong = table.wrong[inside]
         if inside.sum() < 40 or wrong.all() or not wrong.any():
             continue
         scores = fitted(table.taken(~inside)).scores(table.rows[inside])
-        told[name] = {"n": len(wrong), "auroc": round(auroc(wrong, scores) or 0.0, 3)}
-    return told
+        figures_by_set[name] = {"n": len(wrong), "auroc": round(auroc(wrong, scores) or 0.0, 3)}
+    return figures_by_set
 
 
 def addressed_model(every: Table) -> tuple[dict[str, Any], float]:
-    """Whether evidence speaks of a statement; the limit keeps 98 of 100 with their own evidence."""
-    # constructed statements beside the point stand over texts that hardly speak of them
+    """Fit if evidence concerns a statement; 98 of 100 with their own evidence pass the limit."""
+    # constructed statements beside the point have evidence that hardly concerns them
     table = every.taken(~np.array([n.startswith("constructed beside") for n in every.names]))
     names = ("similarity_best", "terms_found", "terms_found_best", "neutral_least", "names_missing")
     columns = [FEATURES.index(name) for name in names]
@@ -258,7 +262,7 @@ def addressed_model(every: Table) -> tuple[dict[str, Any], float]:
 
 
 def extra_rows(folder: Path) -> Iterator[EvidenceRow]:
-    """Rows of sets with whole documents or several of them; their dev part is never taken."""
+    """Yield rows of sets with whole or several documents, of their calibration part only."""
     for name, task in EXTRA:
         taken: dict[bool, int] = defaultdict(int)
         title = f"{name} {task or ''}".strip()
@@ -268,99 +272,112 @@ def extra_rows(folder: Path) -> Iterator[EvidenceRow]:
                 continue
             taken[wrong] += 1
             if taken[wrong] <= OF_EXTRA // 2:
-                told = (row.group, row.language, row.response, row.question, row.documents)
-                yield EvidenceRow(title, *told, wrong)
+                yield EvidenceRow(
+                    name=title,
+                    group=row.group,
+                    language=row.language,
+                    response=row.response,
+                    question=row.question,
+                    documents=row.documents,
+                    wrong=wrong,
+                )
 
 
 def beside_the_point(rows: Sequence[EvidenceRow], count: int) -> list[EvidenceRow]:
-    """Statements over evidence of another set of the same language, which cannot speak of them."""
-    chance, by_language = random.Random(SEED), _by_language(rows)
-    made = []
-    for row in chance.sample(list(rows), min(count, len(rows))):
+    """Return statements with unrelated evidence: of another set of the same language."""
+    rng, by_language = random.Random(SEED), _group_by_language(rows)
+    unrelated = []
+    for row in rng.sample(list(rows), min(count, len(rows))):
         others = [other for other in by_language[row.language] if other.name != row.name]
         if others:
-            documents = chance.choice(others).documents
-            made.append(replace(row, name="beside the point", documents=documents, wrong=True))
-    return made
+            documents = rng.choice(others).documents
+            unrelated.append(replace(row, name="beside the point", documents=documents, wrong=True))
+    return unrelated
 
 
 def all_rows(shared: Path, collected: Path | None) -> list[EvidenceRow]:
-    """Everything that the model is fitted on; no reader was trained on it."""
-    own = list(shared_pairs(shared, ["calibration"]))
+    """Load all rows that the model is fitted on; no reader was trained on them."""
+    calibration = list(shared_pairs(shared, ["calibration"]))
     pairs: list[Pair] = []
     readings = []
     if collected:
-        taboo = measured_claims(shared)
-        held = collected_pairs(collected / "data", ["dev"], taboo, is_whole=True)
-        pairs = [pair for pair in held if pair.name.split(" ")[0] in COLLECTED]
+        measured = measured_claims(shared)
+        loaded = collected_pairs(collected / "data", ["dev"], measured, is_whole=True)
+        pairs = [pair for pair in loaded if pair.name.split(" ")[0] in COLLECTED]
         readings = readings_of(collected / "qa", ["dev"])
-    rows = rows_of(own, OF_SHARED, SEED) + rows_of(pairs, OF_COLLECTED, SEED)
-    short = [pair for pair in own + pairs if len(pair.evidence) <= MOST_CHARACTERS]
+    rows = rows_of(calibration, OF_SHARED, SEED) + rows_of(pairs, OF_COLLECTED, SEED)
+    short = [pair for pair in calibration + pairs if len(pair.evidence) <= MOST_CHARACTERS]
     maker = PairMaker(short, readings, SEED, twins=TWINS)
     constructed = rows_of(maker.make(CONSTRUCTED), CONSTRUCTED, SEED)
     tables = (maker.of_table("en") for _ in range(OF_TABLES))
     named = (replace(pair, name="constructed table") for pair in tables if pair)
     constructed_tables = rows_of(named, OF_TABLES, SEED)
     return [
-        *rows, *constructed, *constructed_tables, *extra_rows(shared),
+        *rows,
+        *constructed,
+        *constructed_tables,
+        *extra_rows(shared),
         *in_documents([*rows, *constructed], IN_DOCUMENTS, SEED),
         *beside_the_point(rows, 300),
-    ]  # fmt: skip
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure all rows, fit, and write card and trees."""
+    """Measure all rows, fit the model, and write its card and trees."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, required=True)
     parser.add_argument("--collected", type=Path)
     parser.add_argument("--cache", type=Path, required=True, help="keeps what was measured")
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--ablate", action="store_true", help="leave out each family in turn")
-    given = parser.parse_args(arguments)
-    rows, measured = all_rows(given.shared, given.collected), []
-    for place, one in enumerate(measured_rows(rows, Assessor(load_reader()), given.cache)):
-        measured.append(one)
-        if place % 500 == 0:
-            sys.stderr.write(f"{place} of {len(rows)} rows measured\n")
+    options = parser.parse_args(arguments)
+    rows, measured = all_rows(options.shared, options.collected), []
+    for index, row in enumerate(measured_rows(rows, Assessor(load_reader()), options.cache)):
+        measured.append(row)
+        if index % 500 == 0:
+            sys.stderr.write(f"{index} of {len(rows)} rows measured\n")
     table = table_of(measured)
     scores = out_of_fold(table)
-    if given.ablate:
-        return _ablate(table, scores)
-    # what the collected sets are, with licences and checksums
-    paths = sorted(given.collected.glob("sources.d/*.json")) if given.collected else []
+    if options.ablate:
+        return _print_ablation(table, scores)
+    # the collected sets with licences and checksums
+    paths = sorted(options.collected.glob("sources.d/*.json")) if options.collected else []
     sources = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    card = _fit(table, scores, given.out, sources)
+    card = _fit_and_write(table, scores, options.out, sources)
     json.dump(card["measured"], sys.stdout, indent=1)
     return 0
 
 
 def is_checked(name: str) -> bool:
-    """True of what people labelled: limits rest on it alone, and most probabilities."""
+    """Return True for sets labelled by people; limits and most probabilities rest on them."""
     return name.split(" ")[0] in CHECKED
 
 
-def _fit(table: Table, scores: Numbers, out: Path, collected: object) -> dict[str, Any]:
+def _fit_and_write(table: Table, scores: Numbers, out: Path, collected: object) -> dict[str, Any]:
     checked = np.array([is_checked(name) for name in table.names])
     different = table.rows[:, FEATURES.index("values_different")] > 0
-    every = ScoredStatements(
+    statements = ScoredStatements(
         scores, different, table.wrong, table.weights, table.folds, table.materials
     )
-    scored = every.taken(checked)
-    # of some materials people labelled too few; constructed rows stand in, but for the limits
-    few = {m for m, n in Counter(scored.materials).items() if n < FEWEST_OF_MATERIAL}
-    made = np.array([name.startswith("constructed") for name in table.names])
-    taught = every.taken(checked | made & np.array([m in few for m in table.materials]))
-    told = calibrations(taught)
-    p = cross_calibrated(scored, taught)
+    scored = statements.taken(checked)
+    # constructed rows fill in for materials with few labelled rows, except for the limits
+    rare = {m for m, n in Counter(scored.materials).items() if n < FEWEST_OF_MATERIAL}
+    is_constructed = np.array([name.startswith("constructed") for name in table.names])
+    calibrating = statements.taken(
+        checked | is_constructed & np.array([m in rare for m in table.materials])
+    )
+    calibration = calibrations(calibrating)
+    p = cross_calibrated(scored, calibrating)
     low, high = limits(scored.wrong, p)
     model = fitted(table)
     out.mkdir(parents=True, exist_ok=True)
     digest = model.trees.save(out / TREES)
+    # the features of each built-in debater
     debaters = {
         "values": (*FAMILIES["values"], *FAMILIES["negation"], "names_missing", "terms_found"),
         "coverage": (*FAMILIES["coverage"], "similarity_best", "similarity_third"),
         "reading": FAMILIES["reading"],
-    }  # the features that each of them goes by
+    }
     addressed, addressed_from = addressed_model(table)
     card = {
         "name": "evidence-model",
@@ -370,11 +387,13 @@ def _fit(table: Table, scores: Numbers, out: Path, collected: object) -> dict[st
         "linear": model.linear,
         "parameters": {**PARAMETERS, "rising": RISING, "falling": FALLING, "seed": SEED},
         "limits": {
-            "supported_below": low, "hallucinated_from": high,
-            "supported_error": SUPPORTED_ERROR, "hallucinated_error": HALLUCINATED_ERROR,
+            "supported_below": low,
+            "hallucinated_from": high,
+            "supported_error": SUPPORTED_ERROR,
+            "hallucinated_error": HALLUCINATED_ERROR,
             "addressed_from": addressed_from,
         },
-        "calibration": told,
+        "calibration": calibration,
         "parts": {name: one_way(table, features) for name, features in debaters.items()},
         "addressed": addressed,
         "collected": collected,
@@ -386,14 +405,14 @@ def _fit(table: Table, scores: Numbers, out: Path, collected: object) -> dict[st
             "answered": answered_unseen(scored, p),
             "left_out": left_out(table),
         },
-    }  # fmt: skip
+    }
     text = json.dumps(card, indent=1, ensure_ascii=False) + "\n"
     (out / CARD).write_text(text, encoding="utf-8")
     return card
 
 
-def _ablate(table: Table, scores: Numbers) -> int:
-    """What each family of features is worth, by paired bootstrap over sets."""
+def _print_ablation(table: Table, scores: Numbers) -> int:
+    """Print the gain of each family of features, by paired bootstrap over sets."""
     without = {
         family: out_of_fold(table, [name for name in WEIGHED if name not in FAMILIES[family]])
         for family in FAMILIES
@@ -401,28 +420,28 @@ def _ablate(table: Table, scores: Numbers) -> int:
     }
     support = table.rows[:, FEATURES.index("support_best")]
     without["all but the reader's support"] = -support.astype(np.float64)
-    every = sorted(set(table.names))
-    labelled = [name for name in every if is_checked(name)]
-    for title, sets in (("all sets", every), ("sets that people labelled", labelled)):
-        chance = np.random.default_rng(SEED)
-        whole = _by_set(table, scores, sets)
+    set_names = sorted(set(table.names))
+    labelled = [name for name in set_names if is_checked(name)]
+    for title, sets in (("all sets", set_names), ("sets that people labelled", labelled)):
+        rng = np.random.default_rng(SEED)
+        whole = _auroc_by_set(table, scores, sets)
         sys.stdout.write(f"{title}: AUROC {np.nanmean(whole):.4f}\n")
-        for family, own in without.items():
-            lost = whole - _by_set(table, own, sets)
-            draws = np.nanmean(lost[chance.integers(0, len(sets), (2000, len(sets)))], axis=1)
+        for family, ablated in without.items():
+            loss = whole - _auroc_by_set(table, ablated, sets)
+            draws = np.nanmean(loss[rng.integers(0, len(sets), (2000, len(sets)))], axis=1)
             low, high = np.quantile(draws, (0.025, 0.975))
-            figures_told = f"{np.nanmean(lost):+.4f} ({low:+.4f} to {high:+.4f})"
-            sys.stdout.write(f"  {family}: {figures_told} by having it\n")
+            interval = f"{np.nanmean(loss):+.4f} ({low:+.4f} to {high:+.4f})"
+            sys.stdout.write(f"  {family}: {interval} by having it\n")
     return 0
 
 
-def _by_set(table: Table, scores: Numbers, sets: Sequence[str]) -> Numbers:
-    found = []
+def _auroc_by_set(table: Table, scores: Numbers, sets: Sequence[str]) -> Numbers:
+    values = []
     for name in sets:
         inside = np.array([n == name for n in table.names])
         value = auroc(table.wrong[inside], scores[inside])
-        found.append(np.nan if value is None or inside.sum() < 40 else value)
-    return np.array(found)
+        values.append(np.nan if value is None or inside.sum() < 40 else value)
+    return np.array(values)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Does a vote of built-in readers beat each alone? `python -m training.train_panel --path DATA`.
+"""Compare votes of built-in readers with single ones: `python -m training.train_panel --path DATA`.
 
-On Mu-SHROOM: the paper's vote (most runs, 0.7), a fitted threshold, and a weighted vote, fitted on
-the other four folds. `--write` fits the last on all rows, where the built-in panel finds it.
+It measures on Mu-SHROOM the paper's vote (most runs, 0.7), a fitted threshold, and a weighted vote
+fitted on the other four folds. `--write` fits the last on all rows for the built-in panel.
 """
 
 from __future__ import annotations
@@ -56,27 +56,33 @@ from training.train_span_reader import (
 
 DEPENDS_ON = ("baseline", "documents", "pipeline")
 Runs = tuple[VotedRun, ...]
+Pairs = tuple[tuple[str, str], ...]
+Weights = tuple[tuple[str, str, float], ...]
+Said = list[Prediction]
+NEAR = 0.38  # of equally good thresholds the one nearest to the span reader's own is chosen
+MOST_ROWS = 10**6
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class PanelRow:
-    """A row with its fold, and the runs of the panel over it."""
+    """A row with its fold and the panel's runs over it."""
 
     row: GoldRow
     fold: int
     runs: Runs
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _CachedRuns(msgspec.Struct, frozen=True):
     row: str
     runs: Runs
 
 
-LINES = msgspec.json.Decoder(_Line)
+LINES = msgspec.json.Decoder(_CachedRuns)
 
 
-class _Watcher:
-    """Sits in the judge's seat and keeps what a judge would see."""
+class _RecordingJudge:
+    """A judge that records its view and decides nothing."""
 
     name = "Watcher"
     built_in = True
@@ -86,42 +92,42 @@ class _Watcher:
         self.seen: CaseView | None = None
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
-        """Keep the view and decide nothing."""
+        """Record the view and leave the case undecided."""
         self.seen = view.view
         return Judgement(self.name, "unclear", "Watched.", cause="not_addressed")
 
 
 class _UnseenWords(WordPanelist):
-    """The span reader with the scores of readers that saw none of the row's fold."""
+    """The span reader with scores from readers that were not trained on the row's fold."""
 
     def __init__(self) -> None:
         super().__init__(shared_assessor())
         self.scores: tuple[WordScore, ...] = ()
 
     def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
-        """What was put there for the row."""
+        """Return the scores set for the current row."""
         return self.scores
 
 
-class _Watching:
-    """The pipeline, a panel over what it finds, and the scores of the row under way."""
+class _PanelRunner:
+    """Runs a row through the pipeline and lets the panel vote on it."""
 
     def __init__(self, bench: BenchHome) -> None:
-        self._watcher, self._words = _Watcher(), _UnseenWords()
+        self._watcher, self._words = _RecordingJudge(), _UnseenWords()
         self._panel = [panel_reader(name) for name in PANEL_READERS if name != "words"]
         self._bench, self._staff = bench, observed_staff(bench, self._watcher)
 
     def runs(self, row: GoldRow, scores: tuple[WordScore, ...]) -> Runs:
-        """What each member marks in the row and all others vote."""
+        """Return the members' spans in the row with the votes of all others."""
         self._watcher.seen, self._words.scores = None, scores
         material = BenchMaterial(row.response, row.question, row.documents)
         self._bench.check(material, self._staff, Plan(max_turns=1), Stop())
         if self._watcher.seen is None:
             return ()
-        work = rotate([*self._panel, self._words], self._watcher.seen, Stop(), lambda: 0.0)
+        rotation = rotate([*self._panel, self._words], self._watcher.seen, Stop(), lambda: 0.0)
         try:
             while True:
-                next(work)
+                next(rotation)
         except StopIteration as end:
             runs: Runs = end.value
             return runs
@@ -130,88 +136,80 @@ class _Watching:
 def panel_rows(
     marked: Sequence[MarkedRow], told: Sequence[Numbers], cache: Path, tell: Callable[[int], None]
 ) -> Iterator[PanelRow]:
-    """The rows with their runs; `told` are shares by readers that saw none of the row's fold."""
+    """Yield the rows with their runs; `told` are shares by readers not trained on its fold."""
     cache.mkdir(parents=True, exist_ok=True)
-    # another name where the same row could get other votes
+    # the name changes whenever the same row could get other votes
     readers = f"{load_multilingual_encoder().id} {load_reader().id}"
     version = hashlib.sha256(f"{readers} {code_digest_of(DEPENDS_ON)}".encode()).hexdigest()[:12]
     path = cache / f"panel-{version}.jsonl"
-    known = _known(path)
-    with opened_bench(Settings()) as bench, path.open("ab") as kept:
-        watching: _Watching | None = None
+    cached = _load_cache(path)
+    with opened_bench(Settings()) as bench, path.open("ab") as file:
+        runner: _PanelRunner | None = None
         for number, (row, shares) in enumerate(zip(marked, told, strict=True)):
             pairs = zip(row.places, shares.tolist(), strict=True)
             scores = tuple(WordScore(*place, round(p, 3)) for place, p in pairs)
             words = msgspec.json.encode([(score.start, score.p) for score in scores])
             digest = digest_of(row.row) + hashlib.sha256(words).hexdigest()[:12]
-            runs = known.get(digest)
+            runs = cached.get(digest)
             if runs is None:
-                watching = watching or _Watching(bench)
-                runs = watching.runs(row.row, scores)
-                kept.write(msgspec.json.encode(_Line(digest, runs)) + b"\n")
-                kept.flush()
+                runner = runner or _PanelRunner(bench)
+                runs = runner.runs(row.row, scores)
+                file.write(msgspec.json.encode(_CachedRuns(digest, runs)) + b"\n")
+                file.flush()
             tell(number)
             yield PanelRow(row.row, row.fold, runs)
 
 
-def _known(path: Path) -> Mapping[str, Runs]:
-    """The runs by the row's digest; a line cut off is worked out again."""
-    found: dict[str, Runs] = {}
+def _load_cache(path: Path) -> Mapping[str, Runs]:
+    """Load the cached runs by the row's digest; a truncated line is ignored."""
+    runs: dict[str, Runs] = {}
     for line in path.read_bytes().split(b"\n") if path.is_file() else ():
         try:
-            told = LINES.decode(line)
+            entry = LINES.decode(line)
         except msgspec.MsgspecError:
             continue
-        found[told.row] = told.runs
-    return found
-
-
-Pairs = tuple[tuple[str, str], ...]
-Weights = tuple[tuple[str, str, float], ...]
-Said = list[Prediction]
-NEAR = 0.38  # of equally good thresholds the one nearest to the span reader's own
-MOST_ROWS = 10**6
-log = logging.getLogger(__name__)
+        runs[entry.row] = entry.runs
+    return runs
 
 
 @dataclass(frozen=True)
 class FittedVote:
-    """A weighted vote: how much each pair of extractor and adjudicator counts, and from which p."""
+    """A weighted vote: the weight of each pair of extractor and adjudicator, and the threshold."""
 
     weights: Weights
     threshold: float
 
     @property
     def body(self) -> dict[str, Any]:
-        """The weights and the threshold as plain values, as they are written."""
+        """Return the weights and the threshold as JSON values."""
         return {"weights": [list(one) for one in self.weights], "threshold": self.threshold}
 
 
 def pairs_of(rows: Sequence[PanelRow], *, is_adjudicated: bool) -> Pairs:
-    """Extractor and adjudicator of all votes; without adjudication each one's own p alone."""
+    """Return all pairs of extractor and adjudicator; without adjudication each with itself."""
     names = dict.fromkeys(run.extractor for row in rows for run in row.runs)
     return tuple((e, a) for e in names for a in names if is_adjudicated or e == a)
 
 
 def fit(rows: Sequence[PanelRow], pairs: Pairs) -> FittedVote:
-    """Weights of least squares against the shares of annotators, then the best threshold."""
+    """Fit weights by least squares to the annotators' shares, then choose the best threshold."""
     from scipy.optimize import nnls
 
     sizes = Counter(row.row.language for row in rows)
     votes, shares = [], []
     for row in rows:
-        lengths, given, gold = _pieces(row, pairs)
-        root = np.sqrt(lengths / max(1, len(row.row.response)) / sizes[row.row.language])
-        votes.append(given * root[:, None])
-        shares.append(gold * root)
-    found, _ = nnls(np.concatenate(votes), np.concatenate(shares))
-    told = zip(pairs, found.tolist(), strict=True)
-    weights = tuple((e, a, round(w, 4)) for (e, a), w in told if round(w, 4) > 0)
+        lengths, values, gold = _split_pieces(row, pairs)
+        scale = np.sqrt(lengths / max(1, len(row.row.response)) / sizes[row.row.language])
+        votes.append(values * scale[:, None])
+        shares.append(gold * scale)
+    solution, _ = nnls(np.concatenate(votes), np.concatenate(shares))
+    fitted = zip(pairs, solution.tolist(), strict=True)
+    weights = tuple((e, a, round(w, 4)) for (e, a), w in fitted if round(w, 4) > 0)
     return FittedVote(weights, threshold_of(rows, weights))
 
 
-def _pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
-    """(lengths, votes by pair, mean share of annotators) of the pieces in which no vote changes."""
+def _split_pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
+    """Return (lengths, votes by pair, mean annotator share) of pieces with constant votes."""
     parts = [(s.span.start, s.span.end) for run in row.runs for s in run.spans]
     parts += [(score.start, score.end) for run in row.runs for score in run.scores]
     length = len(row.row.response)
@@ -219,15 +217,15 @@ def _pieces(row: PanelRow, pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
     by_name = {run.extractor: run for run in row.runs}
     shares = marked_shares(row.row.soft, length)
     starts, ends = cuts[:-1], cuts[1:]
-    given = [
+    votes = [
         [by_name[e].by(a, start) if e in by_name else 0.0 for e, a in pairs] for start in starts
     ]
     gold = [shares[start:end].mean() for start, end in zip(starts, ends, strict=True)]
-    return np.diff(cuts).astype(float), np.array(given).reshape(-1, len(pairs)), np.array(gold)
+    return np.diff(cuts).astype(float), np.array(votes).reshape(-1, len(pairs)), np.array(gold)
 
 
 def threshold_of(rows: Sequence[PanelRow], weights: Weights = ()) -> float:
-    """The threshold with the greatest mean IoU, smoothed over its neighbours."""
+    """Return the threshold with the greatest mean IoU, smoothed over its neighbours."""
     curves = []
     for row in rows:
         gold, labels = row.row, soft_labels(row.runs, weights)
@@ -239,7 +237,7 @@ def threshold_of(rows: Sequence[PanelRow], weights: Weights = ()) -> float:
 
 
 def said_by(row: PanelRow, labels: Sequence[SoftLabel], threshold: float) -> Prediction:
-    """The row's wrong words and soft labels."""
+    """Return the row's wrong words and soft labels."""
     places = hard_places(labels, threshold, row.row.response)
     spans = tuple(GoldSpan(start, end) for start, end in places)
     soft = tuple(GoldSpan(label.start, label.end, label.p) for label in labels)
@@ -247,7 +245,7 @@ def said_by(row: PanelRow, labels: Sequence[SoftLabel], threshold: float) -> Pre
 
 
 def alone(row: PanelRow, name: str) -> Prediction:
-    """What one member says by itself: its spans, and its own p of every character."""
+    """Return one member's own prediction: its spans, and its p of every character."""
     run = next((run for run in row.runs if run.extractor == name), VotedRun(name, ()))
     spans = tuple(GoldSpan(s.span.start, s.span.end, s.span.p) for s in run.spans)
     soft = tuple(GoldSpan(score.start, score.end, score.p) for score in run.scores) or spans
@@ -257,69 +255,73 @@ def alone(row: PanelRow, name: str) -> Prediction:
 def in_folds(
     rows: Sequence[PanelRow], rule: Callable[[Sequence[PanelRow]], FittedVote]
 ) -> tuple[Said, list[FittedVote]]:
-    """Each row as a rule says that was fitted without its fold, and the rules."""
+    """Predict each row by a rule fitted without its fold; return predictions and rules."""
     rules = [rule([row for row in rows if row.fold != fold]) for fold in range(FOLDS)]
-    said = [
-        said_by(row, soft_labels(row.runs, own.weights), own.threshold)
-        for row, own in ((row, rules[row.fold]) for row in rows)
+    predictions = [
+        said_by(row, soft_labels(row.runs, vote.weights), vote.threshold)
+        for row, vote in ((row, rules[row.fold]) for row in rows)
     ]
-    return said, rules
+    return predictions, rules
 
 
 def report(rows: Sequence[PanelRow]) -> dict[str, Any]:
-    """Every system's figures, and what the weighted vote gains over the best member alone."""
+    """Return every system's figures, and the weighted vote's gain over the best member."""
     gold = [row.row for row in rows]
     names = list(dict.fromkeys(run.extractor for row in rows for run in row.runs))
-    most = [said_by(row, soft_labels(row.runs), KEPT_FROM) for row in rows]
+    majority = [said_by(row, soft_labels(row.runs), KEPT_FROM) for row in rows]
     systems: dict[str, Said] = {
         "mark all": list(mark_all(gold).said),
         **{f"{name} alone": [alone(row, name) for row in rows] for name in names},
-        f"most runs, {KEPT_FROM}": most,
+        f"most runs, {KEPT_FROM}": majority,
     }
-    fitted, _ = in_folds(rows, lambda some: FittedVote((), threshold_of(some)))
-    own, both = (pairs_of(rows, is_adjudicated=is_both) for is_both in (False, True))
+    fitted, _ = in_folds(rows, lambda others: FittedVote((), threshold_of(others)))
+    single_pairs, all_pairs = (pairs_of(rows, is_adjudicated=is_both) for is_both in (False, True))
     systems["most runs, fitted threshold"] = fitted
-    systems["weighted, nobody adjudicates"], _ = in_folds(rows, lambda some: fit(some, own))
-    systems["weighted vote"], rules = in_folds(rows, lambda some: fit(some, both))
-    found = {name: Outcomes(gold, said) for name, said in systems.items()}
-    table = {name: _figures(one) for name, one in found.items()}
+    systems["weighted, nobody adjudicates"], _ = in_folds(
+        rows, lambda others: fit(others, single_pairs)
+    )
+    systems["weighted vote"], rules = in_folds(rows, lambda others: fit(others, all_pairs))
+    outcomes = {name: Outcomes(gold, said) for name, said in systems.items()}
+    table = {name: _figures(one) for name, one in outcomes.items()}
     ranked = sorted((f"{name} alone" for name in names), key=lambda n: -table[n]["iou"]["value"])
-    weighted = found["weighted vote"]
+    weighted = outcomes["weighted vote"]
     return {
         "rows": len(rows),
         "systems": table,
         "gain": {
-            f"weighted vote over {other}": _figures(weighted, found[other])
+            f"weighted vote over {other}": _figures(weighted, outcomes[other])
             for other in dict.fromkeys((ranked[0], "weighted, nobody adjudicates"))
         },
         "thresholds_of_folds": [rule.threshold for rule in rules],
-        "by_language": {name: _by_language(found[name]) for name in (ranked[0], "weighted vote")},
+        "by_language": {
+            name: _by_language(outcomes[name]) for name in (ranked[0], "weighted vote")
+        },
     }
 
 
 def _figures(one: Outcomes, less: Outcomes | None = None) -> dict[str, Any]:
-    """IoU and correlation with intervals; of two sides the first less the second, drawn alike."""
-    own, other = measures(one), measures(less) if less else None
+    """Return IoU and correlation with intervals; with `less`, the paired differences."""
+    own, subtracted = measures(one), measures(less) if less else None
 
     def difference(kind: str) -> Callable[[Numbers], Numbers]:
-        if other is None:
+        if subtracted is None:
             return own[kind]
-        return lambda weights: own[kind](weights) - other[kind](weights)
+        return lambda weights: own[kind](weights) - subtracted[kind](weights)
 
     return dict(figures({k: difference(k) for k in ("iou", "correlation")}, one.groups, 0))
 
 
 def _by_language(found: Outcomes) -> dict[str, Any]:
-    told = {}
+    figures_by_language = {}
     for language in sorted({row.language for row in found.rows}):
-        own = [i for i, row in enumerate(found.rows) if row.language == language]
-        part = Outcomes([found.rows[i] for i in own], [found.said[i] for i in own])
-        told[language] = {"n": len(own), **_figures(part)}
-    return told
+        indices = [i for i, row in enumerate(found.rows) if row.language == language]
+        part = Outcomes([found.rows[i] for i in indices], [found.said[i] for i in indices])
+        figures_by_language[language] = {"n": len(indices), **_figures(part)}
+    return figures_by_language
 
 
 def rows_of(data: Path, cache: Path, limit: int) -> list[PanelRow]:
-    """The set's rows with their runs; `limit` bounds the rows, evenly over the languages."""
+    """Load the set's rows with their runs; `limit` thins the rows evenly over the languages."""
     card = load_span_reader().card
     lists = json.loads((FOLDER / "common_terms.json").read_text(encoding="utf-8"))
     rows = [
@@ -328,30 +330,30 @@ def rows_of(data: Path, cache: Path, limit: int) -> list[PanelRow]:
         for row in marked_rows(load(name, data, task=task), lists, lambda _: None)
     ]
     columns = np.array([rows[0].names.index(name) for name in card["features"]])
-    told = out_of_fold(rows, columns)
-    own = [i for i, row in enumerate(rows) if row.is_chosen_on]
-    chosen = own[:: max(1, len(own) // limit)][:limit]
+    shares = out_of_fold(rows, columns)
+    indices = [i for i, row in enumerate(rows) if row.is_chosen_on]
+    chosen = indices[:: max(1, len(indices) // limit)][:limit]
     tell = every(50, len(chosen))
-    return list(panel_rows([rows[i] for i in chosen], [told[i] for i in chosen], cache, tell))
+    return list(panel_rows([rows[i] for i in chosen], [shares[i] for i in chosen], cache, tell))
 
 
 def main() -> None:
-    """Read the command line, measure, print the figures."""
+    """Parse the command line, measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, required=True, help="the folder of the data sets")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "span-voting")
     parser.add_argument("--rows", type=int, default=MOST_ROWS, help="only so many")
     parser.add_argument("--write", action="store_true", help="fit on all rows, and keep")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    rows = rows_of(chosen.path, chosen.cache, chosen.rows)
-    found = report(rows)
-    if chosen.write:
+    rows = rows_of(options.path, options.cache, options.rows)
+    figures_found = report(rows)
+    if options.write:
         rule = fit(rows, pairs_of(rows, is_adjudicated=True))
-        card = {**rule.body, "fitted_on": CHOSEN_ON, **found}
+        card = {**rule.body, "fitted_on": CHOSEN_ON, **figures_found}
         text = json.dumps(card, indent=1, ensure_ascii=False)
         WEIGHTS.write_text(text + "\n", encoding="utf-8")
-    json.dump(found, sys.stdout, indent=1, ensure_ascii=False)
+    json.dump(figures_found, sys.stdout, indent=1, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Trains the reader that ships: `python -m training.train_reader --pairs FILE --base FILE ...`.
+"""Train the multilingual reader: `python -m training.train_reader --pairs FILE --base FILE ...`.
 
-multilingual-e5-small as a cross-encoder; the word vectors stay as they are in the package, so that
-only the layers ship. `--write-base` cuts the package's weights down to the pairs' tokens.
+multilingual-e5-small is trained as a cross-encoder; the package's word vectors stay fixed, so that
+only the layers ship. `--write-base` reduces the package's weights to the pairs' tokens.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ SETTINGS = ("views", "minutes", "rate", "seed", "tokens_per_batch", "averaging")
 
 
 def write_base(pairs: Path, out: Path) -> None:
-    """The package's weights, cut down to the pairs' tokens; matrices as their 4-bit blocks."""
+    """Write the package's weights, reduced to the pairs' tokens; matrices stay as 4-bit blocks."""
     from core.baseline.tokens import MATRICES, build_tokenizer
 
     packed = open_packed(weights_file())
     tokenizer = build_tokenizer(packed)
     used = np.zeros(packed.vocabulary, bool)
     used[[BEGIN, PAD, END, 3, MASK]] = True
-    seen, dev = read_pairs(pairs)
-    texts = list({t for pair in (*seen, *dev) for t in (pair.evidence, pair.claim)})
+    train_pairs, dev_pairs = read_pairs(pairs)
+    texts = list({t for pair in (*train_pairs, *dev_pairs) for t in (pair.evidence, pair.claim)})
     for begin in range(0, len(texts), 4096):
         for item in tokenizer.encode_batch(texts[begin : begin + 4096], add_special_tokens=False):
             used[item.ids] = True
@@ -70,19 +70,21 @@ def write_base(pairs: Path, out: Path) -> None:
 
 
 def read_base(path: Path) -> tuple[dict[str, Any], Layout]:
-    """The encoder's weights by their names in a BertModel, and how it wants a pair."""
+    """Return the encoder's weights by their names in a BertModel, and the layout of its pairs."""
     from tokenizers import Tokenizer
 
-    held = np.load(path)
-    kept, width = held["kept"], held["embeddings.LayerNorm.weight"].shape[0]
+    stored = np.load(path)
+    kept, width = stored["kept"], stored["embeddings.LayerNorm.weight"].shape[0]
     state: dict[str, Any] = {}
-    for name in (file for file in held.files if file != "kept"):
-        own = WORDS if name == "word_blocks" else name.removesuffix(":blocks")
-        state[own] = held[name]
-        if own != name:
-            is_wide = own.endswith(".output.dense.weight") and ".attention." not in own
-            flat = unpack(np.frombuffer(held[name].tobytes(), Q4_0))
-            state[own] = flat.reshape(-1, 4 * width if is_wide else width)
+    for name in (file for file in stored.files if file != "kept"):
+        weight_name = WORDS if name == "word_blocks" else name.removesuffix(":blocks")
+        state[weight_name] = stored[name]
+        if weight_name != name:
+            is_wide = (
+                weight_name.endswith(".output.dense.weight") and ".attention." not in weight_name
+            )
+            flat = unpack(np.frombuffer(stored[name].tobytes(), Q4_0))
+            state[weight_name] = flat.reshape(-1, 4 * width if is_wide else width)
     ids = np.full(MASK + 1, -1, np.int32)
     ids[kept] = np.arange(len(kept), dtype=np.int32)
     tokenizer = Tokenizer.from_file(str(path.with_suffix(".tokenizer.json")))
@@ -93,7 +95,7 @@ def read_base(path: Path) -> tuple[dict[str, Any], Layout]:
 def new_model(
     state: dict[str, Any], seed: int, *, attention: str = "sdpa", frozen_layers: int = 0
 ) -> Any:
-    """The encoder with fresh heads; the first layers stay as they are in the package if asked."""
+    """Return the encoder with new heads; its first `frozen_layers` layers are not trained."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -101,12 +103,18 @@ def new_model(
     vocabulary, width = state[WORDS].shape
     layers = 1 + max(int(n.split(".")[2]) for n in state if n.startswith("encoder.layer."))
     config = BertConfig(
-        vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers,
-        num_attention_heads=HEADS, intermediate_size=4 * width,
+        vocab_size=vocabulary,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * width,
         max_position_embeddings=state["embeddings.position_embeddings.weight"].shape[0],
-        type_vocab_size=2, layer_norm_eps=1e-12, pad_token_id=None,
-        hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+        type_vocab_size=2,
+        layer_norm_eps=1e-12,
+        pad_token_id=None,
+        hidden_dropout_prob=DROPOUT,
+        attention_probs_dropout_prob=0.0,
+    )
     config._attn_implementation = attention
     encoder = BertModel(config, add_pooling_layer=False)
     encoder.load_state_dict({name: torch.from_numpy(np.array(v)) for name, v in state.items()})
@@ -118,7 +126,7 @@ def new_model(
 
 
 def with_heads(encoder: Any, width: int) -> Any:
-    """The parts that `train` takes."""
+    """Return the encoder and new heads as the parts that `train` expects."""
     import torch
 
     heads = {"pooler": width, "classes": 3, "words": 1}
@@ -129,7 +137,7 @@ def with_heads(encoder: Any, width: int) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train and write the weights; `training.export_reader` makes the folder that ships."""
+    """Train and write the weights; `training.export_reader` makes the shipped folder of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=Path, required=True, help="of `training.reader_pairs`")
     parser.add_argument("--base", type=Path, required=True, help="of `--write-base`")
@@ -140,28 +148,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="weights, as safetensors")
     parser.add_argument("--frozen-layers", type=int, default=0)
     add_recipe(parser, *SETTINGS)
-    given = parser.parse_args(arguments)
-    if given.write_base:
-        write_base(given.pairs, given.base)
+    options = parser.parse_args(arguments)
+    if options.write_base:
+        write_base(options.pairs, options.base)
         return 0
-    recipe = recipe_of(given, *SETTINGS)
-    seen, dev = read_pairs(given.pairs)
-    state, layout = read_base(given.base)
-    sys.stderr.write(f"{len(seen)} pairs, {len(dev)} of dev, {asdict(recipe)}\n")
-    encoded, shown = EncodedPairs(seen, layout), EncodedPairs(dev, layout)
-    model = new_model(state, recipe.seed, frozen_layers=given.frozen_layers)
-    if given.start:
-        load_weights(model, given.start)
-    teachers = mean_of([np.load(path) for path in given.teachers]) if given.teachers else None
-    train(model, encoded, recipe, device=given.device, workers=given.workers, teachers=teachers)
-    if given.out:
-        save(model, given.out, lambda name: not name.endswith(WORDS))
-    found = probabilities(model, shown, device=given.device, workers=given.workers)
-    show(figures_of(dev, 1.0 - found[:, 0].astype(np.float64)))
-    if given.teach:
-        told = probabilities(model, encoded, device=given.device, workers=given.workers)
-        np.save(given.teach, told.astype(np.float32))
-        np.save(given.teach.with_suffix(".dev.npy"), found)
+    recipe = recipe_of(options, *SETTINGS)
+    train_pairs, dev_pairs = read_pairs(options.pairs)
+    state, layout = read_base(options.base)
+    sys.stderr.write(f"{len(train_pairs)} pairs, {len(dev_pairs)} of dev, {asdict(recipe)}\n")
+    encoded, encoded_dev = EncodedPairs(train_pairs, layout), EncodedPairs(dev_pairs, layout)
+    model = new_model(state, recipe.seed, frozen_layers=options.frozen_layers)
+    if options.start:
+        load_weights(model, options.start)
+    teachers = mean_of([np.load(path) for path in options.teachers]) if options.teachers else None
+    train(model, encoded, recipe, device=options.device, workers=options.workers, teachers=teachers)
+    if options.out:
+        save(model, options.out, lambda name: not name.endswith(WORDS))
+    dev_probabilities = probabilities(
+        model, encoded_dev, device=options.device, workers=options.workers
+    )
+    show(figures_of(dev_pairs, 1.0 - dev_probabilities[:, 0].astype(np.float64)))
+    if options.teach:
+        train_probabilities = probabilities(
+            model, encoded, device=options.device, workers=options.workers
+        )
+        np.save(options.teach, train_probabilities.astype(np.float32))
+        np.save(options.teach.with_suffix(".dev.npy"), dev_probabilities)
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Trains the seed classifier: `python -m training.train_seed_classifier --path DATA` (CEDA 4.2).
+"""Train the seed classifier: `python -m training.train_seed_classifier --path DATA` (CEDA 4.2).
 
-On the built-in judge's texts over public sets. The text decides where a judge gives no probability;
-where it gives one the seed passes that on, for it is calibrated on more kinds of material.
+It is trained on the built-in judge's texts over public sets. The text decides if a judge gives no
+probability; otherwise the seed passes the probability on, which is calibrated on more material.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ from core.runtime.errors import InputError, ReviewError
 from core.verdict.classifier import SEED_FOLDER, logit_of, save_head, sigmoid
 from training.pairs import provenance_of
 
-# How many rows of each set at most. The entailment reader has not seen them: of rows that it was
-# trained on the judge would be surer than it is of others. No set whose label shows in the claim:
-# the texts repeat its words.
+# The most rows of each set. The entailment reader was not trained on them, since the judge would be
+# more certain of such rows. Sets whose claims reveal the label are left out: the texts repeat them.
 SETS = {
     "fever_symmetric": 200,
     "entailment_fm2": 200,
@@ -52,84 +51,92 @@ RECIPE = Options(regularisation=0.2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, print the out-of-fold figures, write the seed folder; 2 for data that will not do."""
+    """Train, print out-of-fold figures and write the seed folder; return 2 for unsuitable data."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=None, help="rows a set, for a quick look")
-    given = parser.parse_args(arguments)
-    began = time.time()
+    options = parser.parse_args(arguments)
+    started = time.time()
     try:
-        samples = labelled_sample(given.path, given.limit)
+        samples = labelled_sample(options.path, options.limit)
         encoder = load_encoder(ENCODER_DIR)
-        checked = judged([row for rows in samples.values() for row in rows], encoder)
-        spoken = [item for item in checked if item.judgement.label != "unclear"]
-        told = _out_of_fold(spoken, encoder)
+        judged_claims = judged([row for rows in samples.values() for row in rows], encoder)
+        decided = [item for item in judged_claims if item.judgement.label != "unclear"]
+        text_log_odds = _predict_out_of_fold(decided, encoder)
     except ReviewError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    gain, judge_weight = _shares(spoken, told)
-    card = _card(given.path, samples, spoken, sigmoid(np.array(told)).tolist())
+    gain, judge_weight = _fit_shares(decided, text_log_odds)
+    card = _make_card(options.path, samples, decided, sigmoid(np.array(text_log_odds)).tolist())
     card |= {
         "encoder": encoder.id.rsplit("-", 1)[0],
-        "seconds": round(time.time() - began),
+        "seconds": round(time.time() - started),
         "fitted_shares": {"text_gain": gain, "judge_weight": judge_weight},
     }
-    by_text = fit_head(encoded(_rows(spoken), encoder), RECIPE)
+    by_text = fit_head(encoded(_make_lessons(decided), encoder), RECIPE)
     save_head(SEED_FOLDER, replace(by_text, text_gain=0.0, judge_weight=1.0), card)
     sys.stdout.write(f"{card['text_alone']}\n{card['judge_alone']}\n{card['fitted_shares']}\n")
     return 0
 
 
-def _rows(spoken: Iterable[JudgedClaim]) -> list[Lesson]:
-    """Each verdict as the built-in judge gives it, and in the frame of a language model's."""
-    found = []
-    for said, label in ((item.judgement, item.row.label) for item in spoken):
-        reasons = ". ".join(said.text.split(". ")[1:-1])
-        found += [Lesson(text, label) for text in (said.text, verdict_text(said.label, reasons))]
-    return found
+def _make_lessons(decided: Iterable[JudgedClaim]) -> list[Lesson]:
+    """Return each verdict's text as the built-in judge words it, and as a language model's is."""
+    lessons = []
+    for judgement, label in ((item.judgement, item.row.label) for item in decided):
+        reasons = ". ".join(judgement.text.split(". ")[1:-1])
+        lessons += [
+            Lesson(text, label) for text in (judgement.text, verdict_text(judgement.label, reasons))
+        ]
+    return lessons
 
 
-def _out_of_fold(spoken: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:
-    """What the text says of each row, as log odds, by a head that has not seen its evidence."""
-    folds = [fold_of(item.row.group, FOLDS) for item in spoken]
-    out = [0.0] * len(spoken)
+def _predict_out_of_fold(decided: Sequence[JudgedClaim], encoder: Embedder) -> list[float]:
+    """Return each row's log odds by its text, from a head that has not seen its evidence."""
+    folds = [fold_of(item.row.group, FOLDS) for item in decided]
+    log_odds = [0.0] * len(decided)
     for fold in range(FOLDS):
-        others = _rows(item for item, own in zip(spoken, folds, strict=True) if own != fold)
+        others = _make_lessons(
+            item for item, its_fold in zip(decided, folds, strict=True) if its_fold != fold
+        )
         if len({row.label for row in others}) < 2:
             raise InputError(
                 "Expected rows of both labels in every fold, found too few; "
                 "give more rows with --limit, or leave it out."
             )
         head = fit_head(encoded(others, encoder), RECIPE)
-        for place in (i for i, own in enumerate(folds) if own == fold):
-            vector = encoder.encode([spoken[place].judgement.text])
-            out[place] = logit_of(head.probability(vector)[0])
-    return out
+        for index in (i for i, its_fold in enumerate(folds) if its_fold == fold):
+            vector = encoder.encode([decided[index].judgement.text])
+            log_odds[index] = logit_of(head.probability(vector)[0])
+    return log_odds
 
 
-def _shares(spoken: Sequence[JudgedClaim], told: Sequence[float]) -> tuple[float, float]:
-    """(gain of the text, weight of the judge's p), neither below nought."""
+def _fit_shares(
+    decided: Sequence[JudgedClaim], text_log_odds: Sequence[float]
+) -> tuple[float, float]:
+    """Fit (gain of the text, weight of the judge's p), neither below zero."""
     from scipy.optimize import minimize
 
-    own = np.array([logit_of(item.judgement.p) for item in spoken])
-    signs = np.array([1.0 if item.row.label == "hallucinated" else -1.0 for item in spoken])
-    values = np.column_stack([told, own])
+    judge_log_odds = np.array([logit_of(item.judgement.p) for item in decided])
+    signs = np.array([1.0 if item.row.label == "hallucinated" else -1.0 for item in decided])
+    values = np.column_stack([text_log_odds, judge_log_odds])
 
     def loss(shares: npt.NDArray[np.float64]) -> float:
         return float(np.logaddexp(0.0, -signs * (values @ shares)).mean())
 
-    found = minimize(loss, np.array([0.1, 1.0]), bounds=[(0.0, None)] * 2, method="L-BFGS-B")
-    gain, judge_weight = (round(float(share), 4) for share in found.x)
+    result = minimize(loss, np.array([0.1, 1.0]), bounds=[(0.0, None)] * 2, method="L-BFGS-B")
+    gain, judge_weight = (round(float(share), 4) for share in result.x)
     return gain, judge_weight
 
 
-def _card(
-    folder: Path, samples: Mapping[str, Sequence[LabelledClaim]], spoken: Sequence[JudgedClaim],
+def _make_card(
+    folder: Path,
+    samples: Mapping[str, Sequence[LabelledClaim]],
+    decided: Sequence[JudgedClaim],
     probabilities: Sequence[float],
-) -> dict[str, Any]:  # fmt: skip
-    labels = [item.row.label for item in spoken]
-    told = (item.judgement for item in spoken)
-    judged_p = [float(j.label == "hallucinated") if j.p is None else j.p for j in told]
+) -> dict[str, Any]:
+    labels = [item.row.label for item in decided]
+    judgements = (item.judgement for item in decided)
+    judged_p = [float(j.label == "hallucinated") if j.p is None else j.p for j in judgements]
     rows = sum(len(sample) for sample in samples.values())
     return {
         "name": "seed",
@@ -139,16 +146,16 @@ def _card(
             for name, sample in samples.items()
         },
         "rows": rows,
-        "unclear": rows - len(spoken),
+        "unclear": rows - len(decided),
         "text_alone": scores(labels, probabilities),
         "judge_alone": scores(labels, judged_p),
-        "reliability": reliability(labels, judged_p),  # of what ships, which passes it on
+        "reliability": reliability(labels, judged_p),  # the shipped head passes the judge's p on
         "folds": FOLDS,
     }
 
 
 def labelled_sample(folder: Path, limit: int | None) -> dict[str, list[LabelledClaim]]:
-    """A seeded sample of each set, both labels alike, less what the evidence does not decide."""
+    """Draw a seeded sample of each set, balanced by label, without undecided rows."""
     chosen: dict[str, list[LabelledClaim]] = {}
     for name, wanted in SETS.items():
         rows = [
@@ -161,7 +168,7 @@ def labelled_sample(folder: Path, limit: int | None) -> dict[str, list[LabelledC
         by_label = (
             [r for r in rows if r.label == label] for label in ("supported", "hallucinated")
         )
-        chosen[name] = [row for own in by_label for row in own[:half]]
+        chosen[name] = [row for group in by_label for row in group[:half]]
     return chosen
 
 

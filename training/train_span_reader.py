@@ -1,7 +1,7 @@
-"""Trains the span reader on marked words: `python -m training.train_span_reader --path DATA`.
+"""Train the span reader on marked words: `python -m training.train_span_reader --path DATA`.
 
-Writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. Every figure is on rows
-unseen by what it measures: five folds by group, and each language in turn left out.
+It writes `trees.npz`, `common_terms.json` and `card.json` beside the reader. All figures are on
+rows that were not trained on: five folds by group, and each language left out in turn.
 """
 
 from __future__ import annotations
@@ -43,156 +43,11 @@ Numbers = npt.NDArray[np.float64]
 Features = npt.NDArray[np.float32]
 Lists = Mapping[str, Mapping[str, float]]
 FOLDS = 5
-LEAST_ROWS = 6  # in which a term must stand to count as common in its language
+LEAST_ROWS = 6  # rows that must have a term for it to count as common in its language
 LEAST_SHARE = 0.0004
 LONGEST_TERM = 20
-MOST_WORDS = 70  # of one response; a sample stands for a longer one
-
-
-@dataclass(frozen=True)
-class MarkedRow:
-    """Words as `[start, end)`, features (n, f), shares who marked; `unlisted`: without a list."""
-
-    row: GoldRow
-    places: tuple[tuple[int, int], ...]
-    features: Features
-    unlisted: Features
-    shares: Numbers
-    names: tuple[str, ...]
-    is_chosen_on: bool = True
-
-    @property
-    def fold(self) -> int:
-        """Related rows lie in one fold."""
-        digest = hashlib.sha256(normalised(self.row.group).encode("utf-8", "surrogatepass"))
-        return int.from_bytes(digest.digest(), "big") // 100 % FOLDS
-
-
-def common_terms(rows: Sequence[GoldRow]) -> dict[str, dict[str, float]]:
-    """Each language's common terms with their shares of all words, from the evidence alone."""
-    lists: dict[str, dict[str, float]] = {}
-    for language in sorted({row.language for row in rows}):
-        terms = [_terms(row) for row in rows if row.language == language]
-        counts = Counter(term for own in terms for term in own)
-        in_rows = Counter(term for own in terms for term in set(own))
-        total = max(1, counts.total())
-        lists[language] = {
-            term: float(f"{count / total:.3g}")
-            for term, count in counts.most_common()
-            if in_rows[term] >= LEAST_ROWS
-            and count / total >= LEAST_SHARE
-            and len(term) <= LONGEST_TERM
-        }
-    return lists
-
-
-def marked_rows(
-    rows: Iterable[GoldRow], lists: Lists, progress: Callable[[int], None]
-) -> Iterator[MarkedRow]:
-    """Every row with words and evidence, seen with the lists given and without any."""
-    for number, row in enumerate(rows):
-        words = words_of(row.response, row.language)
-        if row.documents and row.spans is not None and words:
-            reader = load_multilingual_reader()
-            read = read_sentences(row.response, row.question, row.documents, row.language, reader)
-            seen: list[Features] = []
-            names: Sequence[str] = ()
-            for common in (Commonness(lists[row.language]), repeated(Counter(_terms(row)))):
-                held = grounds(row.question, row.documents, row.language, common)
-                names, columns = word_features(row.response, words, held, read)
-                seen.append(columns)
-            # where no shares are told, the marks
-            shares = marked_shares(row.soft or row.spans or (), len(row.response))
-            means = np.array([shares[word.start : word.end].mean() for word in words])
-            places = tuple((word.start, word.end) for word in words)
-            yield MarkedRow(row, places, seen[0], seen[1], means, tuple(names))
-        progress(number)
-
-
-def marked_shares(marks: Sequence[GoldSpan], length: int) -> Numbers:
-    """(length,) the share of people who marked each character."""
-    shares = np.zeros(length)
-    for span in marks:
-        inside = slice(span.start, span.end)
-        shares[inside] = np.maximum(shares[inside], span.p)
-    return shares
-
-
-def _terms(row: GoldRow) -> list[str]:
-    return [
-        word.term
-        for text in row.documents
-        for word in words_of(CITATION.sub("", text), row.language)
-    ]
-
-
-def sampled(rows: Sequence[MarkedRow], seed: int) -> tuple[Features, Numbers, Numbers]:
-    """Features, shares and weights of some words of each row; languages weigh the same."""
-    rng = np.random.default_rng(seed)
-    sizes = Counter(row.row.language for row in rows)
-    features, shares, weights = [], [], []
-    for row in rows:
-        chosen = np.sort(rng.permutation(len(row.places))[:MOST_WORDS])
-        lengths = np.diff(np.array(row.places, dtype=np.float64), axis=1).ravel()[chosen]
-        features.append(row.features[chosen])
-        shares.append(row.shares[chosen])
-        weights.append(lengths / lengths.sum() / sizes[row.row.language])
-    return np.concatenate(features), np.concatenate(shares), np.concatenate(weights)
-
-
+MOST_WORDS = 70  # of one response; longer ones are sampled
 THRESHOLDS = (0.3, 0.35, 0.38, 0.4, 0.42, 0.45, 0.5)
-log = logging.getLogger(__name__)
-
-
-def _prediction(row: MarkedRow, shares: Numbers, threshold: float) -> Prediction:
-    told = zip(row.places, shares, strict=True)
-    scores = [WordScore(start, end, float(p)) for (start, end), p in told]
-    spans = tuple(GoldSpan(s.start, s.end) for s in stretches(scores, row.row.response, threshold))
-    soft = tuple(GoldSpan(s.start, s.end, s.p) for s in between(scores))
-    return Prediction("hallucinated", spans=spans, soft=soft)
-
-
-def figures(rows: Sequence[GoldRow], said: Sequence[Prediction]) -> dict[str, Any]:
-    """Mean over languages of IoU and correlation, and each language's own."""
-    found = span_scores(Outcomes(rows, said))
-    if found is None:
-        return {}
-    languages = np.array([row.language for row in rows])
-    report: dict[str, Any] = {}
-    for kind, values in (("iou", found.iou), ("correlation", found.correlation)):
-        if values is not None:
-            each = {
-                name: round(float(values[languages == name].mean()), 4)
-                for name in sorted(set(languages.tolist()))
-            }
-            report[kind] = round(float(np.mean(list(each.values()))), 4)
-            report[f"{kind}_by_language"] = each
-    return report
-
-
-def measured(
-    rows: Sequence[MarkedRow], told: Sequence[Numbers], threshold: float
-) -> dict[str, Any]:
-    """The figures of the rows at that threshold."""
-    said = [_prediction(row, p, threshold) for row, p in zip(rows, told, strict=True)]
-    return figures([row.row for row in rows], said)
-
-
-def best_threshold(rows: Sequence[MarkedRow], told: Sequence[Numbers]) -> float:
-    """The one whose mean IoU over languages, smoothed over its neighbours, is greatest."""
-    means = [measured(rows, told, threshold)["iou"] for threshold in THRESHOLDS]
-    smooth = np.convolve(means, (0.25, 0.5, 0.25), mode="valid")
-    for threshold, iou in zip(THRESHOLDS, means, strict=True):
-        log.info("threshold %.2f: IoU %.4f", threshold, iou)
-    return THRESHOLDS[1 + int(np.argmax(smooth))]
-
-
-def all_marked(rows: Sequence[MarkedRow]) -> dict[str, Any]:
-    """The figures of the trivial answer that marks every character."""
-    gold = [row.row for row in rows]
-    return figures(gold, mark_all(gold).said)
-
-
 SETS = (("mushroom", None), ("entailment_wice", "tokens"))
 CHOSEN_ON = "mushroom"
 USED = {  # files of each set
@@ -207,10 +62,169 @@ PARAMETERS: Mapping[str, Any] = {
     "early_stopping": False,
 }  # fmt: skip
 Places = npt.NDArray[np.int64]
+NOTES = (
+    "Shares of annotators are the target; a word's score is the share expected to mark it. The "
+    "lists of common terms are counted in the evidence texts of all rows, whose labels play no "
+    "part in them; with a language left out its list is left out too. The threshold is chosen on "
+    "the five folds and is one for all languages; the features were chosen once, by their gains "
+    "over all rows, so both sets of figures are out of sample for the trees alone. The licence of "
+    "Mu-SHROOM's own data is not stated where the copy was taken from (the repository that holds "
+    "it: Apache-2.0); of WiCE, Wikipedia text is CC BY-SA, web text under Common Crawl's terms. "
+    "No language model's weights are contained."
+)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MarkedRow:
+    """A row's words as `[start, end)`, features (n, f) and shares of annotators who marked them.
+
+    `unlisted` holds the features computed without a list of common terms.
+    """
+
+    row: GoldRow
+    places: tuple[tuple[int, int], ...]
+    features: Features
+    unlisted: Features
+    shares: Numbers
+    names: tuple[str, ...]
+    is_chosen_on: bool = True
+
+    @property
+    def fold(self) -> int:
+        """Return the fold of the row; related rows have the same one."""
+        digest = hashlib.sha256(normalised(self.row.group).encode("utf-8", "surrogatepass"))
+        return int.from_bytes(digest.digest(), "big") // 100 % FOLDS
+
+
+def common_terms(rows: Sequence[GoldRow]) -> dict[str, dict[str, float]]:
+    """Count each language's common terms in the evidence; return their shares of all words."""
+    lists: dict[str, dict[str, float]] = {}
+    for language in sorted({row.language for row in rows}):
+        terms = [_evidence_terms(row) for row in rows if row.language == language]
+        counts = Counter(term for row_terms in terms for term in row_terms)
+        row_counts = Counter(term for row_terms in terms for term in set(row_terms))
+        total = max(1, counts.total())
+        lists[language] = {
+            term: float(f"{count / total:.3g}")
+            for term, count in counts.most_common()
+            if row_counts[term] >= LEAST_ROWS
+            and count / total >= LEAST_SHARE
+            and len(term) <= LONGEST_TERM
+        }
+    return lists
+
+
+def marked_rows(
+    rows: Iterable[GoldRow], lists: Lists, progress: Callable[[int], None]
+) -> Iterator[MarkedRow]:
+    """Yield every row with words and evidence, with features with and without the lists."""
+    for number, row in enumerate(rows):
+        words = words_of(row.response, row.language)
+        if row.documents and row.spans is not None and words:
+            reader = load_multilingual_reader()
+            readings = read_sentences(
+                row.response, row.question, row.documents, row.language, reader
+            )
+            versions: list[Features] = []
+            names: Sequence[str] = ()
+            for common in (
+                Commonness(lists[row.language]),
+                repeated(Counter(_evidence_terms(row))),
+            ):
+                evidence = grounds(row.question, row.documents, row.language, common)
+                names, columns = word_features(row.response, words, evidence, readings)
+                versions.append(columns)
+            # the marks, if there are no shares
+            shares = marked_shares(row.soft or row.spans or (), len(row.response))
+            means = np.array([shares[word.start : word.end].mean() for word in words])
+            places = tuple((word.start, word.end) for word in words)
+            yield MarkedRow(row, places, versions[0], versions[1], means, tuple(names))
+        progress(number)
+
+
+def marked_shares(marks: Sequence[GoldSpan], length: int) -> Numbers:
+    """Return the share of people who marked each character, (length,)."""
+    shares = np.zeros(length)
+    for span in marks:
+        inside = slice(span.start, span.end)
+        shares[inside] = np.maximum(shares[inside], span.p)
+    return shares
+
+
+def _evidence_terms(row: GoldRow) -> list[str]:
+    return [
+        word.term
+        for text in row.documents
+        for word in words_of(CITATION.sub("", text), row.language)
+    ]
+
+
+def sampled(rows: Sequence[MarkedRow], seed: int) -> tuple[Features, Numbers, Numbers]:
+    """Sample words of each row: features, shares and weights; languages weigh the same."""
+    rng = np.random.default_rng(seed)
+    sizes = Counter(row.row.language for row in rows)
+    features, shares, weights = [], [], []
+    for row in rows:
+        chosen = np.sort(rng.permutation(len(row.places))[:MOST_WORDS])
+        lengths = np.diff(np.array(row.places, dtype=np.float64), axis=1).ravel()[chosen]
+        features.append(row.features[chosen])
+        shares.append(row.shares[chosen])
+        weights.append(lengths / lengths.sum() / sizes[row.row.language])
+    return np.concatenate(features), np.concatenate(shares), np.concatenate(weights)
+
+
+def _make_prediction(row: MarkedRow, shares: Numbers, threshold: float) -> Prediction:
+    scored = zip(row.places, shares, strict=True)
+    scores = [WordScore(start, end, float(p)) for (start, end), p in scored]
+    spans = tuple(GoldSpan(s.start, s.end) for s in stretches(scores, row.row.response, threshold))
+    soft = tuple(GoldSpan(s.start, s.end, s.p) for s in between(scores))
+    return Prediction("hallucinated", spans=spans, soft=soft)
+
+
+def figures(rows: Sequence[GoldRow], said: Sequence[Prediction]) -> dict[str, Any]:
+    """Return IoU and correlation by language, and their means over languages."""
+    scores = span_scores(Outcomes(rows, said))
+    if scores is None:
+        return {}
+    languages = np.array([row.language for row in rows])
+    report: dict[str, Any] = {}
+    for kind, values in (("iou", scores.iou), ("correlation", scores.correlation)):
+        if values is not None:
+            by_language = {
+                name: round(float(values[languages == name].mean()), 4)
+                for name in sorted(set(languages.tolist()))
+            }
+            report[kind] = round(float(np.mean(list(by_language.values()))), 4)
+            report[f"{kind}_by_language"] = by_language
+    return report
+
+
+def measured(
+    rows: Sequence[MarkedRow], told: Sequence[Numbers], threshold: float
+) -> dict[str, Any]:
+    """Return the figures of the rows at that threshold."""
+    said = [_make_prediction(row, p, threshold) for row, p in zip(rows, told, strict=True)]
+    return figures([row.row for row in rows], said)
+
+
+def best_threshold(rows: Sequence[MarkedRow], told: Sequence[Numbers]) -> float:
+    """Return the threshold with the greatest mean IoU over languages, smoothed over neighbours."""
+    means = [measured(rows, told, threshold)["iou"] for threshold in THRESHOLDS]
+    smooth = np.convolve(means, (0.25, 0.5, 0.25), mode="valid")
+    for threshold, iou in zip(THRESHOLDS, means, strict=True):
+        log.info("threshold %.2f: IoU %.4f", threshold, iou)
+    return THRESHOLDS[1 + int(np.argmax(smooth))]
+
+
+def all_marked(rows: Sequence[MarkedRow]) -> dict[str, Any]:
+    """Return the figures of the trivial answer that marks every character."""
+    gold = [row.row for row in rows]
+    return figures(gold, mark_all(gold).said)
 
 
 def fitted(rows: Sequence[MarkedRow], columns: Places) -> Any:
-    """Boosted trees that tell the share of people who mark a word."""
+    """Fit boosted trees to the share of people who mark a word."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     features, shares, weights = sampled(rows, SEED)
@@ -219,7 +233,7 @@ def fitted(rows: Sequence[MarkedRow], columns: Places) -> Any:
 
 
 def chosen_columns(rows: Sequence[MarkedRow]) -> Places:
-    """The features by which trees over all of them gain most, in their order."""
+    """Return the columns with the greatest gains in trees over all columns, in order."""
     model = fitted(rows, np.arange(len(rows[0].names)))
     gains = np.zeros(len(rows[0].names))
     for (tree,) in model._predictors:
@@ -229,32 +243,36 @@ def chosen_columns(rows: Sequence[MarkedRow]) -> Places:
 
 
 def out_of_fold(rows: Sequence[MarkedRow], columns: Places) -> list[Numbers]:
-    """Every row's shares as told by trees that saw none of its fold."""
-    return _unseen(rows, columns, [row.fold for row in rows], [row.features for row in rows])
+    """Predict every row's shares by trees that were not trained on its fold."""
+    return _predict_unseen(
+        rows, columns, [row.fold for row in rows], [row.features for row in rows]
+    )
 
 
-def _unseen(
+def _predict_unseen(
     rows: Sequence[MarkedRow], columns: Places, parts: Sequence[int | str], seen: Sequence[Features]
 ) -> list[Numbers]:
-    """Each row's shares as told by trees that saw none of its part, from what is seen of it."""
-    told: dict[int, Numbers] = {}
+    """Predict each row's shares from its features in `seen`, by trees not trained on its part."""
+    predicted: dict[int, Numbers] = {}
     for part in sorted(set(parts), key=str):
-        others = [row for row, own in zip(rows, parts, strict=True) if own != part]
+        others = [row for row, its_part in zip(rows, parts, strict=True) if its_part != part]
         trees = trees_of(fitted(others, columns))
-        for i in (i for i, own in enumerate(parts) if own == part):
-            told[i] = np.clip(trees.predict(seen[i][:, columns]), LEAST, MOST)
+        for i in (i for i, its_part in enumerate(parts) if its_part == part):
+            predicted[i] = np.clip(trees.predict(seen[i][:, columns]), LEAST, MOST)
         log.info("without %s", part)
-    return [told[i] for i in range(len(rows))]
+    return [predicted[i] for i in range(len(rows))]
 
 
 def leave_language_out(rows: Sequence[MarkedRow], columns: Places) -> list[Numbers]:
-    """Every row's shares as told by trees that saw no row of its language, nor its common terms."""
-    return _unseen(rows, columns, [row.row.language for row in rows], [r.unlisted for r in rows])
+    """Predict every row's shares by trees without its language, and without its common terms."""
+    return _predict_unseen(
+        rows, columns, [row.row.language for row in rows], [r.unlisted for r in rows]
+    )
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """What training came to; `told` and `left_out` are the shares out of fold, row by row."""
+    """The result of training; `told` and `left_out` are the out-of-fold shares, row by row."""
 
     rows: Sequence[MarkedRow]
     columns: Places
@@ -263,38 +281,40 @@ class Learnt:
     threshold: float
 
     def figures(self) -> dict[str, Any]:
-        """Everything measured on rows unseen, with the trivial answers beside it."""
-        own, other = (
+        """Return all figures on unseen rows, with those of the trivial answers."""
+        chosen_rows, other_rows = (
             [i for i, row in enumerate(self.rows) if row.is_chosen_on == chosen]
             for chosen in (True, False)
         )
-        marked, rest = [self.rows[i] for i in own], [self.rows[i] for i in other]
-        at = self.threshold
-        # the simple rule to beat: a word is wrong if neither evidence nor question holds it
+        marked, rest = [self.rows[i] for i in chosen_rows], [self.rows[i] for i in other_rows]
+        threshold = self.threshold
+        # the baseline rule: a word is wrong if neither evidence nor question has it
         rule = [1.0 - row.features[:, row.names.index("held")].astype(np.float64) for row in marked]
         return {
             "rows": len(marked),
-            "five_folds": measured(marked, [self.told[i] for i in own], at),
-            "each_language_left_out": measured(marked, [self.left_out[i] for i in own], at),
+            "five_folds": measured(marked, [self.told[i] for i in chosen_rows], threshold),
+            "each_language_left_out": measured(
+                marked, [self.left_out[i] for i in chosen_rows], threshold
+            ),
             "rule_neither_evidence_nor_question": measured(marked, rule, 0.5),
             "mark_all": all_marked(marked),
             "wice_tokens_rows": len(rest),
-            "wice_tokens_five_folds": measured(rest, [self.told[i] for i in other], at),
+            "wice_tokens_five_folds": measured(rest, [self.told[i] for i in other_rows], threshold),
             "wice_tokens_mark_all": all_marked(rest),
         }
 
 
 def learn(rows: Sequence[MarkedRow]) -> Learnt:
-    """Choose features and threshold, and tell every row's shares without having seen it."""
+    """Choose features and threshold, and predict every row's shares out of fold."""
     columns = chosen_columns(rows)
-    told = out_of_fold(rows, columns)
-    own = [i for i, row in enumerate(rows) if row.is_chosen_on]
-    threshold = best_threshold([rows[i] for i in own], [told[i] for i in own])
-    return Learnt(rows, columns, told, leave_language_out(rows, columns), threshold)
+    shares = out_of_fold(rows, columns)
+    indices = [i for i, row in enumerate(rows) if row.is_chosen_on]
+    threshold = best_threshold([rows[i] for i in indices], [shares[i] for i in indices])
+    return Learnt(rows, columns, shares, leave_language_out(rows, columns), threshold)
 
 
 def train(data: Path, out: Path) -> dict[str, Any]:
-    """Train, measure and write; the card."""
+    """Train, measure and write the weights; return the card."""
     gold = {name: list(load(name, data, task=task)) for name, task in SETS}
     lists = common_terms(gold[CHOSEN_ON])
     rows = [
@@ -328,36 +348,24 @@ def train(data: Path, out: Path) -> dict[str, Any]:
     return card
 
 
-NOTES = (
-    "Shares of annotators are the target; a word's score is the share expected to mark it. The "
-    "lists of common terms are counted in the evidence texts of all rows, whose labels play no "
-    "part in them; with a language left out its list is left out too. The threshold is chosen on "
-    "the five folds and is one for all languages; the features were chosen once, by their gains "
-    "over all rows, so both sets of figures are out of sample for the trees alone. The licence of "
-    "Mu-SHROOM's own data is not stated where the copy was taken from (the repository that holds "
-    "it: Apache-2.0); of WiCE, Wikipedia text is CC BY-SA, web text under Common Crawl's terms. "
-    "No language model's weights are contained."
-)
-
-
 def every(step: int, total: int) -> Callable[[int], None]:
-    """Logs each `step`th row of so many."""
+    """Return a progress function that logs each `step`th row of `total`."""
 
-    def tell(number: int) -> None:
+    def log_row(number: int) -> None:
         if number % step == 0:
             log.info("row %d of %d", number, total)
 
-    return tell
+    return log_row
 
 
 def main() -> None:
-    """Read the command line, train, print the figures."""
+    """Parse the command line, train and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", type=Path, required=True, help="the folder of the data sets")
     parser.add_argument("--out", type=Path, default=FOLDER, help="where the weights go")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    card = train(chosen.path, chosen.out)
+    card = train(options.path, options.out)
     json.dump(card["measured"], sys.stdout, indent=1)
 
 

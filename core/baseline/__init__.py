@@ -1,1 +1,1 @@
-"""The keyless engine: reads evidence and statements with small trained models on this computer."""
+"""The built-in engine: agents that read evidence with small trained models, without an API key."""

@@ -1,8 +1,8 @@
-"""Assesses statements: reads each against its evidence, measures it, gives it a label, explains it.
+"""Assessment of statements: features over the evidence, probability, label and explanation.
 
-Judge, debaters, span extractor and audit all ask here; what differs between them is which passages
-they see and which features they go by. A replacement of wrong words is offered only where a table's
-labels or the reader bear the corrected claim out.
+Judge, debaters, span extractor and audit all use it; they differ in the passages they see and the
+features they go by. A replacement for wrong words is offered only if a table's labels or the reader
+confirm the corrected claim.
 """
 
 from __future__ import annotations
@@ -33,11 +33,27 @@ from core.tools.vocabulary import PatternTable
 WRITTEN = PatternTable("assessment", regex.compile)
 ASSESSMENTS_KEPT = 2048
 LIST_MARK = regex.compile(r"\W*\p{N}+[.)、．）]")
-"""The number before a list's item, which is cut off as a sentence of its own."""
+"""The number before a list item, which segmentation makes a sentence of its own."""
 LONGEST_ABSTENTION = 80
-"""Characters; a longer text that begins so goes on to say something."""
+"""Characters; a longer text that begins with an abstention goes on to say something."""
 PLAINLY = 0.8
-"""Support and contradiction from which two sources are held to disagree."""
+"""Probability of support and of contradiction from which two sources count as disagreeing."""
+DOUBTED_FROM = 0.5
+SUPPORTED_FROM = 0.6
+"""Probability of support for the corrected claim from which a replacement is offered."""
+MOST_REPLACEMENTS = 12
+MOST_MARKS = 2
+LONGEST_REPLACEMENT = 60
+NAME = regex.compile(r"\p{Lu}[\p{L}\p{M}'’-]*(?:[ ]\p{Lu}[\p{L}\p{M}'’-]*)*")
+NUMBER = regex.compile(r"\p{Nd}+(?:[.,\u00a0 ]\p{Nd}+)*")
+BLANK = regex.compile(r"\s+")
+UNCLEAR_REASONS = {
+    "not_addressed": "The sources do not speak about this.",
+    "sources_disagree": "One source supports this, another contradicts it.",
+    "not_settled": "The sources neither plainly support nor plainly contradict this.",
+    "language_not_known": "The reader does not know the language, and words and values do not "
+    "settle this.",
+}
 
 
 @dataclass(frozen=True)
@@ -48,20 +64,20 @@ class Assessment:
     p: float
     label: Label
     cause: Cause | None = None
-    """Why it is unclear."""
+    """The reason for an unclear label."""
 
     conflict: tuple[Passage, Passage] | None = None
-    """Passages of two sources, the first for the statement and the second against it."""
+    """Passages of two sources: the first supports the statement, the second contradicts it."""
 
     @property
     def statement(self) -> Statement:
-        """The statement itself."""
+        """Return the statement itself."""
         return self.measured.statement
 
 
 @dataclass(frozen=True)
-class _Question:
-    """All that an assessment depends on; equal questions have equal answers."""
+class _MeasureRequest:
+    """Cache key of a measurement: everything that the features depend on."""
 
     case: Case
     statement: Statement
@@ -71,21 +87,21 @@ class _Question:
 
 
 class Assessor:
-    """Assesses statements by one reader and one evidence model; keeps what it has assessed."""
+    """Assesses statements with one reader and one evidence model, and caches their features."""
 
     def __init__(self, reader: Reader, model: EvidenceModel | None = None) -> None:
         self.reader = reader
         self._model = model
-        self._kept = lru_cache(ASSESSMENTS_KEPT)(self._measure)
+        self._cached = lru_cache(ASSESSMENTS_KEPT)(self._measure)
 
     @property
     def model(self) -> EvidenceModel:
-        """What weighs the features; loaded when it is first asked for."""
+        """Return the model that weighs the features; loaded on first use."""
         return self._model or load_evidence_model()
 
     @property
     def id(self) -> str:
-        """Changes whenever the same statement could be assessed otherwise."""
+        """Return an id that changes whenever the same statement could be assessed differently."""
         return f"{self.reader.id} {self.model.id}"
 
     def assess(
@@ -96,14 +112,14 @@ class Assessor:
         allowed: frozenset[str] | None = None,
         statements: Iterable[Statement] | None = None,
     ) -> list[Assessment]:
-        """One for each statement that says something, over its passages (those in `allowed`)."""
-        found = []
+        """Assess each statement that says something, over its passages (those in `allowed`)."""
+        assessments = []
         for statement in statements if statements is not None else view.statements:
             stop.check()
             if says_something(statement, view.case):
                 passages = view.evidence.of(statement.index, allowed)
-                found.append(self._labelled(self.measure(view, statement, passages, stop)))
-        return found
+                assessments.append(self._label(self.measure(view, statement, passages, stop)))
+        return assessments
 
     def measure(
         self,
@@ -112,19 +128,21 @@ class Assessor:
         passages: Sequence[Passage],
         stop: Stop | None = None,
     ) -> StatementFeatures:
-        """The features of one statement over these passages, best first."""
+        """Return the features of one statement over these passages, best first."""
         used = {passage.source_id for passage in passages}
         texts = tuple((i, text) for i, text in view.sources.items() if i in used)
-        return self._kept(_Question(view.case, statement, tuple(passages), texts, stop or Stop()))
-
-    def _measure(self, asked: _Question) -> StatementFeatures:
-        sources: Mapping[str, str] = dict(asked.texts)
-        read = read_statement(
-            asked.case, asked.statement, asked.passages, sources, self.reader, asked.stop
+        return self._cached(
+            _MeasureRequest(view.case, statement, tuple(passages), texts, stop or Stop())
         )
-        return measure(asked.case, asked.statement, asked.passages, read)
 
-    def _labelled(self, measured: StatementFeatures) -> Assessment:
+    def _measure(self, request: _MeasureRequest) -> StatementFeatures:
+        sources: Mapping[str, str] = dict(request.texts)
+        reading = read_statement(
+            request.case, request.statement, request.passages, sources, self.reader, request.stop
+        )
+        return measure(request.case, request.statement, request.passages, reading)
+
+    def _label(self, measured: StatementFeatures) -> Assessment:
         p = self.model.probability(measured)
         is_known = measured.reading.is_known
         if not measured.passages or (is_known and not self.model.is_addressed(measured)):
@@ -132,9 +150,9 @@ class Assessor:
         if not measured.reading.is_comparable:
             return Assessment(measured, p, "unclear", "language_not_known")
         windows = [w for w in measured.reading.windows if not w.is_joined]
-        for_it = [w.passage for w in windows if w.reading.supported >= PLAINLY]
-        against = [w.passage for w in windows if w.reading.contradicted >= PLAINLY]
-        pairs = ((one, other) for one in for_it for other in against)
+        supporting = [w.passage for w in windows if w.reading.supported >= PLAINLY]
+        contradicting = [w.passage for w in windows if w.reading.contradicted >= PLAINLY]
+        pairs = ((one, other) for one in supporting for other in contradicting)
         conflict = next((pair for pair in pairs if pair[0].source_id != pair[1].source_id), None)
         if conflict:
             return Assessment(measured, p, "unclear", "sources_disagree", conflict)
@@ -146,33 +164,19 @@ class Assessor:
 
 
 def says_something(statement: Statement, case: Case) -> bool:
-    """True where there are words or figures that evidence could support or contradict."""
-    if (
-        WRITTEN.abstention.match(statement.text.strip())
-        and len(statement.text) < LONGEST_ABSTENTION
-    ):
+    """Return True if it has words or figures that evidence could support or contradict."""
+    text = statement.text.strip()
+    if WRITTEN.abstention.match(text) and len(statement.text) < LONGEST_ABSTENTION:
         return False
-    is_list_mark = LIST_MARK.fullmatch(statement.text.strip()) is not None
-    if is_list_mark and statement.text.strip() != case.response.strip():
+    if LIST_MARK.fullmatch(text) and text != case.response.strip():
         return False
-    found = query_terms(statement.text, case.language)
-    return any(len(term) > 1 or term.isnumeric() for term in found)
-
-
-DOUBTED_FROM = 0.5
-SUPPORTED_FROM = 0.6
-"""A replacement is offered from this support of the corrected claim on."""
-MOST_REPLACEMENTS = 12
-MOST_MARKS = 2
-LONGEST_REPLACEMENT = 60
-NAME = regex.compile(r"\p{Lu}[\p{L}\p{M}'’-]*(?:[ ]\p{Lu}[\p{L}\p{M}'’-]*)*")
-NUMBER = regex.compile(r"\p{Nd}+(?:[.,\u00a0 ]\p{Nd}+)*")
-BLANK = regex.compile(r"\s+")
+    content = query_terms(statement.text, case.language)
+    return any(len(term) > 1 or term.isnumeric() for term in content)
 
 
 @dataclass(frozen=True)
 class WrongWords:
-    """Words of a claim that are wrong."""
+    """Wrong words of a claim."""
 
     start: int
     """`[start, end)` in the claim."""
@@ -180,49 +184,56 @@ class WrongWords:
     text: str
     doubt: float
     instead: str = ""
-    """What the source says in their place; empty where nothing was found that fits."""
+    """The source's words in their place; empty if none fit."""
     passage: Passage | None = None
     worked: str = ""
-    """How the source's figures come to `instead`; empty where it says it itself."""
+    """The calculation of `instead` from the source's figures; empty if the source states it."""
 
 
 def wrong_words(item: Assessment, reader: Reader, stop: Stop) -> tuple[WrongWords, ...]:
-    """The words that make the statement wrong, gravest first; at most two places."""
-    found = [
-        # As sure as the verdict.
-        WrongWords(v.start, v.end, v.text, max(item.p, _doubt(item, v.start, v.end)))
+    """Return the words that make the statement wrong, most doubted first; at most two places."""
+    candidates = [
+        # A value that differs is doubted at least as much as the statement.
+        WrongWords(v.start, v.end, v.text, max(item.p, _max_doubt(item, v.start, v.end)))
         for v in item.measured.values
         if v.status == "different"
     ]
-    found += (words for words in _doubted(item) if words.end > words.start)
-    found.sort(key=lambda words: -words.doubt)
+    candidates += (words for words in _find_doubted(item) if words.end > words.start)
+    candidates.sort(key=lambda words: -words.doubt)
     chosen: list[WrongWords] = []
-    for words in found:
-        if not any(words.start < c.end and c.start < words.end for c in chosen):
+    for words in candidates:
+        if not any(words.start < other.end and other.start < words.end for other in chosen):
             chosen.append(words)
-    return tuple(_with_replacement(words, item, reader, stop) for words in chosen[:MOST_MARKS])
+    return tuple(_add_replacement(words, item, reader, stop) for words in chosen[:MOST_MARKS])
 
 
 def points_of(item: Assessment, reader: Reader, stop: Stop) -> tuple[Point, ...]:
-    """The explanation as points in the response: wrong words, or what supports the statement."""
+    """Return points in the response: wrong words, or the passage that supports the statement."""
     if item.label == "hallucinated":
-        points = (_point(words, item) for words in wrong_words(item, reader, stop))
+        points = (_make_point(words, item) for words in wrong_words(item, reader, stop))
         return tuple(point for point in points if point is not None)
     window = item.measured.reading.supporting
     if item.label != "supported" or window is None:
         return ()
-    own = item.statement
+    statement = item.statement
     best = best_passage(window, item)
-    return (
-        Point(
-            own.index, "carried", own.start, own.end, own.text, "harmless_addition", best.text,
-            "the passage says so", round(1.0 - item.p, 3), quote_of(best),
-        ),
-    )  # fmt: skip
+    point = Point(
+        statement=statement.index,
+        finding="carried",
+        start=statement.start,
+        end=statement.end,
+        text=statement.text,
+        category="harmless_addition",
+        evidence=best.text,
+        explanation="the passage says so",
+        weight=round(1.0 - item.p, 3),
+        quote=quote_of(best),
+    )
+    return (point,)
 
 
 def best_passage(window: Window, item: Assessment) -> Passage:
-    """Of the passages of a window the one that shares most with the statement."""
+    """Return the passage of a window that shares most words with the statement."""
     reading = item.measured.reading
     asked, own = (
         set(WORD.findall(part.casefold()))
@@ -238,7 +249,7 @@ def best_passage(window: Window, item: Assessment) -> Passage:
 
 
 def reason_of(item: Assessment, points: Sequence[Point]) -> str:
-    """The reason for the label in one sentence."""
+    """Return the reason for the label in one sentence."""
     if item.label == "unclear":
         return UNCLEAR_REASONS.get(item.cause or "", UNCLEAR_REASONS["not_settled"])
     reading = item.measured.reading
@@ -246,9 +257,9 @@ def reason_of(item: Assessment, points: Sequence[Point]) -> str:
         window = reading.supporting
         where = cited(best_passage(window, item)) if window else "the evidence"
         return f"The source says so: {where}."
-    named = [point for point in points if point.evidence]
-    if named:
-        first = named[0]
+    with_evidence = [point for point in points if point.evidence]
+    if with_evidence:
+        first = with_evidence[0]
         place = first.quote and (first.quote.source_id, first.quote.start)
         quoted = [p for p in item.measured.passages if (p.source_id, p.start) == place]
         where = f" ({cited(quoted[0])})" if quoted else ""
@@ -262,30 +273,21 @@ def reason_of(item: Assessment, points: Sequence[Point]) -> str:
     return "The sources do not say this."
 
 
-UNCLEAR_REASONS = {
-    "not_addressed": "The sources do not speak about this.",
-    "sources_disagree": "One source supports this, another contradicts it.",
-    "not_settled": "The sources neither plainly support nor plainly contradict this.",
-    "language_not_known": "The reader does not know the language, and words and values do not "
-    "settle this.",
-}
-
-
-def _doubt(item: Assessment, start: int, end: int) -> float:
+def _max_doubt(item: Assessment, start: int, end: int) -> float:
     doubts = item.measured.reading.doubts
     return max((d.p for d in doubts if d.start < end and start < d.end), default=0.0)
 
 
-def _doubted(item: Assessment) -> Iterator[WrongWords]:
-    """Runs of words that the reader doubts; where it doubts none by half, the likeliest one."""
+def _find_doubted(item: Assessment) -> Iterator[WrongWords]:
+    """Yield runs of words that the reader doubts; if none reach the limit, the most doubted."""
     reading = item.measured.reading
     words = [m.span() for m in WORD.finditer(reading.claim) if m.start() >= reading.own_start]
-    scored = [(*place, _doubt(item, *place)) for place in words]
-    most = max((p for _, _, p in scored), default=0.0)
-    least = min(DOUBTED_FROM, most)
+    scored = [(*place, _max_doubt(item, *place)) for place in words]
+    highest = max((p for _, _, p in scored), default=0.0)
+    threshold = min(DOUBTED_FROM, highest)
     run: list[tuple[int, int, float]] = []
     for place in [*scored, (0, 0, -1.0)]:
-        if place[2] >= least > 0:
+        if place[2] >= threshold > 0:
             run.append(place)
         elif run:
             start, end = run[0][0], run[-1][1]
@@ -293,40 +295,38 @@ def _doubted(item: Assessment) -> Iterator[WrongWords]:
             run = []
 
 
-def _with_replacement(
-    words: WrongWords, item: Assessment, reader: Reader, stop: Stop
-) -> WrongWords:
-    """With what the source says in their place, where the reader bears the corrected claim out."""
+def _add_replacement(words: WrongWords, item: Assessment, reader: Reader, stop: Stop) -> WrongWords:
+    """Add the source's replacement if the reader supports the claim corrected by it."""
     reading = item.measured.reading
     window = reading.contradicting or reading.supporting
     if window is None:
         return words
-    nearest = (value for value in _differing(words, item) if value.is_nearest)
-    plain = (value for value in nearest if value.in_table or not reading.is_known)
-    if (value := next(plain, None)) and value.instead:
-        # without the unit of a table's header
+    near_values = (value for value in _different_values(words, item) if value.is_nearest)
+    confirmed = (value for value in near_values if value.in_table or not reading.is_known)
+    if (value := next(confirmed, None)) and value.instead:
+        # the figure without the unit of a table's header
         figure = (NUMBER.search(value.instead) or [value.instead])[0]
         passage = next((p for p in item.measured.passages if figure in p.text), None)
-        found = replace(words, passage=passage or best_passage(window, item))
+        placed = replace(words, passage=passage or best_passage(window, item))
         if not value.is_worked:
-            return replace(found, instead=value.instead)
-        worked, _, total = value.instead.rpartition(" = ")
-        return replace(found, instead=total, worked=worked)
-    candidates = list(_candidates(words, item, window))[:MOST_REPLACEMENTS]
+            return replace(placed, instead=value.instead)
+        calculation, _, total = value.instead.rpartition(" = ")
+        return replace(placed, instead=total, worked=calculation)
+    candidates = list(_find_replacements(words, item, window))[:MOST_REPLACEMENTS]
     claims = [
         reading.claim[: words.start] + candidate + reading.claim[words.end :]
         for candidate in candidates
     ]
-    read = reader.read([(window.text, claim) for claim in claims], stop)
-    ranked = sorted(zip(read, candidates, strict=True), key=lambda pair: -pair[0].supported)
+    readings = reader.read([(window.text, claim) for claim in claims], stop)
+    ranked = sorted(zip(readings, candidates, strict=True), key=lambda pair: -pair[0].supported)
     if not ranked or ranked[0][0].supported < SUPPORTED_FROM:
         return replace(words, passage=best_passage(window, item))
     instead = ranked[0][1]
-    holding = next((p for p in window.passages if instead in p.text), None)
-    return replace(words, instead=instead, passage=holding or best_passage(window, item))
+    source = next((p for p in window.passages if instead in p.text), None)
+    return replace(words, instead=instead, passage=source or best_passage(window, item))
 
 
-def _differing(words: WrongWords, item: Assessment) -> list[ValueFinding]:
+def _different_values(words: WrongWords, item: Assessment) -> list[ValueFinding]:
     return [
         value
         for value in item.measured.values
@@ -334,18 +334,18 @@ def _differing(words: WrongWords, item: Assessment) -> list[ValueFinding]:
     ]
 
 
-def _candidates(words: WrongWords, item: Assessment, window: Window) -> Iterator[str]:
-    """What of the window could stand in the words' place: values for values, names for names."""
+def _find_replacements(words: WrongWords, item: Assessment, window: Window) -> Iterator[str]:
+    """Yield possible replacements from the window: values for values, names for names."""
     seen = {words.text}
-    values = [value.instead for value in _differing(words, item)]
+    values = [value.instead for value in _different_values(words, item)]
     is_number = any(c.isdigit() for c in words.text)
     pattern = NUMBER if is_number else NAME
     alike = [] if values else [m.group() for m in pattern.finditer(window.text)]
     if not is_number:
-        named = alike if NAME.fullmatch(words.text) else []
-        in_place = _words_in_place(words, item.measured.reading.claim, window.text)
-        single = [part for name in named for part in name.split() if " " not in words.text]
-        alike = [*named, *in_place, *single]
+        names = alike if NAME.fullmatch(words.text) else []
+        between = _words_between_neighbours(words, item.measured.reading.claim, window.text)
+        parts = [part for name in names for part in name.split() if " " not in words.text]
+        alike = [*names, *between, *parts]
     for candidate in (*values, *alike):
         text = BLANK.sub(" ", candidate).strip()
         if text and text not in seen and len(text) <= LONGEST_REPLACEMENT:
@@ -353,8 +353,8 @@ def _candidates(words: WrongWords, item: Assessment, window: Window) -> Iterator
             yield text
 
 
-def _words_in_place(words: WrongWords, claim: str, text: str) -> list[str]:
-    """What stands in the window between the same neighbours as the words have in the claim."""
+def _words_between_neighbours(words: WrongWords, claim: str, text: str) -> list[str]:
+    """Return the window's words between the same neighbours as the words have in the claim."""
     if IS_UNSPACED.search(claim):
         return []
     before, after = claim[: words.start].split()[-1:], claim[words.end :].split()[:1]
@@ -365,27 +365,34 @@ def _words_in_place(words: WrongWords, claim: str, text: str) -> list[str]:
     return [match.group(1).strip() for match in regex.finditer(pattern, text)]
 
 
-def _point(words: WrongWords, item: Assessment) -> Point | None:
-    own = item.statement
-    place = place_in_response(own, item.measured.reading.claim, words.start, words.end)
+def _make_point(words: WrongWords, item: Assessment) -> Point | None:
+    statement = item.statement
+    place = place_in_response(statement, item.measured.reading.claim, words.start, words.end)
     if place is None:
         return None
     start, end = place
-    text = own.text[start - own.start : end - own.start]
-    says = f"the source says “{words.instead}”" if words.instead else "the sources do not say this"
+    text = statement.text[start - statement.start : end - statement.start]
+    why = f"the source says “{words.instead}”" if words.instead else "the sources do not say this"
     if words.worked:
-        says = f"the source's figures come to {words.instead} ({words.worked})"
+        why = f"the source's figures come to {words.instead} ({words.worked})"
     return Point(
-        own.index, "contradicted" if words.instead else "missing", start, end, text,
-        category_of(text, start == own.start), words.instead, says, round(item.p, 3),
-        quote_of(words.passage) if words.passage else None,
-    )  # fmt: skip
+        statement=statement.index,
+        finding="contradicted" if words.instead else "missing",
+        start=start,
+        end=end,
+        text=text,
+        category=category_of(text, start == statement.start),
+        evidence=words.instead,
+        explanation=why,
+        weight=round(item.p, 3),
+        quote=quote_of(words.passage) if words.passage else None,
+    )
 
 
 def place_in_response(
     statement: Statement, claim: str, start: int, end: int
 ) -> tuple[int, int] | None:
-    """Where words of the claim stand in the response: the same occurrence of the same words."""
+    """Return the offsets in the response of the same occurrence of the claim's words."""
     pattern = r"\s+".join(regex.escape(part) for part in claim[start:end].split())
     inside = [match.span() for match in regex.finditer(pattern, statement.text)]
     if not pattern or not inside:
@@ -397,7 +404,7 @@ def place_in_response(
 
 
 def category_of(text: str, opens_sentence: bool) -> Category:
-    """What kind of words they are: a number or date, a name, or words that no source has."""
+    """Return the category of wrong words: number or date, name, or words not in a source."""
     if any(character.isnumeric() for character in text):
         return "number_or_date"
     words = WORD.findall(text)

@@ -1,8 +1,8 @@
-"""Cuts a response into statements; what opens a sentence and refers back is completed.
+"""The built-in segmenter: it splits a response into statements and completes references.
 
-Source: HaluAgent 2.3 (sentence segmentation completes pronouns and omitted content). Only what
-opens a sentence is completed, and only from the last subject that shows: the wrong name in a
-statement would be worse than none.
+Source: HaluAgent 2.3 (sentence segmentation completes pronouns and omitted content). Only the
+opening of a sentence is completed, and only from the last subject that is certain: a wrong name in
+a statement would be worse than none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.tools.code import code_blocks, is_code
 from core.tools.vocabulary import PatternTable, read_words
 
 WRITTEN = PatternTable("audit_agents", regex.compile)
-# Sentencex takes a full-width stop before a digit for none; in Chinese it ends a sentence.
+# Sentencex does not split at a full-width stop before a digit; in Chinese it ends a sentence.
 BEFORE_A_DIGIT = regex.compile(r"(?<=[。！？])(?=\d)")
 PRONOUNS: Mapping[str, list[str]] = read_words("openings")["pronouns"]
 POSSESSIVES = frozenset("his her its their".split())
@@ -27,80 +27,83 @@ HAN_NO_SUBJECT = frozenset("在从自当因所如但而对把被由为以及若�
 
 
 class BuiltInSegmenter:
-    """Built-in segmenter."""
+    """The built-in segmenter."""
 
     name = "Segmenter"
     built_in = True
     rule = RULES["segmenter"]
 
     def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
-        """All statements in order."""
+        """Return all statements in order."""
         return Cutter().take(case.response, case.language)
 
 
 class Cutter:
-    """Cuts a text that may still grow: what is cut once stays as it is."""
+    """Splits a text that may still grow; statements once returned do not change."""
 
     def __init__(self) -> None:
         self._end = self._count = 0
         self._subject = ""
 
     def take(self, text: str, language: str) -> tuple[Statement, ...]:
-        """The statements after those taken before; `text` is all that there is by now."""
-        found: list[Statement] = []
-        low = self._end
-        for start, end in places(text[low:], language):
-            own = rewrite = text[low + start : low + end]
-            if not is_code(own):
-                rewrite = completed(own, self._subject, language)
-                # A sentence that only refers back is about what the one before was about.
-                subject = subject_of(own, language) if rewrite == own else ""
+        """Return the statements not yet returned; `text` is the whole text so far."""
+        statements: list[Statement] = []
+        offset = self._end
+        for start, end in places(text[offset:], language):
+            original = rewrite = text[offset + start : offset + end]
+            if not is_code(original):
+                rewrite = completed(original, self._subject, language)
+                # A sentence that only refers back keeps the subject of the one before.
+                subject = subject_of(original, language) if rewrite == original else ""
                 self._subject = subject or self._subject
-            self._end = low + end
-            found.append(Statement(self._count, low + start, self._end, own, rewrite))
+            self._end = offset + end
+            statements.append(Statement(self._count, offset + start, self._end, original, rewrite))
             self._count += 1
-        return tuple(found)
+        return tuple(statements)
 
 
 def places(text: str, language: str) -> Iterator[tuple[int, int]]:
-    """Sentences between the programs, and each program as one."""
+    """Yield `[start, end)` of each sentence outside code, and of each code block as one."""
     position = 0
-    for code, code_end in [*code_blocks(text), (len(text), -1)]:
-        for item in sentences(text[position:code], language):
+    for code_start, code_end in [*code_blocks(text), (len(text), -1)]:
+        for item in sentences(text[position:code_start], language):
             start, end = position + item.start, position + item.end
             for cut in BEFORE_A_DIGIT.finditer(text, start, end) if language == "zh" else ():
                 yield start, cut.start()
                 start = cut.start()
             yield start, end
-        if code_end > code:
-            yield code, code_end
+        if code_end > code_start:
+            yield code_start, code_end
             position = code_end
 
 
 def subject_of(text: str, language: str) -> str:
-    """What the sentence is about, as far as it shows; empty where it does not."""
+    """Return the subject of the sentence; "" if it is not certain."""
     if language == "zh":
         found = WRITTEN.han_subject.match(text)
-        is_one = found is not None and found["name"][0] not in HAN_NO_SUBJECT
-        return found["name"] if found is not None and is_one else ""
-    # A name of one word at the sentence's start is one only if no function word stands there.
-    names = (n for n in WRITTEN.name.finditer(text) if n.start() > 0 or " " in n.group()
-             or fold(n.group()) not in FUNCTION_WORDS)  # fmt: skip
-    named = next(names, None)
+        is_subject = found is not None and found["name"][0] not in HAN_NO_SUBJECT
+        return found["name"] if found is not None and is_subject else ""
+    # A single capitalised word that opens the sentence is a name only if it is no function word.
+    names = (
+        match
+        for match in WRITTEN.name.finditer(text)
+        if match.start() > 0 or " " in match.group() or fold(match.group()) not in FUNCTION_WORDS
+    )
+    name = next(names, None)
     thing = WRITTEN.named_thing.match(text) if language == "en" else None
-    if thing is not None and named is not None and named.start() < thing.end():
+    if thing is not None and name is not None and name.start() < thing.end():
         return thing.group()
-    return named.group().rstrip(".") if named is not None else ""
+    return name.group().rstrip(".") if name is not None else ""
 
 
 def completed(text: str, subject: str, language: str) -> str:
-    """The sentence with its opening reference filled in; as it is where it has none."""
+    """Return the sentence with its opening reference completed; unchanged if it has none."""
     if not subject:
         return text
     if language == "zh":
-        if found := WRITTEN.han_pronoun.match(text):
-            owned = "的" if found["its"] or found["of"] else ""
-            return f"{subject}{owned}{text[found.end() :]}"
+        if pronoun := WRITTEN.han_pronoun.match(text):
+            particle = "的" if pronoun["its"] or pronoun["of"] else ""
+            return f"{subject}{particle}{text[pronoun.end() :]}"
         return f"{subject}{text}" if WRITTEN.han_bare.match(text) else text
     first = WORD.search(text)
     if first is None:

@@ -1,8 +1,8 @@
-"""The built-in debaters, agent C and agent B: readers of one evidence who go by different things.
+"""The built-in debaters, the context writer (agent C) and the image reader (agent B).
 
-Each debater has a small model over its own features, fitted with the evidence model's; what they
-say is drawn from what was measured. Agent C shares the evidence out so that they have something to
-tell each other (CEDA 3.3), sums up rounds and corrects responses (SC-MAKS 3.4); B reads images.
+Each debater has a small model over its own family of features, fitted with the evidence model's,
+and its words follow from those measurements. Agent C divides the evidence so that debaters have
+something to tell each other (CEDA 3.3), summarises rounds and corrects responses (SC-MAKS 3.4).
 """
 
 from __future__ import annotations
@@ -47,29 +47,43 @@ from core.schema.records import (
 from core.schema.roles import CaseView, DebateView, JudgeView, Speak
 
 LEAST_LETTERS = 3
+MOST_WORDS = 150  # of a summary
+NO_QUOTE = "Nothing new was quoted from the sources."
+MOST_QUOTES = 2
+MOST_SURE = 0.95  # even if the sources have every word, nothing is certain
+NOTHING_NEW = "I have nothing new"
+QUOTED = re.compile(r"[“„«「『\"]([^“”„«»「」『』\"]{4,})[”»」』\"]")
+VALUE = re.compile(r"\d+(?:[.,]\d+)*")
+ENDING = re.compile(r"\.\w{1,5}$")
+NAME_CHARACTERS = 40
+LEAST_NAME = 4  # characters from which a file's name differs from a common word
+NO_STATEMENT = "There is nothing in this text that sources could speak about."
+NO_PASSAGE = "I was given no passage that speaks about this."
+NOT_KNOWN = "I do not know the language of this text or of its sources."
+ON_THE_WHOLE = "No single place decides it; I go by the whole."
+SAID_FROM = 0.5  # probability from which a passage supports or contradicts a statement
+VIEWS: Mapping[Stance, str] = {
+    "supported": "right", "hallucinated": "wrong", "unclear": "not decided"
+}  # fmt: skip
 
 
 class OcrImageReader:
-    """Built-in image reader: text in images only."""
+    """The built-in image reader: it reads text in images and nothing else."""
 
     name = "OCR image reader"
     built_in = True
     rule = RULES["image reader"]
 
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
-        """The lines that were read, or an empty text."""
+        """Return the lines that OCR found in the image, or an empty text."""
         if sum(letter.isalnum() for letter in image.text) < LEAST_LETTERS:
             return ""
         lines = [line.strip() for line in image.text.splitlines() if line.strip()]
         return f"Written in {image.name}: " + "; ".join(lines) + "."
 
 
-MOST_WORDS = 150  # of a summary
-NO_QUOTE = "Nothing new was quoted from the sources."
-
-
 class BuiltInContextWriter:
-    """Built-in agent C."""
+    """The built-in agent C."""
 
     name = "Context writer"
     built_in = True
@@ -79,7 +93,7 @@ class BuiltInContextWriter:
         self._assessor = assessor
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
-        """Each debater's share, the judge's whole, and the conflicts between sources."""
+        """Return each share, all passages for the judge, and the conflicts between sources."""
         shares: dict[str, list[str]] = {name: [] for name in debaters}
         whole: list[str] = []
         for statement in view.statements:
@@ -95,35 +109,32 @@ class BuiltInContextWriter:
             f"{counted(len(distinct), 'passage')} from {counted(sources, 'source')} "
             f"for {counted(len(view.statements), 'statement')}."
         )
-        return Context(
-            tuple(Share(name, tuple(dict.fromkeys(ids))) for name, ids in shares.items()),
-            distinct,
-            summary,
-            tuple(
-                f"On “{item.statement.text}” {cited(item.conflict[0])} stands against "
-                f"{cited(item.conflict[1])}."
-                for item in (self._assessor.assess(view, stop) if sources > 1 else ())
-                if item.conflict
-            ),
+        conflicts = tuple(
+            f"On “{item.statement.text}” {cited(item.conflict[0])} stands against "
+            f"{cited(item.conflict[1])}."
+            for item in (self._assessor.assess(view, stop) if sources > 1 else ())
+            if item.conflict
         )
+        parts = (Share(name, tuple(dict.fromkeys(ids))) for name, ids in shares.items())
+        return Context(tuple(parts), distinct, summary, conflicts)
 
     def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
-        """What was newly quoted, by whom, for which stance."""
+        """Return the new quotes of a round, each with who quoted it for which stance."""
         stop.check()
         return round_summary(turns, before)
 
     def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
-        """The response with the sources' values in the places of wrong ones."""
+        """Return the response with wrong values replaced by the sources' values."""
         stop.check()
         response = view.view.case.response
-        said = [point for turn in view.turns for point in turn.points]
-        return with_edits(response, edits_of([*judgement.points, *said], response))
+        debated = [point for turn in view.turns for point in turn.points]
+        return with_edits(response, edits_of([*judgement.points, *debated], response))
 
 
 def round_summary(turns: Sequence[Turn], before: str) -> str:
-    """What stood `before`, and a line for every quote that is new, in the order of the turns.
+    """Return the summary `before` plus a line for each new verified quote, in order of the turns.
 
-    Only what our code found in the sources; the oldest lines go where they pass the limit.
+    The oldest lines are dropped if the summary exceeds the word limit.
     """
     quoting: dict[str, dict[Stance, dict[str, None]]] = {}
     sources: dict[str, str] = {}
@@ -135,35 +146,20 @@ def round_summary(turns: Sequence[Turn], before: str) -> str:
                 quoting.setdefault(text, {}).setdefault(turn.stance, {})[turn.debater] = None
     lines = before.splitlines()
     for text, by_stance in quoting.items():
-        who = "; ".join(
+        quoters = "; ".join(
             f"{listed_plainly(list(names))} for “{WORDS_OF_STANCE[stance]}”"
             for stance, names in by_stance.items()
         )
-        lines.append(f"“{text}”{sources[text]}: quoted by {who}.")
+        lines.append(f"“{text}”{sources[text]}: quoted by {quoters}.")
     lines = list(dict.fromkeys(lines if quoting else [*lines, NO_QUOTE]))
     while len(lines) > 1 and sum(len(line.split()) for line in lines) > MOST_WORDS:
         lines = lines[1:]
     return "\n".join(lines)
 
 
-MOST_QUOTES = 2
-MOST_SURE = 0.95  # that the sources have every word makes nothing certain
-NOTHING_NEW = "I have nothing new"
-QUOTED = re.compile(r"[“„«「『\"]([^“”„«»「」『』\"]{4,})[”»」』\"]")
-VALUE = re.compile(r"\d+(?:[.,]\d+)*")
-ENDING = re.compile(r"\.\w{1,5}$")
-NAME_CHARACTERS = 40
-LEAST_NAME = 4  # characters of a file's name that can be told from a word
-NO_STATEMENT = "There is nothing in this text that sources could speak about."
-NO_PASSAGE = "I was given no passage that speaks about this."
-NOT_KNOWN = "I do not know the language of this text or of its sources."
-ON_THE_WHOLE = "No single place decides it; I go by the whole."
-SAID_FROM = 0.5  # from here on a passage is said to support or to contradict a statement
-
-
 @dataclass(frozen=True)
 class Opinion:
-    """A debater's own view of one statement: its assessment by the debater's own model."""
+    """A debater's view of one statement: the assessment by its own model, and its points."""
 
     item: Assessment
     points: tuple[Point, ...]
@@ -174,7 +170,7 @@ Says = Callable[[Opinion], list[str]]
 
 @dataclass(frozen=True)
 class Kind:
-    """What makes a debater one of its kind."""
+    """A kind of debater: its name, the features it goes by and the wording of each stance."""
 
     name: str
     part: Part
@@ -182,7 +178,7 @@ class Kind:
 
 
 class BuiltInDebater:
-    """A built-in debater of one kind; deterministic for one reader and one model."""
+    """A built-in debater of one kind; deterministic for a given reader and model."""
 
     built_in = True
 
@@ -191,7 +187,7 @@ class BuiltInDebater:
         self.name, self.rule = kind.name, RULES[kind.name]
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
-        """One turn over all statements, the one that decides first."""
+        """Return one turn over all statements, led by the decisive one."""
         quoted = {(quote.source_id, quote.start) for turn in view.turns for quote in turn.quotes}
         passages = view.view.evidence.passages.values()
         allowed = view.share.union(
@@ -199,11 +195,11 @@ class BuiltInDebater:
             (passage.id for passage in pointed_at(view)),
         )
         opinions = [
-            self._opinion(item, stop)
+            self._form_opinion(item, stop)
             for item in self._assessor.assess(view.view, stop, allowed=allowed)
         ]
         stance = overall([opinion.item.label for opinion in opinions])
-        words, quotes, doubt = self._found(opinions, stance)
+        words, quotes, doubt = self._argue_stance(opinions, stance)
         confidence = None
         if view.manner == "answer":
             confidence = round(min(_strength(opinions, stance), MOST_SURE), 2) if doubt else None
@@ -232,44 +228,40 @@ class BuiltInDebater:
             doubt=doubt,
         )
 
-    def _opinion(self, item: Assessment, stop: Stop) -> Opinion:
+    def _form_opinion(self, item: Assessment, stop: Stop) -> Opinion:
         p = self._assessor.model.part(self._kind.part, item.measured)
-        is_open = item.label == "unclear" and item.cause != "not_settled"
-        stance = "unclear" if is_open else self._assessor.model.label(p)
-        held = Assessment(item.measured, p, stance, None if stance != "unclear" else item.cause)
-        return Opinion(held, points_of(held, self._assessor.reader, stop))
+        is_undecided = item.label == "unclear" and item.cause != "not_settled"
+        stance = "unclear" if is_undecided else self._assessor.model.label(p)
+        cause = item.cause if stance == "unclear" else None
+        assessment = Assessment(item.measured, p, stance, cause)
+        return Opinion(assessment, points_of(assessment, self._assessor.reader, stop))
 
-    def _found(
+    def _argue_stance(
         self, opinions: Sequence[Opinion], stance: Stance
     ) -> tuple[list[str], tuple[Quote, ...], str]:
-        """What speaks for its stance: sentences, the passages quoted in them, and its doubt.
+        """Return the sentences and quotes for its stance, and its doubt.
 
-        The doubt is the one way in which it would most likely be mistaken; "" where it cannot
-        measure.
+        The doubt is the way in which it is most likely mistaken; "" if it cannot measure any.
         """
         if not opinions:
             return [NO_STATEMENT], (), ""
         if all(opinion.item.cause == "language_not_known" for opinion in opinions):
             return [NOT_KNOWN], (), ""
-        sign = {"hallucinated": -1, "supported": 1}.get(stance)  # the one that speaks for it most
+        # The statement that speaks for the stance most is discussed.
+        sign = {"hallucinated": -1, "supported": 1}.get(stance)
         chosen = min(opinions, key=lambda o: sign * o.item.p if sign else abs(o.item.p - 0.5))
         words = self._kind.says[stance](chosen) or [ON_THE_WHOLE]
         if len(opinions) > 1:
             count = sum(opinion.item.label == stance for opinion in opinions)
             verb = "is" if count == 1 else "are"
-            whole = counted(len(opinions), "statement")
-            words = [f"In my view {count} of {whole} {verb} {VIEWS[stance]}.", *words]
+            total = counted(len(opinions), "statement")
+            words = [f"In my view {count} of {total} {verb} {VIEWS[stance]}.", *words]
         is_its_own = chosen.item.label == stance
         quotes = [point.quote for point in chosen.points if point.quote and is_its_own]
-        if found := _passage(chosen, stance):
-            quotes.append(quote_of(found[0]))
+        if best := _best_passage(chosen, stance):
+            quotes.append(quote_of(best[0]))
         quotes = list(dict.fromkeys(quotes))[:MOST_QUOTES]
         return words, tuple(quotes), DOUBTS[self._kind.name][stance]
-
-
-VIEWS: Mapping[Stance, str] = {
-    "supported": "right", "hallucinated": "wrong", "unclear": "not decided"
-}  # fmt: skip
 
 
 def _own_turns(view: DebateView) -> list[Turn]:
@@ -279,21 +271,21 @@ def _own_turns(view: DebateView) -> list[Turn]:
 def new_words(
     sentences: Sequence[str], stance: Stance, quotes: Sequence[Quote], view: DebateView
 ) -> list[str]:
-    """Those of the sentences for that stance that it has not said yet; without any, that it is so.
+    """Return the sentences that the debater has not said yet, or one that it has nothing new.
 
-    Who came to an end of them before has none: turns from before that are not always shown.
+    A debater that has once run out stays out: its earlier turns are not always in the view.
     """
-    own = _own_turns(view)
-    if not own or own[-1].stance != stance:
+    turns = _own_turns(view)
+    if not turns or turns[-1].stance != stance:
         return list(sentences)
-    is_over = has_come_to_an_end(quotes, stance, view)
-    before = [turn.text.casefold() for turn in own]
-    fresh = [one for one in sentences if not any(one.casefold() in text for text in before)]
-    return [nothing_new(stance, quotes)] if is_over or not fresh else fresh
+    has_ended = has_come_to_an_end(quotes, stance, view)
+    before = [turn.text.casefold() for turn in turns]
+    new = [one for one in sentences if not any(one.casefold() in text for text in before)]
+    return [nothing_new(stance, quotes)] if has_ended or not new else new
 
 
 def has_come_to_an_end(quotes: Sequence[Quote], stance: Stance, view: DebateView) -> bool:
-    """True where its last turn said that there was nothing new, and these are its quotes still."""
+    """Return True if its last turn said it had nothing new, with the same stance and quotes."""
     return any(
         NOTHING_NEW in turn.text
         and turn.stance == stance
@@ -303,67 +295,67 @@ def has_come_to_an_end(quotes: Sequence[Quote], stance: Stance, view: DebateView
 
 
 def nothing_new(stance: Stance, quotes: Sequence[Quote]) -> str:
-    """In a few words: the stance that it holds to, and what it has quoted for it."""
+    """Return a sentence with the stance that the debater keeps and its quotes for it."""
     texts = list(dict.fromkeys(quote.text for quote in quotes))[:MOST_QUOTES]
     quoted = f"quoted {listed(texts)} and " if texts else ""
     return f"{NOTHING_NEW}: I {quoted}hold to “{WORDS_OF_STANCE[stance]}”."
 
 
 def pointed_at(view: DebateView) -> tuple[Passage, ...]:
-    """The passages that people's words quote, whose source they name, or that hold their values."""
-    said = " ".join(words for _, words in view.remarks).casefold()
-    quoted = [" ".join(found.split()) for found in QUOTED.findall(said)]
-    values, found = set(VALUE.findall(said)), []
+    """Return the passages that people's remarks quote, name by source, or share values with."""
+    remarks = " ".join(words for _, words in view.remarks).casefold()
+    quoted = [" ".join(quote.split()) for quote in QUOTED.findall(remarks)]
+    values, pointed = set(VALUE.findall(remarks)), []
     for passage in view.view.evidence.passages.values():
         name = ENDING.sub("", passage.source.casefold())
         is_quoted = any(one in " ".join(passage.text.casefold().split()) for one in quoted)
-        is_named = len(name) >= LEAST_NAME and name in said
+        is_named = len(name) >= LEAST_NAME and name in remarks
         if is_named or is_quoted or values & set(VALUE.findall(passage.text)):
-            found.append(passage)
-    return tuple(found)
+            pointed.append(passage)
+    return tuple(pointed)
 
 
 def answered(view: DebateView) -> list[str]:
-    """What is said to people, in one sentence, where it was not said yet; nothing unless asked."""
+    """Return the reply to people's last remark, if there is one and it was not given yet."""
     if not view.remarks:
         return []
     who = shortened(" ".join(view.remarks[-1][0].split()) or "somebody", NAME_CHARACTERS)
     words = f"What {who} says names nothing in the sources; I go by the evidence alone."
-    if found := pointed_at(view):
-        words = f"I have read what {who} points to: {cited(found[0])}."
+    if passages := pointed_at(view):
+        words = f"I have read what {who} points to: {cited(passages[0])}."
     return [] if any(words in turn.text for turn in _own_turns(view)) else [words]
 
 
 def overall(stances: Sequence[Stance]) -> Stance:
-    """One wrong statement makes the response wrong; all must hold for it to be supported."""
+    """Return the stance on the response: wrong if any statement is, supported only if all are."""
     if "hallucinated" in stances:
         return "hallucinated"
     return "supported" if stances and set(stances) == {"supported"} else "unclear"
 
 
 def _strength(opinions: Sequence[Opinion], side: Stance) -> float:
-    """How far the debater is on that side by its own measure."""
+    """Return how strongly the debater's own probabilities favour that side, in [0, 1]."""
     worst = max(opinion.item.p for opinion in opinions)
     if side == "unclear":
         return 1.0 - abs(2.0 * worst - 1.0)
     return worst if side == "hallucinated" else 1.0 - worst
 
 
-def _passage(opinion: Opinion, side: Stance) -> tuple[Passage, Window] | None:
-    """The passage that speaks for the side most, with its window."""
+def _best_passage(opinion: Opinion, side: Stance) -> tuple[Passage, Window] | None:
+    """Return the passage that speaks for the side most, with its window."""
     reading = opinion.item.measured.reading
     window = reading.contradicting if side == "hallucinated" else reading.supporting
     return (best_passage(window, opinion.item), window) if window else None
 
 
-def _by_meaning(side: Stance) -> Says:
-    """What the closest passage means for the statement; nothing where it speaks against that."""
+def _word_meaning(side: Stance) -> Says:
+    """Make the wording of what the closest passage means; none if it speaks for the other side."""
 
     def says(opinion: Opinion) -> list[str]:
-        found = _passage(opinion, side)
-        if found is None:
+        best = _best_passage(opinion, side)
+        if best is None:
             return [NO_PASSAGE]
-        passage, reading = found[0], found[1].reading
+        passage, reading = best[0], best[1].reading
         if side == "hallucinated" and reading.contradicted >= SAID_FROM:
             return [f"{cited(passage)} cannot be true together with it."]
         if reading.supported >= SAID_FROM:
@@ -375,67 +367,73 @@ def _by_meaning(side: Stance) -> Says:
     return says
 
 
-def _values_agree(opinion: Opinion) -> list[str]:
+def _word_same_values(opinion: Opinion) -> list[str]:
     same = [v.text for v in opinion.item.measured.values if v.status in ("same", "derived")]
     if same:
         return [f"The sources have {listed(same)} as the statement says."]
     return ["No number, date or name of the statement differs from the sources."]
 
 
-def _values_differ(opinion: Opinion) -> list[str]:
+def _word_different_values(opinion: Opinion) -> list[str]:
     different = [v for v in opinion.item.measured.values if v.status == "different"]
     words = [f"The statement says “{v.text}”, the source “{v.instead}”." for v in different[:2]]
     unmatched = [v.text for v in opinion.item.measured.values if v.status == "unmatched"]
-    missing = unmatched or _missing_words(opinion)[0]
+    missing = unmatched or _find_missing_words(opinion)[0]
     return words or ([f"No source has {listed(missing)}."] if missing else [])
 
 
-def _no_values(opinion: Opinion) -> list[str]:
+def _word_undecided_values(opinion: Opinion) -> list[str]:
     values = opinion.item.measured.values
     if values and all(value.status in ("same", "derived") for value in values):
-        return [f"The sources have {listed([v.text for v in values])}; whether of the same thing, "
-                "I cannot tell."]  # fmt: skip
+        texts = listed([value.text for value in values])
+        return [f"The sources have {texts}; whether of the same thing, I cannot tell."]
     if values:
         return ["I cannot tell whether the numbers and dates speak of the same thing."]
     return ["There is no number or date in it that I could compare."]
 
 
-def _missing_words(opinion: Opinion) -> tuple[list[str], int]:
-    """The statement's words that no passage has, and how many words it has."""
+def _find_missing_words(opinion: Opinion) -> tuple[list[str], int]:
+    """Return the statement's content words that no passage has, and how many it has in all."""
     reading = opinion.item.measured.reading
-    own = reading.claim[reading.own_start :]
-    held = {term for window in reading.windows for term in terms(window.text)}
-    wanted = set(query_terms(own))
-    by_word = {word: wanted & set(terms(word)) for word in WORD.findall(own)}
-    telling = {word: found for word, found in by_word.items() if found}
-    return [word for word, found in telling.items() if found.isdisjoint(held)], len(telling)
+    words = reading.claim[reading.own_start :]
+    source_terms = {term for window in reading.windows for term in terms(window.text)}
+    claim_terms = set(query_terms(words))
+    by_word = {word: claim_terms & set(terms(word)) for word in WORD.findall(words)}
+    content = {word: found for word, found in by_word.items() if found}
+    return [word for word in content if content[word].isdisjoint(source_terms)], len(content)
 
 
-def _mostly_there(opinion: Opinion) -> list[str]:
-    missing, count = _missing_words(opinion)
-    there = count - len(missing)
-    verb = "appears" if there == 1 else "appear"
-    return [f"{there} of its {counted(count, 'word')} {verb} in the sources."]
+def _word_coverage(opinion: Opinion) -> list[str]:
+    missing, count = _find_missing_words(opinion)
+    present = count - len(missing)
+    verb = "appears" if present == 1 else "appear"
+    return [f"{present} of its {counted(count, 'word')} {verb} in the sources."]
 
 
-def _mostly_missing(opinion: Opinion) -> list[str]:
-    missing, count = _missing_words(opinion)
+def _word_missing(opinion: Opinion) -> list[str]:
+    missing, count = _find_missing_words(opinion)
     verb = "appears" if len(missing) == 1 else "appear"
     if not missing:
         return []
     return [f"Of its {counted(count, 'word')} {listed(missing)} {verb} in none of my passages."]
 
 
-ENTAILMENT = Kind("Entailment reader", "reading", {stance: _by_meaning(stance) for stance in VIEWS})
+ENTAILMENT = Kind(
+    "Entailment reader", "reading", {stance: _word_meaning(stance) for stance in VIEWS}
+)
 VALUES = Kind(
     "Value checker",
     "values",
-    {"supported": _values_agree, "hallucinated": _values_differ, "unclear": _no_values},
+    {
+        "supported": _word_same_values,
+        "hallucinated": _word_different_values,
+        "unclear": _word_undecided_values,
+    },
 )
 OVERLAP = Kind(
     "Overlap reader",
     "coverage",
-    {"supported": _mostly_there, "hallucinated": _mostly_missing, "unclear": _mostly_missing},
+    {"supported": _word_coverage, "hallucinated": _word_missing, "unclear": _word_missing},
 )
 KINDS: Mapping[str, Kind] = {"entailment": ENTAILMENT, "rules": VALUES, "overlap": OVERLAP}
-"""By the name under which rosters keep them."""
+"""The kinds of debaters by the names that rosters use."""

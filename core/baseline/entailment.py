@@ -1,8 +1,8 @@
-"""The reader: does the evidence support a claim, contradict it, or not decide it?
+"""Entailment readers: does the evidence support a claim, contradict it, or not decide it?
 
 English is read by MiniLM as a cross-encoder, other languages by layers over multilingual-e5-small.
-Pairs are read one by one: int8 activations are scaled over all that is read together. Readers that
-people bring are exported to ONNX once, without running any code of theirs.
+Pairs are read one by one, because int8 activations are scaled over everything in a batch. Imported
+readers are exported to ONNX once, without running code of theirs.
 """
 
 from __future__ import annotations
@@ -41,22 +41,39 @@ SHIPPED = "shipped"
 CARD = "card.json"
 CALIBRATION = "calibration.json"
 NOTE = "reader"
+PAIRS_KEPT = 8192
+MOST_WORKERS = 4
+Pair = tuple[str, str]  # evidence and claim
+MODEL = "model.onnx"
+TOKENIZER = "tokenizer.json"
+LONGEST = 512  # most tokens of a pair, even if the model allows more; windows are far shorter
+Kind = Literal["inference", "consistency", "tokens"]
+SUPPORTED = re.compile(
+    r"^(entail|support|consist|faithful|factual|true|yes|grounded|attribut)", re.I
+)
+CONTRADICTED = re.compile(r"contra|refut", re.I)
+NEUTRAL = re.compile(r"neutral|not.?enough|unknown|nei\b", re.I)
+WRONG = re.compile(r"^(not|un|in|non)[ _-]?|halluc|false|refut|contra|^no\b", re.I)
+Floats = npt.NDArray[np.float64]
+ENGLISH_DIR = Path(__file__).parent / "weights" / "english"
+MULTILINGUAL_DIR = Path(__file__).parent / "weights" / "multilingual"
+WEIGHTS = "reader.onnx"
 
 
 def reader_folders(home: Path) -> dict[str, Path]:
-    """The imported readers of a home by name."""
+    """Return the folders of a home's imported readers by name."""
     root = home / "readers"
     folders = sorted(root.iterdir()) if root.is_dir() else []
     return {folder.name: folder for folder in folders if (folder / CARD).is_file()}
 
 
 def reader_in_use(store: Store) -> str:
-    """The name of the reader that Settings chose."""
+    """Return the name of the reader chosen in Settings."""
     return store.projects.note(NOTE) or SHIPPED
 
 
 def choose_reader(store: Store, home: Path, name: str) -> None:
-    """Have checks of this home use that reader from now on.
+    """Make checks of this home use that reader from now on.
 
     Raises InputError if there is no such reader.
     """
@@ -66,7 +83,7 @@ def choose_reader(store: Store, home: Path, name: str) -> None:
 
 
 def require_reader(home: Path, name: str) -> Path | None:
-    """The reader's folder; None for the one that ships.
+    """Return the reader's folder; None for the shipped one.
 
     Raises InputError if there is no such reader; the message names those there are.
     """
@@ -83,7 +100,7 @@ def require_reader(home: Path, name: str) -> Path | None:
 
 
 def brought(home: Path, source: str) -> str:
-    """The name of the reader of that name, or of that Hub name or folder, imported if it is new.
+    """Return the reader's name for a name, Hub name or folder, importing it if it is new.
 
     Raises InputError if there is no such model, or none that can read pairs.
     """
@@ -91,35 +108,35 @@ def brought(home: Path, source: str) -> str:
     known = reader_folders(home)
     if source in ("", SHIPPED) or source in known:
         return source
-    if name not in known or _is_another(known[name], source):
+    if name not in known or _is_outdated(known[name], source):
         if "/" not in source and not Path(source).is_dir():
             require_reader(home, source)
         import_reader(source, home / "readers" / name)
     return name
 
 
-def _is_another(kept: Path, source: str) -> bool:
-    """True where the kept model was exported from elsewhere, or its folder was written since."""
-    told = str(reader_card(kept).get("source", ""))
+def _is_outdated(stored: Path, source: str) -> bool:
+    """Return True if the stored model has another source, or its source folder changed since."""
+    source_of_stored = str(reader_card(stored).get("source", ""))
     folder = Path(source)
     if not folder.is_dir():
-        return told != source
-    written = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
-    return told != str(folder.resolve()) or written > (kept / CARD).stat().st_mtime
+        return source_of_stored != source
+    changed = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
+    return source_of_stored != str(folder.resolve()) or changed > (stored / CARD).stat().st_mtime
 
 
 def name_of(source: str) -> str:
-    """How a home names the model: the folder's last part, or the Hub's name on one level."""
-    told = Path(source).resolve().name if Path(source).is_dir() else source
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", told).strip("-.") or "reader"
+    """Return a home's name for the model: the folder's last part, or the Hub name without slash."""
+    name = Path(source).resolve().name if Path(source).is_dir() else source
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.") or "reader"
 
 
 def reader_card(folder: Path) -> dict[str, Any]:
-    """What is known of an imported reader. Raises ConfigError if the card cannot be read."""
-    return _body(folder / CARD, "card", "")
+    """Read the card of an imported reader. Raises ConfigError if it cannot be read."""
+    return _read_json(folder / CARD, "card", "")
 
 
-def _body(path: Path, what: str, advice: str) -> dict[str, Any]:
+def _read_json(path: Path, what: str, advice: str) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
@@ -129,16 +146,16 @@ def _body(path: Path, what: str, advice: str) -> dict[str, Any]:
 
 
 def calibration_of(folder: Path) -> dict[str, Any] | None:
-    """What calibration found for the reader; None where it was never calibrated.
+    """Read the reader's calibration; None if it was never calibrated.
 
     Raises ConfigError if it cannot be read.
     """
     path = folder / CALIBRATION
-    return _body(path, "calibration", "; calibrate it again") if path.is_file() else None
+    return _read_json(path, "calibration", "; calibrate it again") if path.is_file() else None
 
 
 def calibration_notice(home: Path, name: str) -> str:
-    """What to say of a reader that was never calibrated; empty otherwise.
+    """Return a notice about a reader that was never calibrated; empty otherwise.
 
     Raises InputError if there is no such reader.
     """
@@ -152,7 +169,7 @@ def calibration_notice(home: Path, name: str) -> str:
 
 
 def assessor_of(home: Path, name: str) -> Assessor:
-    """The assessor that works with that reader; one for each in a process.
+    """Return the assessor that uses that reader; one for each reader in a process.
 
     Raises:
         InputError: there is no such reader.
@@ -163,41 +180,41 @@ def assessor_of(home: Path, name: str) -> Assessor:
         return shared_assessor()
     calibration = folder / CALIBRATION
     changed = calibration.stat().st_mtime_ns if calibration.is_file() else 0
-    return _imported(folder, changed)
+    return _imported_assessor(folder, changed)
 
 
 @lru_cache(maxsize=1)
 def shared_assessor() -> Assessor:
-    """The assessor with the shipped reader: what one agent has read no other reads again."""
+    """Return the assessor with the shipped reader; agents share it so that pairs are read once."""
     from core.baseline.assessment import Assessor
 
     return Assessor(load_reader())
 
 
 @lru_cache(maxsize=2)
-def _imported(folder: Path, changed: int) -> Assessor:
+def _imported_assessor(folder: Path, changed: int) -> Assessor:
     from core.baseline.assessment import Assessor
 
     return Assessor(OnnxReader(folder), model_for(folder))
 
 
 def model_for(folder: Path) -> EvidenceModel:
-    """The evidence model as calibrated for an imported reader; as shipped where it was not.
+    """Return the evidence model as calibrated for an imported reader, or else as shipped.
 
-    Raises ConfigError if the calibration is not as it was written.
+    Raises ConfigError if the calibration file is malformed.
     """
     from core.baseline.evidence_model import MATERIALS, load_evidence_model, logistic_of
 
-    shipped, told = load_evidence_model(), calibration_of(folder)
-    if told is None:
+    shipped, calibration = load_evidence_model(), calibration_of(folder)
+    if calibration is None:
         return shipped
     try:
         return replace(
             shipped,
-            calibration={m: logistic_of(told["calibration"][m]) for m in MATERIALS},
-            supported_below=float(told["limits"]["supported_below"]),
-            hallucinated_from=float(told["limits"]["hallucinated_from"]),
-            card={**shipped.card, "measured": told["measured"],
+            calibration={m: logistic_of(calibration["calibration"][m]) for m in MATERIALS},
+            supported_below=float(calibration["limits"]["supported_below"]),
+            hallucinated_from=float(calibration["limits"]["hallucinated_from"]),
+            card={**shipped.card, "measured": calibration["measured"],
                   "reader": reader_card(folder)["id"]},
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
@@ -207,14 +224,9 @@ def model_for(folder: Path) -> EvidenceModel:
         ) from error
 
 
-PAIRS_KEPT = 8192
-MOST_WORKERS = 4
-Pair = tuple[str, str]  # evidence and claim
-
-
 @dataclass(frozen=True)
 class WordDoubt:
-    """How likely a piece of the claim is wrong: `[start, end)` in the claim, code points."""
+    """The probability that a token of the claim, `[start, end)` in code points, is wrong."""
 
     start: int
     end: int
@@ -223,13 +235,13 @@ class WordDoubt:
 
 @dataclass(frozen=True)
 class PairReading:
-    """What one pair was read as; the three sum to 1."""
+    """The reading of one pair; the three probabilities sum to 1."""
 
     supported: float
     contradicted: float
     neutral: float
     words: tuple[WordDoubt, ...] = ()
-    """One for each token of the claim; none from a reader that does not judge words."""
+    """One for each token of the claim; empty if the reader does not judge words."""
 
 
 class Reader(Protocol):
@@ -237,21 +249,21 @@ class Reader(Protocol):
 
     @property
     def id(self) -> str:
-        """Changes whenever the same pair could be read otherwise."""
+        """Return an id that changes whenever the same pair could be read differently."""
 
     def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
-        """A reading of each (evidence, claim), in order, whatever the other pairs are."""
+        """Return a reading of each (evidence, claim), in order and independent of the others."""
 
     @property
     def marks_words(self) -> bool:
-        """True of a reader that was made to mark words and nothing else."""
+        """Return True for a reader that was trained only to mark words."""
 
     def knows(self, text: str) -> bool:
-        """False where too many of the text's tokens are unknown for a reading to mean anything."""
+        """Return False if too many of the text's tokens are unknown for a meaningful reading."""
 
 
 class PairwiseReader:
-    """Reads pairs one by one on a few threads and keeps what it has read.
+    """Base of readers that read pairs one by one on a few threads and cache the readings.
 
     Subclasses read one pair; sessions of onnxruntime may be shared between threads.
     """
@@ -261,23 +273,23 @@ class PairwiseReader:
 
     def __init__(self) -> None:
         self._workers = min(MOST_WORKERS, os.cpu_count() or 1)
-        self._kept = lru_cache(PAIRS_KEPT)(self.read_one)  # all agents ask for the same pairs
+        self._cached_read = lru_cache(PAIRS_KEPT)(self.read_one)  # all agents read the same pairs
 
     def read_one(self, pair: Pair) -> PairReading:
-        """The reading of one pair."""
+        """Return the reading of one pair."""
         raise TypeError("a reader must read pairs")
 
     def knows(self, text: str) -> bool:
-        """False where too many of the text's tokens are unknown for a reading to mean anything."""
+        """Return False if too many of the text's tokens are unknown for a meaningful reading."""
         raise TypeError("a reader must say what it knows")
 
     def read(self, pairs: Sequence[Pair], stop: Stop | None = None) -> list[PairReading]:
-        """A reading of each (evidence, claim), in order."""
+        """Return a reading of each (evidence, claim), in order."""
         halt = stop or Stop()
 
         def reading(pair: Pair) -> PairReading:
             halt.check()
-            return self._kept(pair)
+            return self._cached_read(pair)
 
         distinct = list(dict.fromkeys(pairs))
         if len(distinct) < 2 or self._workers < 2:
@@ -289,22 +301,9 @@ class PairwiseReader:
         return [known[pair] for pair in pairs]
 
 
-MODEL = "model.onnx"
-TOKENIZER = "tokenizer.json"
-LONGEST = 512  # tokens of a pair, where the model allows more; windows are far shorter
-Kind = Literal["inference", "consistency", "tokens"]
-SUPPORTED = re.compile(
-    r"^(entail|support|consist|faithful|factual|true|yes|grounded|attribut)", re.I
-)
-CONTRADICTED = re.compile(r"contra|refut", re.I)
-NEUTRAL = re.compile(r"neutral|not.?enough|unknown|nei\b", re.I)
-WRONG = re.compile(r"^(not|un|in|non)[ _-]?|halluc|false|refut|contra|^no\b", re.I)
-Floats = npt.NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class Labels:
-    """Which of a model's classes mean what; several may mean one thing."""
+    """The meaning of a model's classes; several classes may mean the same."""
 
     kind: Kind
     supported: tuple[int, ...]
@@ -313,11 +312,11 @@ class Labels:
 
 
 def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
-    """The meaning of a model's classes by their names.
+    """Return the meaning of a model's classes by their names.
 
-    Unnamed pairs of classes (LABEL_0, LABEL_1) follow the models that leave them so: of consistency
-    models class 1 is supported, of token classifiers class 1 is wrong. Raises InputError if the
-    names say neither support nor its absence.
+    For unnamed pairs (LABEL_0, LABEL_1) the convention of published models holds: class 1 is
+    supported in consistency models and wrong in token classifiers. Raises InputError if the names
+    express neither support nor its absence.
     """
     by_kind: dict[str, list[int]] = {"supported": [], "contradicted": [], "neutral": []}
     for place, name in sorted(names.items()):
@@ -328,15 +327,17 @@ def labels_of(names: Mapping[int, str], *, is_tokens: bool) -> Labels:
         elif SUPPORTED.search(name):
             by_kind["supported"].append(place)
     if len(names) == 2 and all(re.fullmatch(r"LABEL_\d", name) for name in names.values()):
-        by_kind = {"supported": [0 if is_tokens else 1], "contradicted": [1 if is_tokens else 0],
-                   "neutral": []}  # fmt: skip
+        wrong = int(is_tokens)
+        by_kind = {"supported": [1 - wrong], "contradicted": [wrong], "neutral": []}
     if not by_kind["supported"] or not (by_kind["contradicted"] or by_kind["neutral"]):
-        told = ", ".join(names.values())
+        found = ", ".join(names.values())
         raise InputError(
             "Expected a model whose labels name support and its absence (entailment, neutral, "
-            f"contradiction; supported, unsupported), found {told}."
+            f"contradiction; supported, unsupported), found {found}."
         )
-    kind: Kind = "tokens" if is_tokens else "inference" if by_kind["neutral"] else "consistency"
+    kind: Kind = "inference" if by_kind["neutral"] else "consistency"
+    if is_tokens:
+        kind = "tokens"
     return Labels(kind, *map(tuple, by_kind.values()))
 
 
@@ -354,8 +355,9 @@ class OnnxReader(PairwiseReader):
         self._labels = msgspec.convert(card["labels"], Labels)
         self.marks_words = self._labels.kind == "tokens"
         self._session = open_session(folder / MODEL)
-        taken = {one.name for one in self._session.get_inputs()}
-        self._inputs = [name for name in card["inputs"] if name in taken]  # unused ones are pruned
+        # the exporter prunes unused inputs
+        input_names = {node.name for node in self._session.get_inputs()}
+        self._inputs = [name for name in card["inputs"] if name in input_names]
         self._tokenizer = _load_tokenizer(folder)
         self._max_tokens = int(card["max_tokens"])
         self._tokenizer.enable_truncation(self._max_tokens, strategy="only_first")
@@ -364,9 +366,9 @@ class OnnxReader(PairwiseReader):
         self._temperature = float(card.get("temperature", 1.0))
 
     def knows(self, text: str) -> bool:
-        """False where more than a fifth of the text's tokens are unknown, or its language is.
+        """Return False if over a fifth of the text's tokens are unknown, or its language is.
 
-        A card that names no languages tells nothing of them.
+        Any language counts as known if the card names none.
         """
         if self._languages and language_of(text) not in {UNKNOWN, *self._languages}:
             return False
@@ -374,53 +376,56 @@ class OnnxReader(PairwiseReader):
         return not ids or sum(i == self._unknown for i in ids) <= len(ids) / 5
 
     def read_one(self, pair: Pair) -> PairReading:
-        """The reading of one pair."""
+        """Return the reading of one pair."""
         evidence, claim = pair
-        # The claim is cut where it would leave no room for evidence.
-        most = max(1, self._max_tokens * 3 // 4)
+        # The claim is truncated if it would leave no room for evidence.
+        max_claim = max(1, self._max_tokens * 3 // 4)
         offsets = self._tokenizer.encode(claim, add_special_tokens=False).offsets
-        claim = claim[: offsets[most - 1][1]] if len(offsets) > most else claim
+        claim = claim[: offsets[max_claim - 1][1]] if len(offsets) > max_claim else claim
         item = self._tokenizer.encode(evidence, claim)
-        given = {"input_ids": item.ids, "attention_mask": item.attention_mask,
-                 "token_type_ids": item.type_ids}  # fmt: skip
-        feed = {name: np.array([given[name]], dtype=np.int64) for name in self._inputs}
+        features = {
+            "input_ids": item.ids,
+            "attention_mask": item.attention_mask,
+            "token_type_ids": item.type_ids,
+        }
+        feed = {name: np.array([features[name]], dtype=np.int64) for name in self._inputs}
         (logits,) = self._session.run(None, feed)
         if self._labels.kind == "tokens":
-            return self._of_tokens(_shares(logits[0]), item)
-        shares = _shares(logits[0] / self._temperature)
+            return self._token_reading(_softmax(logits[0]), item)
+        shares = _softmax(logits[0] / self._temperature)
         supported, contradicted, neutral = (
             float(shares[list(places)].sum())
             for places in (self._labels.supported, self._labels.contradicted, self._labels.neutral)
         )
         if self._labels.kind == "consistency":
-            # it knows no difference between what is denied and what is not said
+            # the model does not distinguish a denial from an omission
             return PairReading(supported, contradicted / 2, contradicted / 2)
         return PairReading(supported, contradicted, neutral)
 
-    def _of_tokens(self, shares: Floats, item: Any) -> PairReading:
-        """The claim is supported as far as its most doubted word is."""
+    def _token_reading(self, shares: Floats, item: Any) -> PairReading:
+        """Return a reading whose support is that of the claim's most doubted word."""
         wrong = shares[:, list(self._labels.contradicted)]
         tokens = zip(item.offsets, item.sequence_ids, wrong, strict=True)
         words = tuple(
-            WordDoubt(start, end, float(own.sum()))
-            for (start, end), side, own in tokens
+            WordDoubt(start, end, float(odds.sum()))
+            for (start, end), side, odds in tokens
             if side == 1 and start < end
         )
         worst = max((word.p for word in words), default=0.5)
         return PairReading(1.0 - worst, worst / 2, worst / 2, words)
 
 
-def _shares(logits: npt.NDArray[Any]) -> Floats:
-    """Softmax over the last axis."""
+def _softmax(logits: npt.NDArray[Any]) -> Floats:
+    """Return the softmax over the last axis."""
     scores = logits.astype(np.float64)
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
 
 
 def import_reader(source: str, out: Path) -> dict[str, Any]:
-    """Export a model of the Hub, or of a folder, into the folder `out`; its card.
+    """Export a model of the Hub or of a folder into the folder `out`, and return its card.
 
-    Raises InputError if there is no such model, or it is none that can read pairs.
+    Raises InputError if there is no such model, or it cannot read pairs.
     """
     import torch
     from transformers import AutoConfig, AutoTokenizer
@@ -428,7 +433,7 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, use_fast=True)
-        model = _model_of(source, config)
+        model = _load_model(source, config)
     except (OSError, ValueError, KeyError, ImportError) as error:
         first = (str(error) or type(error).__name__).splitlines()[0][:160]
         raise InputError(
@@ -438,22 +443,22 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
     is_tokens = type(model).__name__.endswith("ForTokenClassification")
     names = {int(place): str(name) for place, name in config.id2label.items()}
     labels = labels_of(names, is_tokens=is_tokens)
-    taken = inspect.signature(model.forward).parameters
-    inputs = [name for name in tokenizer.model_input_names if name in taken]
+    parameters = inspect.signature(model.forward).parameters
+    inputs = [name for name in tokenizer.model_input_names if name in parameters]
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent) as made:
-        folder = Path(made) / "reader"
+    with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
+        folder = Path(temporary) / "reader"
         folder.mkdir()
         write_model(model, tokenizer, inputs, folder / MODEL)
         tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
-        allowed = getattr(config, "max_position_embeddings", LONGEST) or LONGEST
+        positions = getattr(config, "max_position_embeddings", LONGEST) or LONGEST
         card = {
             "name": re.sub(r"[^A-Za-z0-9_.-]+", "-", source.strip("/").split("/")[-1]),
             "source": str(Path(source).resolve()) if Path(source).is_dir() else source,
             "architecture": type(model).__name__,
             "labels": asdict(labels),
             "inputs": inputs,
-            "max_tokens": min(LONGEST, allowed - (2 if allowed == LONGEST + 2 else 0)),
+            "max_tokens": min(LONGEST, positions - (2 if positions == LONGEST + 2 else 0)),
             "unknown": tokenizer.unk_token_id,
         }
         written = write_card(folder, MODEL, card)
@@ -463,25 +468,25 @@ def import_reader(source: str, out: Path) -> dict[str, Any]:
     return written
 
 
-def _model_of(source: str, config: Any) -> Any:
+def _load_model(source: str, config: Any) -> Any:
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-    named = " ".join(config.architectures or ())
-    if named and "Classification" not in named:
-        raise ValueError(f"its architecture is {named}")
-    is_of_tokens = "TokenClassification" in named
-    kind = AutoModelForTokenClassification if is_of_tokens else AutoModelForSequenceClassification
+    architectures = " ".join(config.architectures or ())
+    if architectures and "Classification" not in architectures:
+        raise ValueError(f"its architecture is {architectures}")
+    marks_tokens = "TokenClassification" in architectures
+    kind = AutoModelForTokenClassification if marks_tokens else AutoModelForSequenceClassification
     return kind.from_pretrained(source, trust_remote_code=False, attn_implementation="eager").eval()
 
 
 def write_model(model: Any, tokenizer: Any, inputs: Sequence[str], path: Path) -> None:
-    """Trace the model with a free length, then quantize it to int8."""
+    """Export the model with a dynamic length, then quantize it to int8."""
     import onnx
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     class Logits(torch.nn.Module):
-        """(1, classes), or (1, length, classes)."""
+        """The model's logits: (1, classes), or (1, length, classes)."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -490,19 +495,24 @@ def write_model(model: Any, tokenizer: Any, inputs: Sequence[str], path: Path) -
         def forward(self, *given: Any) -> Any:
             return self.model(**dict(zip(inputs, given, strict=True))).logits
 
-    whole = path.with_name("whole.onnx")
+    unquantized = path.with_name("whole.onnx")
     example = tokenizer("The source is here.", "The claim is here.", return_tensors="pt")
     values = [example[name] for name in inputs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            Logits().eval(), tuple(values), str(whole), dynamo=False, opset_version=17,
-            input_names=list(inputs), output_names=["logits"],
+            Logits().eval(),
+            tuple(values),
+            str(unquantized),
+            dynamo=False,
+            opset_version=17,
+            input_names=list(inputs),
+            output_names=["logits"],
             dynamic_axes={name: {1: "length"} for name in inputs},
-        )  # fmt: skip
-    onnx.checker.check_model(str(whole))
-    quantize_dynamic(str(whole), str(path), per_channel=True, weight_type=QuantType.QInt8)
-    whole.unlink()
+        )
+    onnx.checker.check_model(str(unquantized))
+    quantize_dynamic(str(unquantized), str(path), per_channel=True, weight_type=QuantType.QInt8)
+    unquantized.unlink()
 
 
 def _load_tokenizer(folder: Path) -> Any:
@@ -510,16 +520,12 @@ def _load_tokenizer(folder: Path) -> Any:
 
     try:
         return Tokenizer.from_file(str(folder / TOKENIZER))
-    except Exception as error:  # the loader raises its own, undocumented kinds
+    except Exception as error:  # the loader raises undocumented types of its own
         raise ConfigError(f"Expected a tokenizer in {folder.name}, found none.") from error
 
 
-MULTILINGUAL_DIR = Path(__file__).parent / "weights" / "multilingual"
-WEIGHTS = "reader.onnx"
-
-
 class MultilingualReader(PairwiseReader):
-    """Safe to use from several threads."""
+    """The shipped reader of languages other than English; safe to use from several threads."""
 
     def __init__(self, folder: Path = MULTILINGUAL_DIR) -> None:
         """Load the model.
@@ -534,40 +540,37 @@ class MultilingualReader(PairwiseReader):
         self._session = open_session(folder / WEIGHTS)
 
     def knows(self, text: str) -> bool:
-        """False where more than a fifth of the text's tokens are unknown, or its language is."""
+        """Return False if over a fifth of the text's tokens are unknown, or its language is."""
         if language_of(text) not in {UNKNOWN, *KNOWN_LANGUAGES}:
             return False
         return not self._vocabulary.is_unknown(text)
 
     def read_one(self, pair: Pair) -> PairReading:
-        """The reading of one pair."""
+        """Return the reading of one pair."""
         item = encode_pair(*pair, self._vocabulary.tokenizer)
         classes, words = self._session.run(None, {"vectors": self._vocabulary.vectors_of(item.ids)})
-        shares = _shares(classes[0].astype(np.float64) / self._temperature)
+        shares = _softmax(classes[0].astype(np.float64) / self._temperature)
         supported, contradicted, neutral = shares.tolist()
-        own = words[0][item.claim_start : item.claim_start + len(item.offsets)]
-        doubts = (1.0 / (1.0 + np.exp(-own.astype(np.float64)))).tolist()
-        marks = []
+        logits = words[0][item.claim_start : item.claim_start + len(item.offsets)]
+        doubts = (1.0 / (1.0 + np.exp(-logits.astype(np.float64)))).tolist()
+        word_doubts = []
         for (start, end), p in zip(item.offsets, doubts, strict=True):
-            start += pair[1][start:end].startswith(" ")  # the blank before a word
-            marks += [WordDoubt(start, end, p)] if start < end else []
-        return PairReading(supported, contradicted, neutral, tuple(marks))
+            start += pair[1][start:end].startswith(" ")  # skip the blank before a word
+            word_doubts += [WordDoubt(start, end, p)] if start < end else []
+        return PairReading(supported, contradicted, neutral, tuple(word_doubts))
 
 
 @loaded_once
 def load_multilingual_reader() -> MultilingualReader:
-    """The reader that ships, loaded once per process.
+    """Load the shipped multilingual reader, once per process.
 
     Raises ConfigError if it is missing, incomplete, or not what its card says.
     """
     return MultilingualReader()
 
 
-ENGLISH_DIR = Path(__file__).parent / "weights" / "english"
-
-
 class ReaderByLanguage(PairwiseReader):
-    """Hands each pair to the reader of its language; safe to use from several threads."""
+    """Passes each pair to the reader of its language; safe to use from several threads."""
 
     def __init__(self, english: PairwiseReader, multilingual: PairwiseReader) -> None:
         super().__init__()
@@ -575,18 +578,18 @@ class ReaderByLanguage(PairwiseReader):
         self.id = f"{english.id}-{multilingual.id}"
 
     def knows(self, text: str) -> bool:
-        """False where too many of the text's tokens are unknown, or its language is."""
+        """Return False if too many of the text's tokens are unknown, or its language is."""
         return self._multilingual.knows(text)
 
     def read_one(self, pair: Pair) -> PairReading:
-        """The reading of one pair."""
+        """Return the reading of one pair."""
         is_english = all(language_of(text) in {"en", UNKNOWN} for text in pair)
         return (self._english if is_english else self._multilingual).read_one(pair)
 
 
 @loaded_once
 def load_reader() -> ReaderByLanguage:
-    """The readers that ship, loaded once per process.
+    """Load the shipped readers, once per process.
 
     Raises ConfigError if one is missing, incomplete, or not what its card says.
     """

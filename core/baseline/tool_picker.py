@@ -1,8 +1,9 @@
-"""Picks tools by rule: first those that read a statement as theirs, then search and comparison.
+"""The built-in tool picker of an audit: it chooses the next tool for a statement by rule.
 
-Beside the picker stand its thoughts, which models learn from (HaluAgent 2.4.1), what of a statement
-is left once tools have worked out the rest, and which can be checked at all. Source: HaluAgent 2.3;
-where the paper asks a language model for the type of a sentence, each tool's `reads` says it.
+Tools whose `reads` accepts the statement come first, then search and comparison. The module also
+holds the picker's thoughts, which models learn from (HaluAgent 2.4.1), the part of a statement that
+remains once tools have computed the rest, and the test for whether a statement can be checked.
+Source: HaluAgent 2.3; the paper asks a language model for the type of a sentence instead.
 """
 
 from __future__ import annotations
@@ -28,12 +29,19 @@ from core.tools.registry import Tool, toolbox
 from core.tools.vocabulary import read_words
 
 SEARCH, MATCH = "search", "match"
-# What can be worked out for certain comes first; tools that are not named follow by their names.
+# Tools whose results are certain come first; the tools not listed here follow in order of name.
 ORDER = ("code", "conditions", "calendar", "calculator")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+MULTIPLIES = re.compile(r"[*×xX·/÷%^]|\b(?:of|times|by|per)\b|[乘除的]", re.IGNORECASE)
+BY_VALUE = frozenset({"number_or_date", "reasoning"})
+Place = tuple[int, int]
+QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
+FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
+NO_FACT = "It greets, offers, wishes or gives an opinion, and states no fact to check."
 
 
 class BuiltInToolPicker:
-    """Built-in tool picker; `tools` are the toolbox unless a test brings its own."""
+    """The rule-based tool picker; `tools` defaults to the toolbox."""
 
     name = "Tool picker"
     built_in = True
@@ -43,13 +51,14 @@ class BuiltInToolPicker:
         self._tools = tools
 
     def next_step(self, view: AuditView, stop: Stop) -> Step:
-        """The next tool by rule, or the end."""
+        """Return the step that calls the next tool, or the step that ends the statement."""
         case, statement = view.view.case, view.statement
         if statement is not None and (why := why_not_checkable(case, statement)):
             return Step(why, evidence=why, is_checkable=False)
         thoughts = thoughts_in(case.language)
         wrong = (u for u in view.used if u.label == "hallucinated" and u.tool != MATCH)
-        if (refuting := next(wrong, None)) is not None:
+        refuting = next(wrong, None)
+        if refuting is not None:
             return Step(thoughts["refuted"].format(tool=refuting.tool))
         done = {use.tool for use in view.used}
         tools = toolbox() if self._tools is None else self._tools
@@ -57,127 +66,124 @@ class BuiltInToolPicker:
         for tool in sorted(tools.values(), key=lambda t: (order.get(t.name, 99), t.name)):
             if not tool.reads or tool.is_system or tool.name in (SEARCH, MATCH):
                 continue
-            given = None if tool.name in done else _given(tool, statement, case)
-            if given is not None and not _is_for_statements(tool, given, view):
+            tool_input = None if tool.name in done else _encode_input(tool, statement, case)
+            if tool_input is not None and not _is_covered_by_statements(tool, tool_input, view):
                 other = thoughts["other"].format(tool=tool.name)
-                return Step(thoughts["meant"].get(tool.name, other), tool.name, given)
+                return Step(thoughts["meant"].get(tool.name, other), tool.name, tool_input)
         if statement is None:
             return Step(thoughts["whole_done"])
-        return self._by_reading(view, statement, tools)
+        return self._choose_source_step(view, statement, tools)
 
-    def _by_reading(
+    def _choose_source_step(
         self, view: AuditView, statement: Statement, tools: Mapping[str, Tool[Any]]
     ) -> Step:
         done = {use.tool for use in view.used}
         right = [use for use in view.used if use.label == "supported"]
         case, rest = view.view.case, rest_of(statement, view.used)
         thoughts = thoughts_in(case.language)
-        names = _names(statement.text, case.language)
-        is_told = rest.says_something(case.language) and view.view.evidence.of(statement.index)
-        if right and not names and not is_told:
+        names = _name_terms(statement.text, case.language)
+        has_evidence = rest.says_something(case.language) and view.view.evidence.of(statement.index)
+        if right and not names and not has_evidence:
             return Step(thoughts["right"])
         if SEARCH in tools and SEARCH not in done and (names or not right):
             why = thoughts["search_rest"] if right else thoughts["search"]
-            return Step(why, SEARCH, _given(tools[SEARCH], statement, case) or "{}")
-        is_found = bool(view.view.evidence.of(statement.index) or _texts_found(view))
-        if MATCH in tools and MATCH not in done and is_found:
+            return Step(why, SEARCH, _encode_input(tools[SEARCH], statement, case) or "{}")
+        has_texts = bool(view.view.evidence.of(statement.index) or _searched_texts(view))
+        if MATCH in tools and MATCH not in done and has_texts:
             why = thoughts["compare_rest"] if right else thoughts["compare"]
-            return Step(why, MATCH, _compared(tools[MATCH], view, statement, rest))
+            return Step(why, MATCH, _comparison_input(tools[MATCH], view, statement, rest))
         if any(use.tool == MATCH and use.label == "hallucinated" for use in view.used):
-            return _compared_in_vain(view, statement, rest, right, is_named=bool(names))
+            return _end_denied_statement(view, statement, rest, right, is_named=bool(names))
         is_unread = right and all(use.tool != MATCH for use in right)
         if is_unread and names - set(query_terms(case.question, case.language)):
-            words = f"{right[-1].words} Nothing here speaks of the rest."
-            return Step(thoughts["rest_unknown"], label="unclear", evidence=words)
-        return Step(thoughts["done"] if is_found else thoughts["nothing_found"])
+            reason = f"{right[-1].words} Nothing here speaks of the rest."
+            return Step(thoughts["rest_unknown"], label="unclear", evidence=reason)
+        return Step(thoughts["done"] if has_texts else thoughts["nothing_found"])
 
 
-def _is_for_statements(tool: Tool[Any], given: str, view: AuditView) -> bool:
-    """True where the response as a whole tells the tool nothing that its statements do not.
+def _is_covered_by_statements(tool: Tool[Any], whole_input: str, view: AuditView) -> bool:
+    """Return True if the tool gains nothing from reading the response as a whole.
 
-    They do where the tool reads one of them and is given the same with it beside the words.
+    This is so if the tool reads one statement with the same input, apart from the text itself.
     """
     if view.statement is not None:
         return False
     case = view.view.case
-    own = _beside(given, case.response)
-    return any(
-        own in (_beside(inner, statement.text), _beside(inner, statement.rewrite))
-        for statement in view.view.statements
-        if (inner := _given(tool, statement, case)) is not None
-    )
+    whole_fields = _other_fields(whole_input, case.response)
+    for statement in view.view.statements:
+        statement_input = _encode_input(tool, statement, case)
+        if statement_input is None:
+            continue
+        for text in (statement.text, statement.rewrite):
+            if _other_fields(statement_input, text) == whole_fields:
+                return True
+    return False
 
 
-def _beside(given: str, words: str) -> dict[str, Any]:
-    """A tool's input without the field that holds these words."""
-    fields: dict[str, Any] = msgspec.json.decode(given)
-    return {name: value for name, value in fields.items() if value != words}
+def _other_fields(tool_input: str, text: str) -> dict[str, Any]:
+    """Return a tool's input without the field whose value is `text`."""
+    fields: dict[str, Any] = msgspec.json.decode(tool_input)
+    return {name: value for name, value in fields.items() if value != text}
 
 
-def _compared_in_vain(
+def _end_denied_statement(
     view: AuditView, statement: Statement, rest: Rest, right: Sequence[ToolUse], *, is_named: bool
 ) -> Step:
-    """The end of a statement that the sources do not carry: a right sum may stand all the same."""
+    """Return the last step for a statement that the sources deny; a correct sum may still hold."""
     thoughts = thoughts_in(view.view.case.language)
-    sources = [p.text for p in view.view.evidence.of(statement.index)] + _texts_found(view)
+    sources = [p.text for p in view.view.evidence.of(statement.index)] + _searched_texts(view)
     use = next(use for use in view.used if use.tool == MATCH)
-    stands = _denies_only_parts if is_named else _denies_no_value
-    if right and stands(use, rest, statement, sources):
-        words = f"{right[-1].words} The sources have no other value."
-        return Step(thoughts["not_denied"], label="supported", evidence=words)
+    is_upheld = _denies_only_parts if is_named else _denies_no_value
+    if right and is_upheld(use, rest, statement, sources):
+        reason = f"{right[-1].words} The sources have no other value."
+        return Step(thoughts["not_denied"], label="supported", evidence=reason)
     return Step(thoughts["denied"])
 
 
-def _compared(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest) -> str:
-    """The input of the comparison: with the case's own passages, else with what a search brought.
+def _comparison_input(tool: Tool[Any], view: AuditView, statement: Statement, rest: Rest) -> str:
+    """Return the comparison's input, with the case's passages or else with the search results.
 
-    What tools have worked out is blank in it: nobody has to have written that. The rest of the
-    response is left out: whether statements contradict each other is for the reflector, who sees
-    them all.
+    What tools have computed is blanked out: no source has to state it. The rest of the response is
+    left out: the reflector, which sees all statements, checks whether they contradict each other.
     """
-    given = tool.reads(statement, view.view.case) if tool.reads else None
-    if given is None:
+    tool_input = tool.reads(statement, view.view.case) if tool.reads else None
+    if tool_input is None:
         return "{}"
-    fields = msgspec.to_builtins(given)
+    fields = msgspec.to_builtins(tool_input)
     if tool.about in fields:
         fields[tool.about] = rest.text
     if "before" in fields:
         fields["before"] = ""
     if "context" in fields and not view.view.evidence.of(statement.index):
-        fields["context"] = "\n".join(_texts_found(view))
+        fields["context"] = "\n".join(_searched_texts(view))
     return msgspec.json.encode(fields).decode()
 
 
-def _texts_found(view: AuditView) -> list[str]:
-    used = [use for use in view.used if use.tool == SEARCH and use.outcome == "found"]
-    found = [one for use in used for one in msgspec.json.decode(use.gave).get("sources", ())]
-    return [one["text"] for one in found if isinstance(one.get("text"), str)]
+def _searched_texts(view: AuditView) -> list[str]:
+    searches = [use for use in view.used if use.tool == SEARCH and use.outcome == "found"]
+    outputs = [msgspec.json.decode(use.gave) for use in searches]
+    sources = [source for output in outputs for source in output.get("sources", ())]
+    return [source["text"] for source in sources if isinstance(source.get("text"), str)]
 
 
-def _given(tool: Tool[Any], statement: Statement | None, case: Case) -> str | None:
-    given = tool.reads(statement, case) if tool.reads else None
-    return None if given is None else msgspec.json.encode(given).decode()
+def _encode_input(tool: Tool[Any], statement: Statement | None, case: Case) -> str | None:
+    tool_input = tool.reads(statement, case) if tool.reads else None
+    return None if tool_input is None else msgspec.json.encode(tool_input).decode()
 
 
-def _names(text: str, language: str) -> set[str]:
-    named = (match.group() for match in NAME.finditer(text) if match.start() > 0)
-    return {term for name in named for term in query_terms(name, language)}
+def _name_terms(text: str, language: str) -> set[str]:
+    names = (match.group() for match in NAME.finditer(text) if match.start() > 0)
+    return {term for name in names for term in query_terms(name, language)}
 
 
 def thoughts_in(language: str) -> Mapping[str, Any]:
-    """The sentences for a response in that language (a BCP 47 tag or `und`).
+    """Return the picker's sentences for a response in `language` (a BCP 47 tag or `und`).
 
-    `meant` tells of each tool that works something out what it saw there, `other` of any tool that
-    is not named. `whole_done` ends the response as a whole, the others after them a statement.
+    `meant` has a sentence for each tool that computes something, `other` one for any other tool.
+    `whole_done` ends the response as a whole, the keys after it end a statement.
     """
     thoughts: dict[str, Any] = read_words("thoughts")
     return thoughts["zh" if prompt_language(language) == "zh" else "en"]  # type: ignore[no-any-return]
-
-
-NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-MULTIPLIES = re.compile(r"[*×xX·/÷%^]|\b(?:of|times|by|per)\b|[乘除的]", re.IGNORECASE)
-BY_VALUE = frozenset({"number_or_date", "reasoning"})
-Place = tuple[int, int]
 
 
 class _Equation(msgspec.Struct, frozen=True):
@@ -197,8 +203,8 @@ class _Point(msgspec.Struct, frozen=True):
     evidence: str = ""
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """What of a tool's work is asked for here; all else in it is left aside."""
+class _ToolOutput(msgspec.Struct, frozen=True):
+    """The fields of a tool's input or output that the picker uses; others are ignored."""
 
     text: str = ""
     equations: tuple[_Equation, ...] = ()
@@ -208,15 +214,15 @@ class _Told(msgspec.Struct, frozen=True):
     finding: str = ""
 
 
-DECODER = msgspec.json.Decoder(_Told)
+DECODER = msgspec.json.Decoder(_ToolOutput)
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A right sum: the numbers it is made of and those of its result, as they are written.
+    """A correct sum: the numbers in its formula and in its result, as they are written.
 
-    Where it `is_scaled` it multiplies or divides: what comes of it is nothing of the kind of its
-    parts, which therefore cannot stand in its place.
+    A sum that `is_scaled` multiplies or divides: its result is a quantity of another kind than its
+    parts, so a part cannot stand in for the result.
     """
 
     numbers: frozenset[str]
@@ -226,145 +232,148 @@ class Sum:
 
 @dataclass(frozen=True)
 class Rest:
-    """The statement's `text` with blanks for what is not to be looked for, and its right sums."""
+    """A statement's `text` with what needs no source blanked out, and its correct sums."""
 
     text: str
     sums: tuple[Sum, ...] = ()
 
     def says_something(self, language: str) -> bool:
-        """True where it has words beside its numbers and dates: pure arithmetic has none."""
+        """Return True if it has words besides numbers and dates; pure arithmetic has none."""
         return any(term[0].isalpha() and len(term) > 1 for term in query_terms(self.text, language))
 
 
 def rest_of(statement: Statement, used: Sequence[ToolUse]) -> Rest:
-    """What is left of the statement after the tools that were used for it."""
+    """Return what is left of the statement after the tools used on it."""
     text, sums = statement.text, []
     for use in used:
-        if use.outcome != "found" or _decoded(use.given).text != statement.text:
+        if use.outcome != "found" or _decode_output(use.given).text != statement.text:
             continue
-        told = _decoded(use.gave)
-        for place in told.follows:
-            text = _blanked(text, place)
-        for one in told.equations:
-            stated = _place_of_result(one, statement.text) if one.holds else None
-            if stated is not None:
-                text = _blanked(_blanked(text, (one.start, stated[0])), (stated[1], one.end))
-                made, value = (frozenset(NUMBER.findall(t)) for t in (one.formula, one.stated))
-                sums.append(Sum(made, value, MULTIPLIES.search(one.formula) is not None))
+        output = _decode_output(use.gave)
+        for place in output.follows:
+            text = _blank_out(text, place)
+        for equation in output.equations:
+            result = _locate_result(equation, statement.text) if equation.holds else None
+            if result is not None:
+                text = _blank_out(text, (equation.start, result[0]))
+                text = _blank_out(text, (result[1], equation.end))
+                numbers = frozenset(NUMBER.findall(equation.formula))
+                value = frozenset(NUMBER.findall(equation.stated))
+                sums.append(Sum(numbers, value, MULTIPLIES.search(equation.formula) is not None))
     return Rest(text, tuple(sums))
 
 
 def _denies_no_value(
     use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]
 ) -> bool:
-    """True where the comparison found no other value in the sources in place of the statement's.
+    """Return True if the comparison found no value in the sources that replaces the statement's.
 
-    A part of the sum itself is no other value. Who compares without naming words, as a language
-    model does, is taken at its word.
+    A part of the sum itself does not count. The finding is taken as it is from a comparison that
+    names no words, such as a language model's.
     """
-    told = _decoded(use.gave)
-    if not told.readers:
-        return told.finding != "contradicted"
-    against = [p for p in told.points if p.finding == "contradicted" and p.category in BY_VALUE]
+    output = _decode_output(use.gave)
+    if not output.readers:
+        return output.finding != "contradicted"
+    against = [p for p in output.points if p.finding == "contradicted" and p.category in BY_VALUE]
     return all(_is_part(point, rest, statement, sources) for point in against)
 
 
 def _denies_only_parts(
     use: ToolUse, rest: Rest, statement: Statement, sources: Sequence[str]
 ) -> bool:
-    """True where nothing is held against the statement but results whose parts the sources have."""
-    against = [point for point in _decoded(use.gave).points if point.finding != "carried"]
+    """Return True if the only objections are to results whose parts the sources have."""
+    against = [point for point in _decode_output(use.gave).points if point.finding != "carried"]
     return bool(against) and all(_is_part(p, rest, statement, sources) for p in against)
 
 
 def _is_part(point: _Point, rest: Rest, statement: Statement, sources: Sequence[str]) -> bool:
-    """True for a result that the sources have in parts, and nothing but parts in its place.
+    """Return True if the sources have the result's parts and offer only parts in its place.
 
-    What a product is made of is told in the sources or not; beside it they may tell other prices.
+    If the sources have all factors of a product, other values in them, such as prices, may differ.
     """
     start, end = point.start - statement.start, point.end - statement.start
-    said = frozenset(NUMBER.findall(statement.text[max(0, start) : end]))
-    given = {number for text in sources for number in NUMBER.findall(text)}
-    instead = set(NUMBER.findall(point.evidence)) if point.finding == "contradicted" else set()
-    own = [one for one in rest.sums if said <= one.value]
-    for one in own:
-        # “2” stands somewhere in most texts.
-        telling = {number for number in one.numbers if len(number) > 1}
-        is_told = one.is_scaled and telling and telling <= given
-        if is_told or (instead <= one.numbers and (one.numbers <= given or one.is_scaled)):
+    stated = frozenset(NUMBER.findall(statement.text[max(0, start) : end]))
+    source_numbers = {number for text in sources for number in NUMBER.findall(text)}
+    replacements = set(NUMBER.findall(point.evidence)) if point.finding == "contradicted" else set()
+    sums = [total for total in rest.sums if stated <= total.value]
+    for total in sums:
+        # A single digit such as “2” occurs in most texts.
+        long_numbers = {number for number in total.numbers if len(number) > 1}
+        has_factors = total.is_scaled and long_numbers and long_numbers <= source_numbers
+        if has_factors or (
+            replacements <= total.numbers and (total.numbers <= source_numbers or total.is_scaled)
+        ):
             return True
     return False
 
 
-def _place_of_result(one: _Equation, text: str) -> Place | None:
-    """Where the result stands with its unit; None for a sum that is told in other words."""
-    first, last = one.result
-    start = text.find(one.stated, max(one.start, last - len(one.stated)), one.end)
-    is_written = one.formula in text[one.start : one.end]
-    if not one.stated or not is_written or not 0 <= start <= first:
+def _locate_result(equation: _Equation, text: str) -> Place | None:
+    """Return the result's offsets with its unit; None if the text writes the sum differently."""
+    first, last = equation.result
+    low = max(equation.start, last - len(equation.stated))
+    start = text.find(equation.stated, low, equation.end)
+    is_written = equation.formula in text[equation.start : equation.end]
+    if not equation.stated or not is_written or not 0 <= start <= first:
         return None
-    return start, start + len(one.stated)
+    return start, start + len(equation.stated)
 
 
-def _blanked(text: str, place: Place) -> str:
+def _blank_out(text: str, place: Place) -> str:
     start, end = max(0, place[0]), min(place[1], len(text))
     return f"{text[:start]}{' ' * (end - start)}{text[end:]}" if start < end else text
 
 
-def _decoded(told: str) -> _Told:
-    """Nothing where it is of another shape: a model may have called the tool in its own way."""
+def _decode_output(encoded: str) -> _ToolOutput:
+    """Decode a tool's JSON; empty if it has another shape, as a model's own call may have."""
     try:
-        return DECODER.decode(told.encode())
+        return DECODER.decode(encoded.encode())
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _Told()
-
-
-QUESTION = re.compile(r"[?？؟][\s\"'”’)）】」]*$")
-FIGURE = re.compile(r"\d|[零一二两三四五六七八九十百千万亿]{2,}")
-NO_FACT = "It greets, offers, wishes or gives an opinion, and states no fact to check."
+        return _ToolOutput()
 
 
 def why_not_checkable(case: Case, statement: Statement) -> str:
-    """Why none can be checked of it, in a sentence; empty where something can.
+    """Return why nothing in the statement can be checked, in a sentence; "" if something can.
 
-    What only leads up to a fact ("Of course, …") leaves it one. An opinion that states a figure or
-    names somebody is checked: what it says of them may be a fact that is put carefully.
+    A lead-in ("Of course, …") is skipped. An opinion that states a figure or names somebody is
+    checked: it may be a cautiously worded fact.
     """
     text = statement.text.strip()
     if is_code(text):
         return "It is code: running it tells whether it works, comparing its words does not."
     if QUESTION.search(text):
         return "It asks, and states nothing."
-    said = text
-    while lead := _opening("leads_in", case.language).match(said):
-        said = said[lead.end() :]
+    rest = text
+    while lead := _opening_pattern("leads_in", case.language).match(rest):
+        rest = rest[lead.end() :]
     if not FIGURE.search(text):
-        if not said.strip(" .,!:;…。，！：；") or _opening("greetings", case.language).match(said):
+        is_bare = not rest.strip(" .,!:;…。，！：；")
+        if is_bare or _opening_pattern("greetings", case.language).match(rest):
             return NO_FACT
-        if _opening("opinions", case.language).match(said) and not _names(said, case.language):
+        is_opinion = _opening_pattern("opinions", case.language).match(rest)
+        if is_opinion and not _name_terms(rest, case.language):
             return NO_FACT
-    is_empty = not says_something(statement, case)
-    return "It says nothing that could be true or false." if is_empty else ""
+    if not says_something(statement, case):
+        return "It says nothing that could be true or false."
+    return ""
 
 
 @lru_cache(maxsize=64)
-def _opening(kind: str, language: str) -> re.Pattern[str]:
-    """How a lead, an opener or an opinion begins; in English where the language is unknown."""
-    words, end = _openings(kind, language)
+def _opening_pattern(kind: str, language: str) -> re.Pattern[str]:
+    """Return a pattern for the openings of a kind; English if the language is unknown."""
+    words, end = _opening_words(kind, language)
     return re.compile(rf"[\W_]*(?:{words}){end}", re.IGNORECASE)
 
 
-def _openings(kind: str, language: str) -> tuple[str, str]:
-    """The language's words of a kind as a pattern, and what ends a word in it."""
+def _opening_words(kind: str, language: str) -> tuple[str, str]:
+    """Return an alternation of the language's words of a kind, and the pattern that ends a word."""
     lists = read_words("openings")[kind]
     known = language if language in lists else "en"
     return "|".join(lists[known]), "" if known == "zh" else r"(?![\w-])"
 
 
 def concludes(text: str, language: str) -> bool:
-    """True where the statement says by its words that it follows from others."""
-    (opener, end), (total, _) = (_openings(k, language) for k in ("conclusions", "totals"))
+    """Return True if the wording marks the statement as a conclusion from others."""
+    (opener, end), (totals, _) = (_opening_words(k, language) for k in ("conclusions", "totals"))
     start, end = (r"(?<!\w)", r"(?!\w)") if end else ("", "")
     lead = r"[\W_]*(?:(?:and|und|et|y|e|en|而)\s+)?"
     opens = re.match(rf"{lead}(?:{opener}){end}", text, re.IGNORECASE)
-    return bool(opens or re.search(rf"{start}(?:{total}){end}", text, re.IGNORECASE))
+    return bool(opens or re.search(rf"{start}(?:{totals}){end}", text, re.IGNORECASE))

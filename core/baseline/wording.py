@@ -1,8 +1,8 @@
-"""How built-in agents put things: short quotes, lists, turns of at most 100 tokens (CEDA 4.4).
+"""Wording of the built-in agents: short quotes, lists, turns of at most 100 tokens (CEDA 4.4).
 
-Also a verdict in the words of the built-in judge, on which the classifier's seed head was trained,
-and the response with the evidence's own values in the places of wrong ones where they are of the
-same make (SC-MAKS 3.2, the output O*); what has no such value is left as it is.
+The module also words verdicts as the built-in judge does, since the classifier's seed head was
+trained on those, and corrects a response by replacing wrong values with the evidence's values of
+the same form (SC-MAKS 3.2, the output O*). Words without such a value are left as they are.
 """
 
 from __future__ import annotations
@@ -23,58 +23,66 @@ IN_WORDS: dict[Label, str] = {
 }
 MOST_PROSE = 300  # characters
 TOLD = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
-# What each built-in agent goes by, as people read it, and in what debaters may be mistaken.
 RULES: Mapping[str, str] = TOLD["rules"]
+"""The rule that each built-in agent follows, as people read it."""
 DOUBTS: Mapping[str, Mapping[Stance, str]] = TOLD["doubts"]
-
-
-def verdict_text(label: Label, prose: str) -> str:
-    """What the classifier judges by (CEDA 3.4): the prose between verdicts in words that it knows.
-
-    The seed head learned from the built-in judge's short texts: prose that weighs objections looks
-    like blame to it, and long prose drowns the verdict. So the verdict stands around the prose's
-    beginning and end. A head that people's corrections of such runs have taught weighs the prose
-    itself.
-    """
-    words, half = IN_WORDS[label], MOST_PROSE // 2
-    if len(prose) > MOST_PROSE:  # longer than the head takes in
-        prose = f"{prose[:half].rsplit(' ', 1)[0]} … {prose[-half:].split(' ', 1)[-1]}"
-    return " ".join([words, words, prose, words, words]) if prose else words
-
-
+"""How each debater may be mistaken, by stance."""
 MOST_WORDS = 75
 QUOTE_CHARACTERS = 160
 WORDS_OF_STANCE: dict[Stance, str] = {
     "supported": "correct", "hallucinated": "wrong", "unclear": "not decided by this evidence"
 }  # fmt: skip
 DEGREES = ((0.95, "certainly"), (0.85, "very likely"), (0.7, "likely"), (0.0, "rather"))
-"""How sure a verdict is, in words, by the probability of its side."""
-# How an answer begins, and the sides that CopMAD assigns.
+"""The certainty of a verdict in words, by the least probability of its side."""
 SIDES: dict[Stance, str] = {"supported": "CORRECT", "hallucinated": "WRONG", "unclear": "OPEN"}
+"""The first word of an answer, and the sides that CopMAD assigns."""
+VALUES = frozenset({"number_or_date", "wrong_entity"})
+LONGEST = 60  # characters; longer texts are parts of sentences, not values
+DIGIT = re.compile(r"\d")
+ELLIPSIS = "…"
+
+
+def verdict_text(label: Label, prose: str) -> str:
+    """Return the text that the classifier reads (CEDA 3.4): the prose between worded verdicts.
+
+    The seed head learned from the built-in judge's short texts. It takes prose that weighs
+    objections for blame, and long prose hides the verdict from it, so the verdict is repeated
+    before and after the prose's beginning and end. A head trained on people's corrections of such
+    runs weighs the prose itself.
+    """
+    words, half = IN_WORDS[label], MOST_PROSE // 2
+    if len(prose) > MOST_PROSE:  # longer than the head can read
+        prose = f"{prose[:half].rsplit(' ', 1)[0]} … {prose[-half:].split(' ', 1)[-1]}"
+    return " ".join([words, words, prose, words, words]) if prose else words
 
 
 def quote_of(passage: Passage) -> Quote:
-    """The whole passage as a quote that is verified by being the source's own words."""
+    """Return the whole passage as a quote, verified because it is the source's own words."""
     return Quote(
-        passage.text, "verified", 100.0, passage.source_id, passage.source, passage.page,
-        passage.start, passage.end,
-    )  # fmt: skip
+        text=passage.text,
+        status="verified",
+        source_id=passage.source_id,
+        source=passage.source,
+        page=passage.page,
+        start=passage.start,
+        end=passage.end,
+    )
 
 
 def cited(passage: Passage) -> str:
-    """The passage in quotation marks with where it stands, shortened for speaking."""
+    """Return the passage in quotation marks with its source, shortened for a turn."""
     return f"“{shortened(passage.text)}” ({place_of(passage)})"
 
 
 def place_of(passage: Passage) -> str:
-    """Source and page as people name them."""
+    """Return source and page as people name them."""
     if passage.is_image or passage.page is None:
         return passage.source
     return f"{passage.source}, p. {passage.page}"
 
 
 def shortened(text: str, limit: int = QUOTE_CHARACTERS) -> str:
-    """The text on one line, cut at a word with an ellipsis where it is longer than the limit."""
+    """Return the text on one line, cut at a word with an ellipsis if it exceeds the limit."""
     flat = " ".join(text.split())
     if len(flat) <= limit:
         return flat
@@ -83,51 +91,45 @@ def shortened(text: str, limit: int = QUOTE_CHARACTERS) -> str:
 
 
 def listed(words: Sequence[str], most: int = 3) -> str:
-    """“a”, “b” and “c”; what is beyond `most` is counted."""
+    """Return “a”, “b” and “c”; items beyond `most` are only counted."""
     shown = [f"“{shortened(word, 60)}”" for word in words[:most]]
     return listed_plainly([*shown, f"{len(words) - most} more"] if len(words) > most else shown)
 
 
 def listed_plainly(names: Sequence[str]) -> str:
-    """Names as people list them: Ada, Ben and Cleo."""
+    """Return the names as a list in words: Ada, Ben and Cleo."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: “1 statement”, “2 statements”."""
+    """Return a number with its noun: “1 statement”, “2 statements”."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def reply_to(stance: Stance, turns: Sequence[Turn]) -> Reply:
-    """Agree or deny with the last message; the first message is the claim itself."""
+    """Return whether the stance agrees with the last turn; the first turn replies to the claim."""
     last: Stance = turns[-1].stance if turns else "supported"
     return "agree" if stance == last else "deny"
 
 
 def in_brief(sentences: Sequence[str]) -> str:
-    """The sentences joined, the last ones dropped where they would pass the word limit."""
-    said: list[str] = []
+    """Join the sentences, dropping the last ones if they would exceed the word limit."""
+    chosen: list[str] = []
     for sentence in sentences:
-        if said and sum(len(s.split()) for s in [*said, sentence]) > MOST_WORDS:
+        if chosen and sum(len(s.split()) for s in [*chosen, sentence]) > MOST_WORDS:
             break
-        said.append(sentence)
-    return " ".join(said)
+        chosen.append(sentence)
+    return " ".join(chosen)
 
 
 def capitalised(sentence: str) -> str:
-    """The sentence with a capital first letter."""
+    """Return the sentence with a capital first letter."""
     return sentence[:1].upper() + sentence[1:]
-
-
-VALUES = frozenset({"number_or_date", "wrong_entity"})
-LONGEST = 60  # characters; longer ones are stretches of sentences, not values
-DIGIT = re.compile(r"\d")
-ELLIPSIS = "…"
 
 
 @dataclass(frozen=True)
 class TextEdit:
-    """`instead` of the words at `[start, end)` of the response; the surer one goes first."""
+    """A replacement for `[start, end)` of the response; edits of greater weight win."""
 
     start: int
     end: int
@@ -136,21 +138,21 @@ class TextEdit:
 
 
 def edits_of(points: Iterable[Point], response: str) -> list[TextEdit]:
-    """The edits of the points whose value fits; equal ones once."""
-    found = [
-        TextEdit(point.start, point.end, _instead(point.text, point.evidence), point.weight)
+    """Return the distinct edits of those points whose value fits."""
+    edits = [
+        TextEdit(point.start, point.end, _match_case(point.text, point.evidence), point.weight)
         for point in points
         if point.finding == "contradicted"
         and response[point.start : point.end] == point.text
         and fits(point.text, point.evidence, point.category)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(edits))
 
 
 def edits_of_spans(spans: Iterable[Span], response: str) -> list[TextEdit]:
-    """Those of the marked spans that say what should stand there."""
+    """Return the edits of those spans that have a replacement that fits."""
     return [
-        TextEdit(span.start, span.end, _instead(span.text, span.instead), span.p)
+        TextEdit(span.start, span.end, _match_case(span.text, span.instead), span.p)
         for span in spans
         if response[span.start : span.end] == span.text
         and fits(span.text, span.instead, span.category)
@@ -158,26 +160,26 @@ def edits_of_spans(spans: Iterable[Span], response: str) -> list[TextEdit]:
 
 
 def with_edits(response: str, edits: Sequence[TextEdit]) -> str:
-    """The response with these put in; of those that overlap the surer one.
+    """Return the response with the edits applied; of overlapping edits the one of greater weight.
 
-    Where two that are equally sure want different words in one place, it is left as it is.
+    A place for which edits of equal weight want different words is left as it is.
     """
     chosen: list[TextEdit] = []
-    for one in sorted(edits, key=lambda m: (-m.weight, m.start)):
-        if not any(one.start < other.end and other.start < one.end for other in chosen):
-            chosen.append(one)
-    for one in sorted(chosen, key=lambda m: -m.start):
-        beside = [m for m in edits if one.start < m.end and m.start < one.end]
-        if not any(m.weight == one.weight and m.instead != one.instead for m in beside):
-            response = response[: one.start] + one.instead + response[one.end :]
+    for edit in sorted(edits, key=lambda m: (-m.weight, m.start)):
+        if not any(edit.start < other.end and other.start < edit.end for other in chosen):
+            chosen.append(edit)
+    for edit in sorted(chosen, key=lambda m: -m.start):
+        overlapping = [m for m in edits if edit.start < m.end and m.start < edit.end]
+        if not any(m.weight == edit.weight and m.instead != edit.instead for m in overlapping):
+            response = response[: edit.start] + edit.instead + response[edit.end :]
     return response
 
 
 def fits(words: str, value: str, category: str) -> bool:
-    """True where the value can stand in the place of the words without changing their sentence.
+    """Return True if the value can replace the words without changing the rest of the sentence.
 
-    A value on one line and not long; figures for figures, and both with or both without letters
-    before them, as bounds have (“more than 40”), and behind them, as units have.
+    The value must be short and on one line. Figures replace only figures, and both or neither must
+    begin with letters, as bounds do (“more than 40”), and end with letters, as units do.
     """
     if category not in VALUES or not value.strip() or not words.strip():
         return False
@@ -185,11 +187,11 @@ def fits(words: str, value: str, category: str) -> bool:
         return False
     if bool(DIGIT.search(words)) != bool(DIGIT.search(value)):
         return False
-    one, other = words.strip(), value.strip()
-    is_alike = all(one[at].isdigit() == other[at].isdigit() for at in (0, -1))
+    old, new = words.strip(), value.strip()
+    is_alike = all(old[index].isdigit() == new[index].isdigit() for index in (0, -1))
     return is_alike or not DIGIT.search(words)
 
 
-def _instead(words: str, value: str) -> str:
+def _match_case(words: str, value: str) -> str:
     value = value.strip()
     return capitalised(value) if words[:1].isupper() else value

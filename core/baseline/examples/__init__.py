@@ -1,4 +1,4 @@
-"""Five prepared cases of our own writing, each with its files; one click opens one."""
+"""Five prepared cases with their files, written for this project; the start page opens them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class PreparedCase:
-    """A case to try: what to check and the files beside this module that it rests on."""
+    """A case to try: the response to check, and the names of its files beside this module."""
 
     name: str
     title: str
@@ -21,7 +21,7 @@ class PreparedCase:
     file_names: tuple[str, ...]
 
     def files(self) -> list[tuple[str, bytes]]:
-        """(name, bytes) of each file."""
+        """Return (name, bytes) of each file."""
         return [(name, (FOLDER / name).read_bytes()) for name in self.file_names]
 
 

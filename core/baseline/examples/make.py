@@ -1,4 +1,4 @@
-"""Made the PDF and the chart beside this file: `python -m core.baseline.examples.make`.
+"""Make the PDF and the chart beside this file: `python -m core.baseline.examples.make`.
 
 Needs reportlab from requirements-dev.txt and Pillow.
 """
@@ -32,7 +32,7 @@ VISITORS = {"North": 412, "South": 287, "East": 355, "West": 198}
 
 
 def make_pdf(path: Path) -> None:
-    """A fact sheet of two pages."""
+    """Write a fact sheet of two pages."""
     styles = getSampleStyleSheet()
     story: list[object] = []
     for title, *paragraphs in BRIDGE:
@@ -45,7 +45,7 @@ def make_pdf(path: Path) -> None:
 
 
 def make_chart(path: Path) -> None:
-    """A bar chart with its values over the bars."""
+    """Write a bar chart with its values above the bars."""
     width, height = 900, 560
     image = Image.new("RGB", (width, height), "white")
     draw = ImageDraw.Draw(image)
