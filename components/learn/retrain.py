@@ -1,4 +1,4 @@
-"""Retrain: what there is to learn from, what looks wrong, what more would add, and training."""
+"""Retrain screen: the answers to learn from, doubtful labels, the learning curve, training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import streamlit as st
 
 from components.app import state
 from components.app.state import KeptResult, keep_result, kept_result
-from components.learn import WORDS
 from components.learn.versions import choose_newest
 from components.review.review_queue import rules_of
 from components.widgets.charts import curve_figure, loss_figure
@@ -40,35 +39,96 @@ from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import Training
 
-ORIGIN_WORDS: dict[training.Origin, str] = WORDS["retrain.origin_words"]
-REASON_WORDS: dict[training.Reason, str] = WORDS["retrain.reason_words"]
+ORIGIN_WORDS: dict[training.Origin, str] = {
+    "answered": "answered here",
+    "settled": "settled by a lead",
+    "imported": "imported answers",
+}
+REASON_WORDS: dict[training.Reason, str] = {
+    "unclear": "answered as unclear, which is neither label",
+    "no_verdict": "of runs in which the judge reached no verdict: there is no text to read",
+    "no_run": "of cases that nobody checked here: check them, then answer on the run",
+}
+NUMBERS: dict[str, list[str]] = {
+    "pairs": [
+        "Pairs for each text",
+        "How often each text is paired with one of the same label and one of the other.",
+    ],
+    "steps": [
+        "Steps at most",
+        "Training stops after so many steps, even if pairs are left. 40 take a minute.",
+    ],
+    "epochs": ["Epochs", "How many times training goes through all pairs."],
+    "seed": ["Seed", "The same seed, corrections and options give the same pairs."],
+}
+ENDED_WORDS: dict[str, str] = {
+    "finished": "finished",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+    "running": "under way",
+}
+DOUBTS_HINT = (
+    "A quick model learns from all other cases and says where it would never have given a person's "
+    "label (cleanlab's confident learning). It is a hint where to look again: some of these labels "
+    "are right, and the model is wrong."
+)
+ORIGINS_HINT = (
+    "Each run counts once, with what its case was settled as, else with its newest answer, under "
+    "whoever gave that. Held-out cases are among them."
+)
+GIVE_BACK_HELP = (
+    "Gives the case back to the review queue, first to who answered it. What they said stands "
+    "until they answer anew."
+)
+TRAINING_ENDED_UNEXPECTEDLY = (
+    "The process of the last training ended unexpectedly; the active version stays as it is. Start "
+    "it again."
+)
+
 ELSEWHERE = "people of other projects"
 LOPSIDED = 0.2
 SETTLE_LIST = "pages/review/curate.py"
+PROBLEM = "retrain.problem"
+CURVE = "learning curve"
+DOUBTS = "label doubts"
+MOST_DOUBTS = 10
+Progress = Callable[[int, int], None]
+Counting = Callable[[Sequence[training.Taught], Progress], Any]
+POLL_SECONDS = 1.0
+WORTH_ASKING = 180.0  # seconds of work; less may be cancelled without asking
+PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
+OTHER = "another"
+ENCODERS = {
+    EMBEDDED: "MiniLM, which is here (quick, English)",
+    PAPERS: "paraphrase-mpnet-base-v2, as in the paper (420 MB, several times slower)",
+    OTHER: "another one",
+}
+KEY = "retrain.options"
 
 
 def material() -> training.Overview:
-    """The numbers of labels and cases as they are now."""
+    """Return the current numbers of labels and cases."""
     with state.open_store() as store:
         changes = store.changes
         mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
-    return _overview(str(state.home()), mark)
+    return _load_overview(str(state.home()), mark)
 
 
 @st.cache_resource(max_entries=1, show_spinner="Counting the corrections")
-def _overview(home: str, mark: Mark) -> training.Overview:
+def _load_overview(home: str, mark: Mark) -> training.Overview:
     with open_store(Path(home)) as store:
         return training.overview(store)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _conflicts(home: str, project_id: str, mark: Mark) -> int:
+def _count_conflicts(home: str, project_id: str, mark: Mark) -> int:
     with open_store(Path(home)) as store:
         return training.conflicts(store, project_id, time.time())
 
 
 def draw_material() -> None:
-    """How many corrections there are of each label, and what is missing."""
+    """Draw the number of corrections by label, and what is missing."""
     st.subheader("What there is to learn from", anchor=False)
     data = material()
     columns = st.columns(4)
@@ -81,15 +141,21 @@ def draw_material() -> None:
             delta_color="off",
             delta_arrow="off",
         )
-    told = "A quarter of the cases is never trained on: on them versions are compared."
-    columns[2].metric("Held out", data.held, help=told)
-    told = "The reasons are under “Where they come from”."
-    columns[3].metric("Not usable", sum(data.unusable.values()), help=told)
-    if words := _needed(data):
-        st.info(words, icon=":material/info:")
+    columns[2].metric(
+        "Held out",
+        data.held,
+        help="A quarter of the cases is never trained on: on them versions are compared.",
+    )
+    columns[3].metric(
+        "Not usable",
+        sum(data.unusable.values()),
+        help="The reasons are under “Where they come from”.",
+    )
+    if advice_text := _advise(data):
+        st.info(advice_text, icon=":material/info:")
     with state.open_store() as store:
         project_id, mark = state.project(store).id, store.changes.of_corrections()
-    differing = _conflicts(str(state.home()), project_id, mark)
+    differing = _count_conflicts(str(state.home()), project_id, mark)
     if differing:
         left, right = st.columns([4, 1], vertical_alignment="center")
         left.markdown(
@@ -102,7 +168,8 @@ def draw_material() -> None:
             _draw_origins(data)
 
 
-def _needed(data: training.Overview) -> str:
+def _advise(data: training.Overview) -> str:
+    """Return which answers are still needed, or would teach most; "" if none stand out."""
     if data.missing:
         return (
             f"{advice(data.missing, None)} It takes {training.FEWEST_PER_LABEL} of each label: "
@@ -119,49 +186,44 @@ def _needed(data: training.Overview) -> str:
 
 
 def _draw_origins(data: training.Overview) -> None:
-    by_origin = {ORIGIN_WORDS[name]: own for name, own in data.counts.by_origin.items()}
+    by_origin = {ORIGIN_WORDS[name]: count for name, count in data.counts.by_origin.items()}
     tables: tuple[tuple[str, str, Mapping[str, Mapping[Label, int]]], ...] = (
-        ("Person", "people", _named(data.counts.by_person)),
+        ("Person", "people", _name_people(data.counts.by_person)),
         ("Language", "languages", data.counts.by_language),
         ("Source", "origins", by_origin),
     )
     for column, (name, key, counts) in zip(st.columns([6, 6, 7]), tables, strict=True):
         rows: list[dict[str, Any]] = [
-            {name: who} | {LABEL_WORDS[label]: own.get(label, 0) for label in training.LABELS}
-            for who, own in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
+            {name: who} | {LABEL_WORDS[label]: by_label.get(label, 0) for label in training.LABELS}
+            for who, by_label in sorted(counts.items(), key=lambda pair: -sum(pair[1].values()))
         ]
         if rows:
             with column:
                 table(rows, f"retrain.{key}", height="content" if len(rows) < 12 else 420)
-    st.caption(WORDS["retrain.draw_origins"])
+    st.caption(ORIGINS_HINT)
     for reason, count in data.unusable.items():
         st.markdown(f"- Not usable: {counted(count, 'answer')} {REASON_WORDS[reason]}.")
 
 
-def _named(by_person: Mapping[tuple[str, str], Mapping[Label, int]]) -> dict[str, Counter[Label]]:
+def _name_people(
+    by_person: Mapping[tuple[str, str], Mapping[Label, int]],
+) -> dict[str, Counter[Label]]:
+    """Return the counts by name; people of projects not visible here are counted together."""
     with state.open_store() as store:
         projects = {project_id for project_id, _ in by_person}
-        seen = {one for one in projects if state.may_see(store, one)}
-    found: dict[str, Counter[Label]] = {}
-    for (project_id, name), own in by_person.items():
-        shown = name if project_id in seen else ELSEWHERE
-        found.setdefault(shown, Counter()).update(own)
-    return found
-
-
-PROBLEM = "retrain.problem"
-CURVE = "learning curve"
-DOUBTS = "label doubts"
-MOST_DOUBTS = 10
-Progress = Callable[[int, int], None]
-Counting = Callable[[Sequence[training.Taught], Progress], Any]
+        visible = {each for each in projects if state.may_see(store, each)}
+    counts: dict[str, Counter[Label]] = {}
+    for (project_id, name), by_label in by_person.items():
+        shown = name if project_id in visible else ELSEWHERE
+        counts.setdefault(shown, Counter()).update(by_label)
+    return counts
 
 
 def draw_gain(mark: Mark) -> None:
-    """The button, and the curve counted last; `mark` is that of the present answers."""
+    """Draw the button and the last learning curve; `mark` identifies the current answers."""
 
     def curve(material: Sequence[training.Taught], progress: Progress) -> Curve:
-        rows = [one.row for one in material]
+        rows = [case.row for case in material]
         return learning_curve(rows, load_encoder(ENCODER_DIR), state.home(), progress)
 
     with st.expander("What more cases would add", icon=":material/show_chart:"):
@@ -169,11 +231,11 @@ def draw_gain(mark: Mark) -> None:
         last = _draw_button(CURVE, words, "retrain.curve.count", curve, mark)
         if last is None:
             return
-        found: Curve = last.value
-        st.markdown(f"**{advice(material().missing, found)}**")
-        st.plotly_chart(curve_figure(found), key="retrain.curve.figure", width="stretch")
+        result: Curve = last.value
+        st.markdown(f"**{advice(material().missing, result)}**")
+        st.plotly_chart(curve_figure(result), key="retrain.curve.figure", width="stretch")
         st.caption(
-            f"Counted on {when(last.at)} from {found.cases} cases: a quick stand-in for the "
+            f"Counted on {when(last.at)} from {result.cases} cases: a quick stand-in for the "
             "classifier learns from more and more of them and is asked about others, five times "
             "over. Bars are 95% intervals over resampled cases. Balanced accuracy is the mean "
             "share of each label that is recognised; AUROC is how often a hallucinated case "
@@ -186,19 +248,19 @@ def _draw_button(
     name: str, words: tuple[str, str], key: str, count: Counting, mark: Mark
 ) -> KeptResult | None:
     last = kept_result(name)
-    first, again = words
+    first_label, repeat_label = words
     is_old = last is not None and last.mark != mark
-    label = f"{again}: answers came since" if is_old else first
+    label = f"{repeat_label}: answers came since" if is_old else first_label
     if (last is None or is_old) and st.button(label, key=key, icon=":material/calculate:"):
-        _count(name, count, mark)
+        _compute_result(name, count, mark)
         st.rerun()
     if problem := st.session_state.pop(f"retrain.problem.{name}", ""):
         st.info(escaped(problem))
     return last
 
 
-def _count(name: str, count: Counting, mark: Mark) -> None:
-    """Count and keep it; what was embedded is kept even where somebody leaves meanwhile."""
+def _compute_result(name: str, count: Counting, mark: Mark) -> None:
+    """Compute and keep the result; embeddings are kept even if the person leaves meanwhile."""
     bar = st.progress(0.0, text="Reading the answers")
 
     def progress(done: int, every: int) -> None:
@@ -213,82 +275,77 @@ def _count(name: str, count: Counting, mark: Mark) -> None:
 
 
 def draw_doubts(mark: Mark) -> None:
-    """The button, and what was found last; `mark` is that of the present answers."""
+    """Draw the button and the doubts found last; `mark` identifies the current answers."""
     with st.expander("Labels that look wrong", icon=":material/rule:", key="retrain.doubts"):
-        st.caption(WORDS["retrain.draw_doubts"])
+        st.caption(DOUBTS_HINT)
         last = _draw_button(
-            DOUBTS, ("Look for them", "Look again"), "retrain.doubts.look", _doubts, mark
+            DOUBTS, ("Look for them", "Look again"), "retrain.doubts.look", _find_doubts, mark
         )
         if last is not None:
-            _draw_found(last.value, last.at)
+            _draw_found_doubts(last.value, last.at)
 
 
-def _doubts(material: Sequence[training.Taught], progress: Progress) -> Doubts:
+def _find_doubts(material: Sequence[training.Taught], progress: Progress) -> Doubts:
     return doubts(material, load_encoder(ENCODER_DIR), state.home(), progress)
 
 
-def _draw_found(found: Doubts, at: float) -> None:
+def _draw_found_doubts(found: Doubts, at: float) -> None:
     with state.open_store() as store:
-        mine = [one for one in found.found if state.may_see(store, one.taught.project_id)]
-    looked = f"{counted(found.looked_at, 'answer')} looked at on {when(at)}"
+        visible = [each for each in found.found if state.may_see(store, each.taught.project_id)]
+    scope = f"{counted(found.looked_at, 'answer')} looked at on {when(at)}"
     if found.looked_at < found.all:
-        looked += f", the newest of {found.all:,}"
-    if not mine:
-        st.success(f"No label looks wrong; {looked}.", icon=":material/check:")
+        scope += f", the newest of {found.all:,}"
+    if not visible:
+        st.success(f"No label looks wrong; {scope}.", icon=":material/check:")
         return
-    more = f", the {MOST_DOUBTS} most doubtful shown" if len(mine) > MOST_DOUBTS else ""
-    st.markdown(f"**{counted(len(mine), 'label')}** look wrong{more}; {looked}.")
-    for doubt in mine[:MOST_DOUBTS]:
+    more = f", the {MOST_DOUBTS} most doubtful shown" if len(visible) > MOST_DOUBTS else ""
+    st.markdown(f"**{counted(len(visible), 'label')}** look wrong{more}; {scope}.")
+    for doubt in visible[:MOST_DOUBTS]:
         _draw_doubt(doubt, at)
 
 
 def _draw_doubt(doubt: Doubt, found_at: float) -> None:
-    one = doubt.taught
+    case = doubt.taught
     with state.open_store() as store:
-        handled = store.handlings.of_case(one.case_id)
+        handled = store.handlings.of_case(case.case_id)
     is_open = any(entry.did == "opened" and entry.at >= found_at for entry in handled)
     with st.container(border=True):
         left, right = st.columns([5, 3], vertical_alignment="center")
         left.markdown(
-            f"“{escaped(clipped(one.row.claim, 200))}”  \n"
-            f"{escaped(one.author)} says **{LABEL_WORDS[one.row.label].lower()}**; the model gives "
-            f"that {percent(doubt.p_label)} and thinks **{doubt.thinks}**"
+            f"“{escaped(clipped(case.row.claim, 200))}”  \n"
+            f"{escaped(case.author)} says **{LABEL_WORDS[case.row.label].lower()}**; "
+            f"the model gives that {percent(doubt.p_label)} and thinks **{doubt.thinks}**"
         )
         with right.container(horizontal=True, horizontal_alignment="right"):
-            link("pages/check/run.py", "Open the run", "open_in_new", run=one.row.run_id)
+            link("pages/check/run.py", "Open the run", "open_in_new", run=case.row.run_id)
             if is_open:
                 st.badge("back in the queue", icon=":material/check:", color="green")
             else:
-                told = WORDS["retrain.draw_doubt"]
-                key = f"retrain.doubts.ask.{one.case_id}"
-                button("Ask again", key, _ask_again, doubt, icon="undo", help=told)
+                key = f"retrain.doubts.ask.{case.case_id}"
+                button("Ask again", key, _ask_again, doubt, icon="undo", help=GIVE_BACK_HELP)
 
 
 def _ask_again(doubt: Doubt) -> None:
-    one, now = doubt.taught, time.time()
-    why = f"its label looks wrong: others like it are {doubt.thinks}"
+    case, now = doubt.taught, time.time()
+    reason = f"its label looks wrong: others like it are {doubt.thinks}"
     with problem_kept(f"retrain.problem.{DOUBTS}"):
         with state.open_store() as store:
-            project = store.projects.get(one.project_id)
-            is_queued = store.queue.get(one.case_id) or enqueue(store, one.row.run_id, now)
+            project = store.projects.get(case.project_id)
+            is_queued = store.queue.get(case.case_id) or enqueue(store, case.row.run_id, now)
             if project is None or not is_queued:
                 raise ReviewError("This case cannot be asked about: it is not there any more.")
             with store.writing():
                 by = state.require(store, project.id, "lead", "ask people again")
-                people = ask_again(store, one.case_id, by, rules_of(project), now, why=why)
-        to = (
+                people = ask_again(store, case.case_id, by, rules_of(project), now, why=reason)
+        recipient = (
             f"with {counted(people, 'person')} who answered it" if people else "for whoever is next"
         )
-        st.toast(f"Back in the review queue, {to}.", icon=":material/check:")
-
-
-POLL_SECONDS = 1.0
-WORTH_ASKING = 180.0  # seconds of work: before, whoever cancels loses nothing that matters
+        st.toast(f"Back in the review queue, {recipient}.", icon=":material/check:")
 
 
 @st.fragment(run_every=POLL_SECONDS)
 def draw_progress() -> None:
-    """Drawn anew each second until the training ends; then the whole page once."""
+    """Draw the progress every second until the training ends; then redraw the page once."""
     with state.open_store() as store:
         trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
     running = next((t for t in trainings if t.status == "running"), None)
@@ -312,7 +369,7 @@ def draw_progress() -> None:
 
 
 def share_of(progress: dict[str, Any]) -> float:
-    """How far it is, in [0, 1]: by stages, and within one by steps."""
+    """Return the progress in [0, 1]: by stages, and by steps within one."""
     number, stages = progress.get("stage_number") or 1, progress.get("stages") or 1
     step, steps = progress.get("step") or 0, progress.get("steps") or 0
     within = min(1.0, step / steps) if steps else 0.0
@@ -322,7 +379,7 @@ def share_of(progress: dict[str, Any]) -> float:
 
 
 def progress_words(progress: dict[str, Any], elapsed: float) -> str:
-    """The stage and all that is known of its end."""
+    """Return a line on the stage, its steps and loss, and the time left."""
     stage = escaped(str(progress.get("stage", "Starting the training process")))
     if progress.get("stages"):
         stage = f"{progress.get('stage_number')} of {progress['stages']}: {stage}"
@@ -342,16 +399,8 @@ def _cancel(training_id: str) -> None:
         cancel_training(store, training_id, state.person(store))
 
 
-PAPERS = "sentence-transformers/paraphrase-mpnet-base-v2"
-OTHER = "another"
-ENCODERS = dict(zip((EMBEDDED, PAPERS, OTHER), WORDS["retrain.encoders"], strict=True))
-NUMBERS: dict[str, list[str]] = WORDS["retrain.numbers"]
-KEY = "retrain.options"
-ENDED_WORDS: dict[str, str] = WORDS["retrain.ended_words"]
-
-
 def draw_training() -> None:
-    """The training under way, or the way to start one."""
+    """Draw the running training, or the options and the button to start one."""
     st.subheader("Training", anchor=False)
     with state.open_store() as store:
         trainings = store.versions.trainings(time.time(), TRAINING_LEASE_SECONDS)
@@ -363,26 +412,37 @@ def draw_training() -> None:
         _draw_ended(trainings[0], tried)
     options = _draw_options()
     button(
-        "Retrain", "retrain.start", _start, options,
-        icon="model_training", type="primary", disabled=bool(material().missing),
-    )  # fmt: skip
-    took = "With the usual options it takes about a minute on two cores."
-    if ended := [one for one in trainings if one.status == "finished" and one.finished_at]:
-        took = f"The last one took {seconds((ended[0].finished_at or 0.0) - ended[0].started_at)}."
-    st.caption(f"{took} You may leave this page meanwhile; checks go on.")
+        "Retrain",
+        "retrain.start",
+        _start,
+        options,
+        icon="model_training",
+        type="primary",
+        disabled=bool(material().missing),
+    )
+    duration = "With the usual options it takes about a minute on two cores."
+    if ended := [each for each in trainings if each.status == "finished" and each.finished_at]:
+        duration = (
+            f"The last one took {seconds((ended[0].finished_at or 0.0) - ended[0].started_at)}."
+        )
+    st.caption(f"{duration} You may leave this page meanwhile; checks go on.")
     show_problem(PROBLEM)
     if len(trainings) > 1:
         _draw_past(trainings)
 
 
 def _draw_options() -> dict[str, Any]:
-    usual = Options().as_dict()
+    """Draw the training options and return the chosen ones by name."""
+    defaults = Options().as_dict()
     with st.expander("Options", icon=":material/tune:"):
         encoder = st.selectbox(
-            "Sentence encoder", list(ENCODERS), format_func=ENCODERS.__getitem__,
-            key=f"{KEY}.encoder", persist_state="session",
+            "Sentence encoder",
+            list(ENCODERS),
+            format_func=ENCODERS.__getitem__,
+            key=f"{KEY}.encoder",
+            persist_state="session",
             help="What turns a verdict's text into numbers; it is tuned on pairs of texts.",
-        )  # fmt: skip
+        )
         if encoder == OTHER:
             encoder = st.text_input(
                 "Its folder on the server, or its name on the Hugging Face Hub",
@@ -394,9 +454,14 @@ def _draw_options() -> dict[str, Any]:
         for column, (name, (words, meaning)) in zip(st.columns(4), NUMBERS.items(), strict=True):
             least, most = (int(bound) for bound in BOUNDS[name])
             chosen[name] = column.number_input(
-                words, least, most, int(usual[name]),
-                key=f"{KEY}.{name}", persist_state="session", help=meaning,
-            )  # fmt: skip
+                words,
+                least,
+                most,
+                int(defaults[name]),
+                key=f"{KEY}.{name}",
+                persist_state="session",
+                help=meaning,
+            )
     return chosen
 
 
@@ -412,7 +477,7 @@ def _draw_ended(training: Training, tried: set[str]) -> None:
     elif training.status == "cancelled":
         st.info(f"{at}: {escaped(training.message) or 'The last training was cancelled.'}")
     elif training.status == "interrupted":
-        st.warning(WORDS["retrain.draw_ended"])
+        st.warning(TRAINING_ENDED_UNEXPECTEDLY)
     elif training.version_id and training.version_id not in tried:
         st.success(
             f"{at}: {escaped(training.version_id)} is trained. Compare it below; "

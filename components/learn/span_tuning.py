@@ -1,4 +1,4 @@
-"""Span tuning: thresholds, panel members and examples learned from the words that people marked."""
+"""Span tuning screen: thresholds, panel members and examples learned from people's marks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.app import state
-from components.learn import WORDS
 from components.measure.agreement import between
 from components.widgets.charts import threshold_figure
 from components.widgets.controls import button, problem_kept, show_problem, table
@@ -49,15 +48,98 @@ from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import NONE, Choice, Learned, read_body
 
+RULE = (
+    "Each member's run alone is its own marks, as the others voted on them. It decides alone in a "
+    "language only where it is clearly closer to people than the vote of all: chosen on four "
+    "fifths of the cases, it gains on the other fifth, with an interval above 0."
+)
+KIND_WORDS: dict[Kind, str] = {
+    "reader": "Built-in span reader",
+    "votes": "Votes of language models",
+    "panel": "Panel in which most runs decide",
+    "weighted": "Panel of the built-in readers",
+}
+KIND_HELP: dict[Kind, str] = {
+    "reader": (
+        "It gives every word a probability of being wrong; from the threshold on it is marked."
+    ),
+    "votes": (
+        "A language model that votes on a marked place gives a probability. As it ships, its yes "
+        "or no decides, which counts here as 0.50; with a threshold the probability does."
+    ),
+    "panel": (
+        "Each member marks words and the others vote on them; words count as wrong from the "
+        "threshold at which more than half of the runs mark them."
+    ),
+    "weighted": (
+        "The four built-in readers' votes are summed with weights; from the threshold on words are "
+        "marked."
+    ),
+}
+IOU_HELP = (
+    "IoU (intersection over union): the characters that both the machine and people marked, as a "
+    "share of those that either marked; 1 where neither marked any."
+)
+BUTTONS: dict[str, Any] = {
+    "pin": ["Pin", "keep", "Pinned examples come first and stay when others are chosen."],
+    "unpin": ["Unpin", "keep_off", None],
+    "remove": ["Remove", "delete", None],
+    "allow": ["Allow again", "undo", None],
+}
+MARKED_HINT = (
+    "A settled answer counts before single ones; of several people's, the words that at least half "
+    "of them marked. Cases held out for the classifier are left out. For the threshold a case "
+    "counts if the machine called it hallucinated: elsewhere it marks nothing at any threshold. "
+    "Whoever saw the machine's marks before marking leans towards them."
+)
+EXAMPLES_HINT = (
+    "Corrected cases that a language model is shown before it marks the words of another. The "
+    "built-in span reader reads no examples: they change nothing in checks by the built-in engine."
+)
+NOTHING_MARKED = (
+    "Nobody has marked wrong words yet, or said that none is wrong. Mark them on Review or on a "
+    "run; right answers that come in with a file count too."
+)
+INTERVALS_HINT = (
+    "In brackets: 95% intervals over resampled cases. “Mark all” and “mark nothing” are what a "
+    "machine without any judgement would reach."
+)
+NO_EXAMPLES = (
+    "No corrected case is fit to be an example yet. It takes words that people marked in a "
+    "response that the machine called hallucinated and marked otherwise."
+)
+NO_LONGER_CHOSEN = (
+    ":material/warning: It would not be chosen so any more: its answer, its newest check or its "
+    "side of the hold-out has changed."
+)
+
 MOST_KEPT = 8  # projects
 PROBLEM = "spans.problem"
+FEW = 30
+THRESHOLD_RULE = (
+    "The best threshold is the one with the highest mean IoU, smoothed over its neighbours. Few "
+    f"cases say little: it is drawn towards the one that ships as if {PRIOR_CASES} more cases had "
+    "spoken for that, and a language's own in the same way towards the one of all. Each is then "
+    "tried on cases it was not fitted to, in five parts; where it does no better there than the "
+    f"one that ships, that one stays. A language gets its own from {FEWEST_CASES} cases on; one "
+    "with fewer follows all, unless that does worse on the few it has. As the same five parts "
+    "also decide what stays, the figures here are a little too kind."
+)
+FEW_EXAMPLES = 4  # up to so many examples are shown expanded
+HOW = (
+    "A case is the better an example the less the machine's marks and people's overlap, the "
+    "clearer the answer is (settled, agreed, sure) and the shorter it is; at most four of a "
+    f"language, of unlike kinds and questions. A check is shown at most {MOST_EXAMPLES} of them, "
+    f"{MOST_TOKENS:,} tokens together, those in its own language first, and never its own case. "
+    "Cases held out for the classifier are never examples."
+)
 
 
 @dataclass(frozen=True)
 class SpanMaterial:
-    """What there is to learn from; `scored` counts the cases that each kind's threshold rests on.
+    """What a project can learn spans from; `scored` counts the cases behind each threshold.
 
-    `threshold` and `member` are what would be kept of the proposals.
+    `threshold` and `member` are the bodies that would be stored for the proposals.
     """
 
     project_id: str
@@ -72,36 +154,36 @@ class SpanMaterial:
 
 
 def material() -> SpanMaterial:
-    """What the project has to learn spans from, as it is now."""
+    """Return what the current project can learn spans from."""
     with state.open_store() as store:
         changes = store.changes
         mark = (*changes.of_corrections(), *changes.of_runs(), *changes.of_holdout())
         project = state.project(store).id
-    return _material(str(state.home()), project, mark)
+    return _load_material(str(state.home()), project, mark)
 
 
 @st.cache_resource(
     max_entries=MOST_KEPT, show_spinner="Comparing people's marks with the machine's"
 )
-def _material(home: str, project_id: str, mark: Mark) -> SpanMaterial:
+def _load_material(home: str, project_id: str, mark: Mark) -> SpanMaterial:
     with open_store(Path(home)) as store:
         answers = tuning.span_answers(store, project_id)
     scored, shipped = tuning.scored_cases(answers), tuning.shipped_thresholds()
-    found = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
-    proposals = {kind: one for kind, one in found.items() if one is not None}
+    fitted = {kind: proposal(kind, cases, shipped[kind]) for kind, cases in scored.items()}
+    proposals = {kind: each for kind, each in fitted.items() if each is not None}
     by_panels = tuning.marked_by_panels(answers)
     members = tuning.best_members(by_panels)
     usable = {case.id for cases in scored.values() for case in cases}
     rows = []
     for name in sorted({base_of(answer.case.language) for answer in answers}):
-        own = [answer for answer in answers if base_of(answer.case.language) == name]
+        in_language = [answer for answer in answers if base_of(answer.case.language) == name]
         rows.append(
             {
-                "Language": _language_words(name),
-                "Cases": len(own),
-                "Words marked": sum(bool(answer.spans) for answer in own),
-                "Nothing wrong": sum(not answer.spans for answer in own),
-                "Count for the threshold": sum(answer.case.id in usable for answer in own),
+                "Language": _format_language(name),
+                "Cases": len(in_language),
+                "Words marked": sum(bool(answer.spans) for answer in in_language),
+                "Nothing wrong": sum(not answer.spans for answer in in_language),
+                "Count for the threshold": sum(answer.case.id in usable for answer in in_language),
             }
         )
     return SpanMaterial(
@@ -117,31 +199,31 @@ def _material(home: str, project_id: str, mark: Mark) -> SpanMaterial:
     )
 
 
-def _language_words(name: str) -> str:
+def _format_language(name: str) -> str:
     return {"": "all together", "und": "not known"}.get(name, name)
 
 
-def draw_marked(found: SpanMaterial) -> None:
-    """The cases whose wrong words people told, by language."""
+def draw_marked(data: SpanMaterial) -> None:
+    """Draw the numbers of cases whose wrong words people marked, by language."""
     st.subheader("What people marked", anchor=False)
     show_problem(PROBLEM)
-    if not found.rows:
-        st.info(WORDS["span_tuning.draw_marked_2"], icon=":material/info:")
+    if not data.rows:
+        st.info(NOTHING_MARKED, icon=":material/info:")
         return
-    table(found.rows, "spans.cases")
-    st.caption(WORDS["span_tuning.draw_marked"])
+    table(data.rows, "spans.cases")
+    st.caption(MARKED_HINT)
 
 
-def _used_now(
+def _load_in_use(
     kind: str, project_id: str, read: Callable[[dict[str, Any]], object]
 ) -> Learned | None:
-    """What is in use; one that `read` cannot read, or that was changed, is named and not used."""
+    """Return what is in use; None, with a message, if it was changed or `read` fails on it."""
     try:
         with state.open_store() as store:
-            found = store.learned.in_use(kind, project_id)
-        if found is not None:
-            read_body(found, read)
-        return found
+            learned = store.learned.in_use(kind, project_id)
+        if learned is not None:
+            read_body(learned, read)
+        return learned
     except ConfigError as error:
         st.error(escaped(f"{error} Until then no check of this project starts."))
         return None
@@ -156,28 +238,34 @@ def _draw_choices(kind: str, project_id: str) -> None:
         numbers = dict.fromkeys([NONE, *(choice.number for choice in choices)])
         if others := [number for number in numbers if number != choices[0].number]:
             left, right = st.columns(2)
-            left.selectbox("Use again", others, key=f"{kind}.back", format_func=_number_words)
+            left.selectbox("Use again", others, key=f"{kind}.back", format_func=_format_number)
             right.text_input("Reason", key=f"{kind}.back.reason")
-            button("Go back to it", f"{kind}.back.go", _back, kind, project_id, icon="undo")
+            button("Go back to it", f"{kind}.back.go", _go_back, kind, project_id, icon="undo")
         for choice in choices:
-            what = f"{_number_words(choice.number)}: {escaped(choice.reason)}"
-            st.markdown(f"{when(choice.at)} · {escaped(choice.by)} · {what}")
+            chosen = f"{_format_number(choice.number)}: {escaped(choice.reason)}"
+            st.markdown(f"{when(choice.at)} · {escaped(choice.by)} · {chosen}")
 
 
-def _number_words(number: int) -> str:
+def _format_number(number: int) -> str:
     return "what ships" if number == NONE else f"no. {number}"
 
 
-def _draw_take(kind: str, project_id: str, body: dict[str, Any]) -> None:
+def _draw_put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
     st.text_input("Reason", key=f"{kind}.reason", placeholder="Reason for using it")
     button(
-        "Put in use", f"{kind}.take", _take, kind, project_id, body,
-        icon="check_circle", type="primary",
-    )  # fmt: skip
+        "Put in use",
+        f"{kind}.take",
+        _put_in_use,
+        kind,
+        project_id,
+        body,
+        icon="check_circle",
+        type="primary",
+    )
     st.caption("Only new checks go by it; runs that are there stay as they are. Leads decide.")
 
 
-def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
+def _put_in_use(kind: str, project_id: str, body: dict[str, Any]) -> None:
     field = f"{kind}.reason"
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
@@ -188,7 +276,7 @@ def _take(kind: str, project_id: str, body: dict[str, Any]) -> None:
         st.toast("In use: new checks go by it.", icon=":material/check:")
 
 
-def _back(kind: str, project_id: str) -> None:
+def _go_back(kind: str, project_id: str) -> None:
     field, number = f"{kind}.back.reason", int(st.session_state.get(f"{kind}.back") or NONE)
     with problem_kept(PROBLEM):
         with state.open_store() as store, store.writing():
@@ -196,81 +284,73 @@ def _back(kind: str, project_id: str) -> None:
             reason = str(st.session_state.get(field) or "")
             tuning.go_back(store, Choice(kind, project_id, number, time.time(), by, reason))
         st.session_state[field] = ""
-        st.toast(f"In use: {_number_words(number)}.", icon=":material/undo:")
+        st.toast(f"In use: {_format_number(number)}.", icon=":material/undo:")
 
 
-RULE: str = WORDS["span_tuning.rule"]
-
-
-def draw_members(found: SpanMaterial) -> None:
-    """Each member beside the vote of all; what is clearly better can be taken into use."""
-    if not found.panel_cases:
+def draw_members(data: SpanMaterial) -> None:
+    """Draw each member beside the vote of all; a clearly better one can be put in use."""
+    if not data.panel_cases:
         return
     st.subheader("Members of the panel", anchor=False, help=RULE)
-    current = _used_now(MEMBER, found.project_id, members_from)
-    st.markdown(f"In use: **{_learned_words(current, 'the vote of all')}.")
-    if not found.members:
-        told = f"{counted(found.panel_cases, 'case')} that people marked and a panel too"
-        lacking = FEWEST_CASES - found.panel_cases
+    current = _load_in_use(MEMBER, data.project_id, members_from)
+    st.markdown(f"In use: **{_format_learned(current, 'the vote of all')}.")
+    if not data.members:
+        summary = f"{counted(data.panel_cases, 'case')} that people marked and a panel too"
+        lacking = FEWEST_CASES - data.panel_cases
         more = f" ({counted(lacking, 'case')} more needed)" if lacking > 0 else ""
-        st.info(f"{told}; a language needs {FEWEST_CASES}{more}.", icon=":material/info:")
-    for one in found.members:
-        figures = (("Vote of all", one.vote), *one.members)
-        st.markdown(f"**{escaped(_language_words(one.language))}**, {counted(one.n, 'case')}")
+        st.info(f"{summary}; a language needs {FEWEST_CASES}{more}.", icon=":material/info:")
+    for best in data.members:
+        figures = (("Vote of all", best.vote), *best.members)
+        st.markdown(f"**{escaped(_format_language(best.language))}**, {counted(best.n, 'case')}")
         table(
-            [{"Who marks": name, "IoU with people": _words(own, 3)} for name, own in figures],
-            f"spans.member.{one.language}",
+            [
+                {"Who marks": name, "IoU with people": _format_figure(figure, 3)}
+                for name, figure in figures
+            ],
+            f"spans.member.{best.language}",
         )
-        verdict = "decides alone" if one.is_better else "does not clearly beat the vote"
-        gain = _words(one.gain, 3, "+").replace(" ", " IoU ", 1)
-        st.caption(f"{escaped(one.member)} {verdict}: choosing in folds gains {gain}.")
-    alone = found.member["alone"]
-    if alone and (current is None or current.body != found.member):
-        _draw_take(MEMBER, found.project_id, found.member)
-    elif found.members and not alone:
+        verdict = "decides alone" if best.is_better else "does not clearly beat the vote"
+        gain = _format_figure(best.gain, 3, "+").replace(" ", " IoU ", 1)
+        st.caption(f"{escaped(best.member)} {verdict}: choosing in folds gains {gain}.")
+    alone = data.member["alone"]
+    if alone and (current is None or current.body != data.member):
+        _draw_put_in_use(MEMBER, data.project_id, data.member)
+    elif data.members and not alone:
         st.caption("No member is clearly closer to people than the vote of all, which stays.")
-    _draw_choices(MEMBER, found.project_id)
+    _draw_choices(MEMBER, data.project_id)
 
 
-def _learned_words(current: Learned | None, otherwise: str) -> str:
-    """What is in use, after two asterisks that it closes."""
+def _format_learned(current: Learned | None, default: str) -> str:
+    """Return what is in use; the caller opened bold text, which this closes."""
     if current is None:
-        return f"{otherwise}**"
+        return f"{default}**"
     return f"no. {current.number}**, learned {when(current.at)}"
 
 
-FEW = 30
-KIND_WORDS: dict[Kind, str] = WORDS["span_tuning.kind_words"]
-KIND_HELP: dict[Kind, str] = WORDS["span_tuning.kind_help"]
-THRESHOLD_RULE: str = WORDS["span_tuning.threshold_rule"].format(
-    PRIOR_CASES=PRIOR_CASES, FEWEST_CASES=FEWEST_CASES
-)
-
-
-def draw_threshold(found: SpanMaterial) -> None:
-    """Every kind of scores with its threshold; what is proposed can be taken into use."""
-    st.subheader("Threshold", anchor=False, help=WORDS["span_tuning.iou_help"])
-    current = _used_now(THRESHOLD, found.project_id, lambda body: threshold_from(0, body))
+def draw_threshold(data: SpanMaterial) -> None:
+    """Draw each kind of score with its threshold; proposals can be put in use."""
+    st.subheader("Threshold", anchor=False, help=IOU_HELP)
+    current = _load_in_use(THRESHOLD, data.project_id, lambda body: threshold_from(0, body))
     used = threshold_from(current.number, current.body) if current else SpanThreshold()
-    st.markdown(f"In use: **{_learned_words(current, 'the shipped threshold')}.")
+    st.markdown(f"In use: **{_format_learned(current, 'the shipped threshold')}.")
     for kind in KIND_WORDS:
-        if found.scored[kind] or getattr(used, kind).words:
-            _draw_kind(kind, found, getattr(used, kind))
-    if not any(found.scored.values()):
-        st.info(_too_few("reader", found), icon=":material/info:")
-    better = {kind for kind, one in found.proposals.items() if one.is_better}
-    if better and (current is None or found.threshold != current.body):
-        _draw_take(THRESHOLD, found.project_id, found.threshold)
+        if data.scored[kind] or getattr(used, kind).words:
+            _draw_kind(kind, data, getattr(used, kind))
+    if not any(data.scored.values()):
+        st.info(_explain_too_few("reader", data), icon=":material/info:")
+    better = {kind for kind, one in data.proposals.items() if one.is_better}
+    if better and (current is None or data.threshold != current.body):
+        _draw_put_in_use(THRESHOLD, data.project_id, data.threshold)
     elif better:
         st.success("What people's marks suggest is in use.", icon=":material/check:")
-    if found.proposals:
+    if data.proposals:
         with st.expander("How the threshold is chosen"):
             st.markdown(THRESHOLD_RULE)
-    _draw_choices(THRESHOLD, found.project_id)
+    _draw_choices(THRESHOLD, data.project_id)
 
 
-def _too_few(kind: Kind, found: SpanMaterial) -> str:
-    count = found.scored[kind]
+def _explain_too_few(kind: Kind, data: SpanMaterial) -> str:
+    count = data.scored[kind]
     more = FEWEST_CASES - count
     lacking = f"{counted(more, 'case')} more needed" if more > 0 else ""
     return (
@@ -279,36 +359,36 @@ def _too_few(kind: Kind, found: SpanMaterial) -> str:
     )
 
 
-def _draw_kind(kind: Kind, found: SpanMaterial, used: Levels) -> None:
+def _draw_kind(kind: Kind, data: SpanMaterial, used: Levels) -> None:
     st.markdown(f"**{KIND_WORDS[kind]}**", help=KIND_HELP[kind])
-    one = found.proposals.get(kind)
-    if one is None:
-        st.info(_too_few(kind, found), icon=":material/info:")
+    fitted = data.proposals.get(kind)
+    if fitted is None:
+        st.info(_explain_too_few(kind, data), icon=":material/info:")
         return
-    whole = one.whole
-    if not one.is_better:
+    whole = fitted.whole
+    if not fitted.is_better:
         st.info(
-            f"No better threshold was found on {counted(one.n, 'case')}: the one that ships "
-            f"({one.shipped:.2f}) stays. At it the mean IoU is {_words(whole.before)}. "
+            f"No better threshold was found on {counted(fitted.n, 'case')}: the one that ships "
+            f"({fitted.shipped:.2f}) stays. At it the mean IoU is {_format_figure(whole.before)}. "
             f"{trivial_words(whole, whole.before)}",
             icon=":material/info:",
         )
     else:
         st.markdown(
-            f"People's marks suggest **{one.levels.words}**. Mean IoU over "
-            f"{counted(one.n, 'case')}, each with thresholds fitted without it: "
-            f"**{_words(whole.after)}**, against {_words(whole.before)} at {one.shipped:.2f} as "
-            f"shipped. {trivial_words(whole, whole.after)}"
+            f"People's marks suggest **{fitted.levels.words}**. Mean IoU over "
+            f"{counted(fitted.n, 'case')}, each with thresholds fitted without it: "
+            f"**{_format_figure(whole.after)}**, against {_format_figure(whole.before)} at "
+            f"{fitted.shipped:.2f} as shipped. {trivial_words(whole, whole.after)}"
         )
         if whole.gain.low <= 0:
             st.caption("The gain may be chance: its interval reaches 0 or below.")
-    if one.n < FEW:
-        st.caption(f"Only {one.n} cases: too few to be sure of any difference.")
-    fits = {fit.language: fit for fit in (whole, *one.languages)}
+    if fitted.n < FEW:
+        st.caption(f"Only {fitted.n} cases: too few to be sure of any difference.")
+    fits = {fit.language: fit for fit in (whole, *fitted.languages)}
     picked = whole
-    if len(one.languages) > 1:
+    if len(fitted.languages) > 1:
         name = st.selectbox(
-            "Language", list(fits), key=f"spans.language.{kind}", format_func=_language_words
+            "Language", list(fits), key=f"spans.language.{kind}", format_func=_format_language
         )
         picked = fits[name]
     levels = {"as shipped": picked.shipped}
@@ -318,12 +398,12 @@ def _draw_kind(kind: Kind, found: SpanMaterial, used: Levels) -> None:
         levels["proposed"] = picked.tau
     figure = threshold_figure([float(x) for x in GRID], picked.curve, levels)
     st.plotly_chart(figure, key=f"spans.curve.{kind}", width="stretch")
-    table([_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
-    st.caption(WORDS["span_tuning.draw_kind"])
+    table([_build_row(fit, used) for fit in fits.values()], f"spans.languages.{kind}")
+    st.caption(INTERVALS_HINT)
 
 
 def trivial_words(fit: Fit, reached: Figure) -> str:
-    """What marking all and nothing come to, and whether the machine's marks come to more."""
+    """Return what marking all and nothing would reach, and whether the machine does better."""
     words = (
         f"Marking everything would reach {fit.mark_all:.2f}, marking nothing "
         f"{fit.mark_nothing:.2f}."
@@ -333,102 +413,97 @@ def trivial_words(fit: Fit, reached: Figure) -> str:
     return words
 
 
-def _row(fit: Fit, used: Levels) -> dict[str, Any]:
+def _build_row(fit: Fit, used: Levels) -> dict[str, Any]:
     now = used.at(fit.language)
     return {
-        "Language": _language_words(fit.language),
+        "Language": _format_language(fit.language),
         "Cases": fit.n,
         "In use": f"{fit.shipped if now is None else now:.2f}",
         "Proposed": f"{fit.tau:.2f}",
-        "IoU, shipped": _words(fit.before),
-        "IoU, proposed": _words(fit.after),
-        "Gain": _words(fit.gain, sign="+") if any(fit.gain.body) else "–",
+        "IoU, shipped": _format_figure(fit.before),
+        "IoU, proposed": _format_figure(fit.after),
+        "Gain": _format_figure(fit.gain, sign="+") if any(fit.gain.body) else "–",
         "Mark all": f"{fit.mark_all:.2f}",
         "Mark nothing": f"{fit.mark_nothing:.2f}",
         "Best on its cases alone": f"{fit.own:.2f}",
     }
 
 
-def _words(figure: Figure, digits: int = 2, sign: str = "") -> str:
+def _format_figure(figure: Figure, digits: int = 2, sign: str = "") -> str:
     return between(figure.value, figure.low, figure.high, digits, sign)
 
 
-FEW_EXAMPLES = 4  # examples that are drawn unasked
-HOW: str = WORDS["span_tuning.how"].format(MOST_EXAMPLES=MOST_EXAMPLES, MOST_TOKENS=MOST_TOKENS)
-
-
-def draw_examples(found: SpanMaterial) -> None:
-    """The examples in use and those that would be chosen now."""
+def draw_examples(data: SpanMaterial) -> None:
+    """Draw the examples in use and those that would be chosen now."""
     st.subheader("Examples", anchor=False, help=HOW)
-    current = _used_now(EXAMPLES, found.project_id, lambda body: (examples_from(body), _ids(body)))
+    current = _load_in_use(
+        EXAMPLES, data.project_id, lambda body: (examples_from(body), _list_examples(body))
+    )
     before = current.body if current else None
-    st.caption(WORDS["span_tuning.draw_examples"])
+    st.caption(EXAMPLES_HINT)
     if current is None:
         st.markdown("In use: **none**.")
     else:
-        _draw_in_use(current, {one.id: list(one.answer.said) for one in found.examples})
+        _draw_in_use(current, {each.id: list(each.answer.said) for each in data.examples})
     pinned, removed = tuning.decided(before)
-    proposed = tuning.body_of(tuning.chosen(found.examples, pinned, removed), before)
-    fresh = [one for one in proposed["examples"] if one["id"] not in removed]
-    if not fresh:
-        st.info(WORDS["span_tuning.draw_examples_2"], icon=":material/info:")
-    elif _ids(proposed) != _ids(before):
-        _draw_proposed(fresh, before)
-        _draw_take(EXAMPLES, found.project_id, proposed)
-    _draw_choices(EXAMPLES, found.project_id)
+    proposed = tuning.body_of(tuning.chosen(data.examples, pinned, removed), before)
+    usable = [each for each in proposed["examples"] if each["id"] not in removed]
+    if not usable:
+        st.info(NO_EXAMPLES, icon=":material/info:")
+    elif _list_examples(proposed) != _list_examples(before):
+        _draw_proposed(usable, before)
+        _draw_put_in_use(EXAMPLES, data.project_id, proposed)
+    _draw_choices(EXAMPLES, data.project_id)
 
 
-def _ids(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    told = body or {}
-    removed = set(told.get("removed", ()))
-    kept = [one for one in told.get("examples", ()) if one["id"] not in removed]
-    return sorted((one["id"], " ".join(one["said"])) for one in kept)
+def _list_examples(body: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    body = body or {}
+    removed = set(body.get("removed", ()))
+    kept = [each for each in body.get("examples", ()) if each["id"] not in removed]
+    return sorted((each["id"], " ".join(each["said"])) for each in kept)
 
 
-def _draw_proposed(fresh: list[dict[str, Any]], before: Mapping[str, Any] | None) -> None:
-    known = {name for name, _ in _ids(before)}
-    new = [one for one in fresh if one["id"] not in known]
-    words = f"{counted(len(fresh), 'example')} would be in use, {len(new)} of them new"
+def _draw_proposed(examples: list[dict[str, Any]], before: Mapping[str, Any] | None) -> None:
+    known = {name for name, _ in _list_examples(before)}
+    new = [each for each in examples if each["id"] not in known]
+    words = f"{counted(len(examples), 'example')} would be in use, {len(new)} of them new"
     is_short = before is None and len(new) <= FEW_EXAMPLES
     with st.expander(f"Proposed: {words}", expanded=is_short, icon=":material/lightbulb:"):
-        for one in new:
-            _draw_example(one)
+        for example in new:
+            _draw_example(example)
 
 
 def _draw_in_use(current: Learned, now: Mapping[str, list[str]]) -> None:
-    """`now` are the answers that each case would be an example by, if it still would."""
+    """Draw the examples in use; `now` maps a case to the answers it would be chosen by today."""
     pinned, removed = tuning.decided(current.body)
     examples = current.body["examples"]
-    shown = [one for one in examples if one["id"] not in removed]
-    gone = [one for one in examples if one["id"] in removed]
+    shown = [example for example in examples if example["id"] not in removed]
+    removed_examples = [example for example in examples if example["id"] in removed]
     st.markdown(
         f"In use: **no. {current.number}**, {counted(len(shown), 'example')}, since "
         f"{when(current.at)}."
     )
     with st.expander("The examples in use", expanded=len(shown) <= FEW_EXAMPLES):
-        for one in shown:
-            is_pinned = one["id"] in pinned
+        for example in shown:
+            is_pinned = example["id"] in pinned
             decisions: tuple[tuning.Decision, ...] = ("unpin" if is_pinned else "pin", "remove")
-            with _draw_example(one, is_pinned=is_pinned):
-                if now.get(one["id"]) != one["said"]:
-                    st.caption(WORDS["span_tuning.draw_in_use"])
+            with _draw_example(example, is_pinned=is_pinned):
+                if now.get(example["id"]) != example["said"]:
+                    st.caption(NO_LONGER_CHOSEN)
                 with st.container(horizontal=True):
                     for decision in decisions:
-                        _button(decision, one, current.project_id)
-    if gone:
-        with st.expander(f"Removed: {counted(len(gone), 'example')}"):
-            for one in gone:
-                with _draw_example(one):
-                    _button("allow", one, current.project_id)
+                        _draw_button(decision, example, current.project_id)
+    if removed_examples:
+        with st.expander(f"Removed: {counted(len(removed_examples), 'example')}"):
+            for example in removed_examples:
+                with _draw_example(example):
+                    _draw_button("allow", example, current.project_id)
 
 
-BUTTONS: dict[str, Any] = WORDS["span_tuning.buttons"]
-
-
-def _button(decision: tuning.Decision, one: dict[str, Any], project_id: str) -> None:
-    words, icon, told = BUTTONS[decision]
-    key = f"spans.example.{decision}.{one['id'][:16]}"
-    button(words, key, _decide, project_id, one["id"], decision, icon=icon, help=told)
+def _draw_button(decision: tuning.Decision, example: dict[str, Any], project_id: str) -> None:
+    words, icon, tip = BUTTONS[decision]
+    key = f"spans.example.{decision}.{example['id'][:16]}"
+    button(words, key, _decide, project_id, example["id"], decision, icon=icon, help=tip)
 
 
 def _decide(project_id: str, example_id: str, decision: tuning.Decision) -> None:
@@ -439,19 +514,19 @@ def _decide(project_id: str, example_id: str, decision: tuning.Decision) -> None
         st.toast("New checks go by it.", icon=":material/check:")
 
 
-def _draw_example(one: dict[str, Any], *, is_pinned: bool = False) -> DeltaGenerator:
+def _draw_example(example: dict[str, Any], *, is_pinned: bool = False) -> DeltaGenerator:
     sign = ":material/keep: " if is_pinned else ""
-    title = f"{sign}**{escaped(str(one['question']))}**" if one["question"] else sign
+    title = f"{sign}**{escaped(str(example['question']))}**" if example["question"] else sign
     marks = []
-    for span in one["spans"]:
+    for span in example["spans"]:
         instead = f"; instead: {span['instead']}" if span.get("instead") else ""
         words = category_words(str(span["category"])) + instead
         marks.append(TextMark(span["start"], span["end"], title=words))
-    around = st.container(border=True)
-    with around:
+    container = st.container(border=True)
+    with container:
         if title:
             st.markdown(title)
-        show(marked_text(str(one["response"]), marks))
-        language = _language_words(base_of(str(one["language"])))
-        st.caption(f"{escaped(language)} · {escaped(str(one['why']))}")
-    return around
+        show(marked_text(str(example["response"]), marks))
+        language = _format_language(base_of(str(example["language"])))
+        st.caption(f"{escaped(language)} · {escaped(str(example['why']))}")
+    return container

@@ -1,4 +1,4 @@
-"""Retrain: classifier versions, activation, old runs scored again, two versions side by side."""
+"""Retrain screen: classifier versions, activation, rescoring old runs, comparing two versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import streamlit as st
 
 from components.app import login, state
 from components.app.state import KeptResult, keep_result, kept_result
-from components.learn import WORDS
 from components.widgets.charts import loss_figure, matrix_figure, reliability_figure
 from components.widgets.controls import (
     ask,
@@ -31,39 +30,88 @@ from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import SEED_VERSION, Version
 
+RATES: dict[str, Any] = {
+    "balanced_accuracy": ["Balanced accuracy", False],
+    "accuracy": ["Accuracy", False],
+    "f1": ["F1 (hallucinated)", False],
+    "auroc": ["AUROC", False],
+    "brier": ["Brier score", True],
+    "log_loss": ["Log loss", True],
+    "ece": ["Calibration error (ECE)", True],
+}
+METRIC_MEANINGS = (
+    "**Balanced accuracy**: the mean share of each label that is recognised. **F1**: finding "
+    "hallucinated ones and being right when saying so, in one figure. **AUROC**: how often a "
+    "hallucinated case gets the higher probability of two. **Brier score**, **log loss**: how far "
+    "probabilities lie from what was true. **ECE**: how far stated confidence lies from the share "
+    "that was right. The last column always answers hallucinated, with a probability of 1."
+)
+CARD_WORDS: dict[str, str] = {
+    "compared_with": "Compared with",
+    "options": "Options",
+    "recipe": "Options",
+    "splits": "Cases",
+    "calibration": "Calibration",
+    "packages": "Packages",
+    "encoder": "Encoder",
+    "limits": "Limits",
+}
+TRAINED_WORDS: dict[str, str] = {
+    "labels": "labels",
+    "languages": "languages",
+    "authors": "people",
+    "seed_texts": "texts of our own",
+    "corrections_sha256": "digest of the corrections' ids",
+}
+CHANGES_HINT = (
+    "p is the probability of being hallucinated; from 0.5 on it says so. A click opens the run."
+)
+RESCORE_HINT = (
+    "Runs keep the verdict that they ended with. They can get another by the active version, as an "
+    "event of its own; the first verdict stays in the trace."
+)
+
 Figures = dict[str, Any]
 GOT_RIGHT, GOT_WRONG = "got right", "got wrong"
 STILL_RIGHT, STILL_WRONG = "right as before", "wrong as before"
 SIDES = (GOT_RIGHT, GOT_WRONG, STILL_WRONG, STILL_RIGHT)
+FEW = 30
+VERSION_PAIR_PROBLEM = "retrain.pair.problem"
+NEWEST = 5
+PROBLEM = "retrain.activate.problem"
+AGREED, OUTCOME = "retrain.rescore.go", "retrain.rescore.done"
+RESCORE_PROBLEM = "retrain.rescore.problem"
+A_SECOND = 100  # runs rescored per second, roughly
 
 
 def side_of(row: Figures) -> str:
-    """Which way a held-out row went between the two versions."""
+    """Return how a held-out row changed between the two versions."""
     truth = row["label"] == "hallucinated"
-    was, is_now = (row["before"] >= 0.5) == truth, (row["after"] >= 0.5) == truth
-    if was == is_now:
-        return STILL_RIGHT if is_now else STILL_WRONG
-    return GOT_RIGHT if is_now else GOT_WRONG
+    was_right = (row["before"] >= 0.5) == truth
+    is_right = (row["after"] >= 0.5) == truth
+    if was_right == is_right:
+        return STILL_RIGHT if is_right else STILL_WRONG
+    return GOT_RIGHT if is_right else GOT_WRONG
 
 
 def _draw_changes(held: Figures, before: str, after: str) -> None:
-    by: dict[str, list[Figures]] = {side: [] for side in SIDES}
-    for row in _seen(held.get("rows", [])):
-        by[side_of(row)].append(row)
-    first = next((side for side in SIDES if by[side]), None)
+    by_side: dict[str, list[Figures]] = {side: [] for side in SIDES}
+    for row in _filter_visible(held.get("rows", [])):
+        by_side[side_of(row)].append(row)
+    first = next((side for side in SIDES if by_side[side]), None)
     if first is None:
         return
     st.markdown("**Which cases changed sides**")
     side = st.segmented_control(
         "Which cases changed sides",
         SIDES,
-        format_func=lambda side: f"{side} ({len(by[side])})",
+        format_func=lambda side: f"{side} ({len(by_side[side])})",
         default=first,
         key="retrain.side",
         label_visibility="collapsed",
     )
     side = str(side or first)
-    if not by[side]:
+    if not by_side[side]:
         st.caption("None.")
         return
     rows = [
@@ -73,7 +121,7 @@ def _draw_changes(held: Figures, before: str, after: str) -> None:
             f"p by {before}": f"{row['before']:.2f}",
             f"p by {after}": f"{row['after']:.2f}",
         }
-        for row in by[side]
+        for row in by_side[side]
     ]
     chosen = choice_table(
         rows,
@@ -81,25 +129,21 @@ def _draw_changes(held: Figures, before: str, after: str) -> None:
         height="content" if len(rows) < 12 else 420,
         column_config={"Claim": st.column_config.TextColumn(width="large")},
     )
-    st.caption(WORDS["versions.draw_changes"])  # fmt: skip
+    st.caption(CHANGES_HINT)
     if chosen is not None:
-        open_run(str(by[side][chosen]["run_id"]))
+        open_run(str(by_side[side][chosen]["run_id"]))
 
 
-def _seen(rows: list[Figures]) -> list[Figures]:
-    """Rows without those of other people's projects: one classifier learns from all of them."""
+def _filter_visible(rows: list[Figures]) -> list[Figures]:
+    """Return the rows of visible projects; the classifier learns from those of all projects."""
     if not login.is_on():
         return rows
     now = time.time()
     with state.open_store() as store:
         runs = {str(row["run_id"]): store.runs.get(str(row["run_id"]), now, 0.0) for row in rows}
         projects = {run.project_id for run in runs.values() if run is not None}
-        mine = {project_id for project_id in projects if state.may_see(store, project_id)}
-    return [row for row in rows if (run := runs[str(row["run_id"])]) and run.project_id in mine]
-
-
-FEW = 30
-RATES: dict[str, Any] = WORDS["versions.rates"]
+        visible = {project_id for project_id in projects if state.may_see(store, project_id)}
+    return [row for row in rows if (run := runs[str(row["run_id"])]) and run.project_id in visible]
 
 
 def _draw_figures(held: Figures, before: str, after: str, losses: list[list[float]]) -> None:
@@ -108,46 +152,47 @@ def _draw_figures(held: Figures, before: str, after: str, losses: list[list[floa
     if not n:
         st.caption("No case is held out yet, so nothing can be compared.")
         return
-    st.markdown(_in_words(held, n))
+    st.markdown(_summarise_difference(held, n))
     table(metric_rows(old, new, before, after), "retrain.metrics")
     with st.popover("What these figures mean", icon=":material/help:"):
-        st.markdown(WORDS["versions.meanings"])
+        st.markdown(METRIC_MEANINGS)
     if words := ece_words(new):
         st.caption(words)
     bins = held.get("reliability") or {}
     charts = [
-        ("matrix.True", matrix_figure(old, before)), ("matrix.False", matrix_figure(new, after)),
-    ]  # fmt: skip
+        ("matrix.True", matrix_figure(old, before)),
+        ("matrix.False", matrix_figure(new, after)),
+    ]
     if bins.get("before") or bins.get("after"):
         both = bins.get("before", []), bins.get("after", [])
         charts.append(("reliability", reliability_figure(*both, (before, after))))
     if len(losses) > 1:
         charts.append(("losses", loss_figure(losses)))
-    for first in range(0, len(charts), 2):  # a row of its own for what was learned
+    for first in range(0, len(charts), 2):  # two charts in a row
         for column, (key, figure) in zip(st.columns(2), charts[first : first + 2], strict=False):
             column.plotly_chart(figure, key=f"retrain.{key}", width="stretch")
     _draw_changes(held, before, after)
 
 
-def _in_words(held: Figures, n: int) -> str:
+def _summarise_difference(held: Figures, n: int) -> str:
     words = f"On **{counted(n, 'held-out verdict')}**, trained on by neither."
-    sure = held.get("difference")
+    difference = held.get("difference")
     if n < FEW:
         words += " Too few to be sure of any difference."
-    elif sure and not any(sure.values()):
+    elif difference and not any(difference.values()):
         words += " Balanced accuracy is the same."
-    elif sure:
+    elif difference:
         words += (
-            f" Balanced accuracy changes by **{sure['value']:+.2f}** (95% interval over "
-            f"resampled cases: {sure['low']:+.2f} to {sure['high']:+.2f})"
+            f" Balanced accuracy changes by **{difference['value']:+.2f}** (95% interval over "
+            f"resampled cases: {difference['low']:+.2f} to {difference['high']:+.2f})"
         )
-        is_open = sure["low"] <= 0.0 <= sure["high"]
+        is_open = difference["low"] <= 0.0 <= difference["high"]
         words += ": it may be chance." if is_open else "."
     return words
 
 
 def metric_rows(old: Figures, new: Figures, before: str, after: str) -> list[dict[str, str]]:
-    """A row for each figure that is known: before, after, their difference, the trivial answer."""
+    """Return a row for each known figure: before, after, difference, the trivial answer."""
     trivial = trivial_figures(new)
     rows = []
     for key, (words, is_loss) in RATES.items():
@@ -157,17 +202,17 @@ def metric_rows(old: Figures, new: Figures, before: str, after: str) -> list[dic
         rows.append(
             {
                 "": words + (" (lower is better)" if is_loss else ""),
-                before: _figure(one),
-                after: _figure(other),
-                "Difference": _difference(one, other, is_loss=is_loss),
-                "Always hallucinated": _figure(trivial.get(key)),
+                before: _format_figure(one),
+                after: _format_figure(other),
+                "Difference": _format_difference(one, other, is_loss=is_loss),
+                "Always hallucinated": _format_figure(trivial.get(key)),
             }
         )
     return rows
 
 
 def trivial_figures(figures: Figures) -> dict[str, float]:
-    """What always answering hallucinated, with a p of 1, would come to on the same cases."""
+    """Return the figures of always answering hallucinated, with p = 1, on the same cases."""
     share = figures.get("always_hallucinated")
     if share is None:
         return {}
@@ -181,11 +226,11 @@ def trivial_figures(figures: Figures) -> dict[str, float]:
     }
 
 
-def _figure(value: float | None) -> str:
+def _format_figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _difference(old: float | None, new: float | None, *, is_loss: bool) -> str:
+def _format_difference(old: float | None, new: float | None, *, is_loss: bool) -> str:
     if old is None or new is None:
         return "–"
     words = f"{new - old:+.2f}"
@@ -195,51 +240,49 @@ def _difference(old: float | None, new: float | None, *, is_loss: bool) -> str:
 
 
 def ece_words(figures: Figures) -> str:
-    """The calibration error beside what chance alone gives; nothing where that is not known."""
+    """Return a sentence comparing the ECE with chance alone; "" if that is not known."""
     null = figures.get("ece_null")
     if not isinstance(null, dict) or figures.get("ece") is None:
         return ""
-    inside = figures["ece"] <= null["high"]
+    is_within_chance = figures["ece"] <= null["high"]
     return (
         f"On {figures['n']} verdicts a perfectly calibrated version would show an ECE of about "
         f"{null['mean']:.2f}, up to {null['high']:.2f}, by chance: "
-        + ("this one is within that." if inside else "this one is beyond that.")
+        + ("this one is within that." if is_within_chance else "this one is beyond that.")
     )
 
 
 def summary(held: Figures) -> str:
-    """One line for a list of versions: the figure that decides, before and after, and n."""
+    """Return one line for the list of versions: the deciding figure, before, after, and n."""
     old, new = held.get("before", {}), held.get("after", {})
     if not new.get("n"):
         return "no case was held out"
     key = "balanced_accuracy" if new.get("balanced_accuracy") is not None else "accuracy"
-    beside = [] if old.get(key) is None else [f"{old[key]:.2f} before"]
+    baselines = [] if old.get(key) is None else [f"{old[key]:.2f} before"]
     if (trivial := trivial_figures(new).get(key)) is not None:
-        beside.append(f"{trivial:.2f} for always hallucinated")
-    told = f" ({', '.join(beside)})" if beside else ""
+        baselines.append(f"{trivial:.2f} for always hallucinated")
+    note = f" ({', '.join(baselines)})" if baselines else ""
     return escaped(
-        f"{RATES[key][0].lower()} {_figure(new.get(key))}{told}, "
+        f"{RATES[key][0].lower()} {_format_figure(new.get(key))}{note}, "
         f"on {counted(new['n'], 'held-out verdict')}"
     )
 
 
-CARD_WORDS: dict[str, str] = WORDS["versions.card_words"]
-TRAINED_WORDS: dict[str, str] = WORDS["versions.trained_words"]
-
-
 def detail_lines(card: dict[str, Any]) -> list[str]:
-    """A line of Markdown for each part of the card that is there."""
+    """Return a line of Markdown for each part that the card has."""
     trained = card.get("trained_on", {})
     lines = []
     if "corrections" in trained:
         lines.append(f"**Trained on**: {len(trained['corrections'])} corrections")
     lines += [
-        f"**Trained on**, {words}: {_said(trained[key])}"
+        f"**Trained on**, {words}: {_format_value(trained[key])}"
         for key, words in TRAINED_WORDS.items()
         if trained.get(key)
     ]
     lines += [
-        f"**{words}**: {_said(card[key])}" for key, words in CARD_WORDS.items() if card.get(key)
+        f"**{words}**: {_format_value(card[key])}"
+        for key, words in CARD_WORDS.items()
+        if card.get(key)
     ]
     if card.get("seconds"):
         lines.append(f"**It took**: {escaped(seconds(card['seconds']))}")
@@ -248,11 +291,13 @@ def detail_lines(card: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{escaped(str(name))} {_said(own)}" for name, own in value.items())
+        return ", ".join(
+            f"{escaped(str(name))} {_format_value(part)}" for name, part in value.items()
+        )
     if isinstance(value, list):
-        return " ".join(_said(own) for own in value)
+        return " ".join(_format_value(part) for part in value)
     if isinstance(value, float):
         return escaped(f"{value:.4g}")
     if isinstance(value, bool):
@@ -260,32 +305,29 @@ def _said(value: Any) -> str:
     return escaped(str(value))
 
 
-VERSION_PAIR_PROBLEM = "retrain.pair.problem"
-
-
 def _draw_pair(versions: Sequence[Version], active: str) -> None:
-    """The two that were chosen; first the newest beside the one that it was compared with."""
+    """Draw the two chosen versions; by default the newest and the one it was compared with."""
     cards = {version.id: version.card for version in versions}
     names = [*cards, SEED_VERSION]
     st.subheader("Side by side", anchor=False)
     left, right = st.columns(2)
     with left:
-        after = _chosen("version", "Version", names, names[0])
+        after = _choose_version("version", "Version", names, names[0])
     with right:
-        usual = str(cards.get(after, {}).get("compared_with") or active)
-        before = _chosen("beside", "Beside", names, usual)
+        default = str(cards.get(after, {}).get("compared_with") or active)
+        before = _choose_version("beside", "Beside", names, default)
     if after == before:
         st.caption("Choose two different ones.")
         return
     card = cards.get(after, {})
-    today = kept_result(f"pair {before} {after}")
-    if today is not None:
-        st.caption(f"On all cases that were held out on {when(today.at)}.")
-        _draw_figures(today.value, before, after, card.get("losses", []))
+    latest = kept_result(f"pair {before} {after}")
+    if latest is not None:
+        st.caption(f"On all cases that were held out on {when(latest.at)}.")
+        _draw_figures(latest.value, before, after, card.get("losses", []))
     elif before == str(card.get("compared_with") or active) and card.get("holdout"):
         st.caption("On the cases that were held out when it was trained.")
         _draw_figures(card["holdout"], before, after, card.get("losses", []))
-    _draw_compare(before, after, today)
+    _draw_compare(before, after, latest)
     if card:
         with st.expander(f"What {escaped(after)} was made of", icon=":material/badge:"):
             st.markdown("\n".join(f"- {line}" for line in detail_lines(card)))
@@ -293,14 +335,14 @@ def _draw_pair(versions: Sequence[Version], active: str) -> None:
             download("Model card (JSON)", data, f"{after}.card.json", "retrain.card")
 
 
-def _chosen(name: str, words: str, names: list[str], usual: str) -> str:
-    """A choice that the address carries; an unknown one in it is the usual one."""
+def _choose_version(name: str, words: str, names: list[str], default: str) -> str:
+    """Draw a choice that the URL carries; an unknown version there means the default."""
     key = f"retrain.pair.{name}"
-    given = st.query_params.get(name, "")
+    from_url = st.query_params.get(name, "")
     if st.session_state.get(key) not in names:
-        wanted = given if given in names else usual
+        wanted = from_url if from_url in names else default
         st.session_state[key] = wanted if wanted in names else SEED_VERSION
-    # Which is active stands above: a choice once made keeps the words that it was made in.
+    # The options do not say which version is active: Streamlit keeps a choice by its words.
     value = str(st.selectbox(words, names, key=key))
     if st.query_params.get(name) != value:
         st.query_params[name] = value
@@ -308,46 +350,42 @@ def _chosen(name: str, words: str, names: list[str], usual: str) -> str:
 
 
 def choose_newest() -> None:
-    """Forget which two were chosen: a new version is there to be looked at."""
+    """Reset the choice of two versions, so that a new one is shown."""
     for name in ("version", "beside"):
         st.session_state.pop(f"retrain.pair.{name}", None)
         if name in st.query_params:
             del st.query_params[name]
 
 
-def _draw_compare(before: str, after: str, today: KeptResult | None) -> None:
+def _draw_compare(before: str, after: str, latest: KeptResult | None) -> None:
     with state.open_store() as store:
         mark: Mark = (*store.changes.of_corrections(), *store.changes.of_holdout())
     words, key = "Compare on the cases that are held out now", "retrain.pair.compare"
-    is_old = today is None or today.mark != mark
+    is_old = latest is None or latest.mark != mark
     if is_old and st.button(words, key=key, icon=":material/balance:"):
         with problem_kept(VERSION_PAIR_PROBLEM):
             with st.spinner("Asking both of them"), state.open_store() as store:
-                found: dict[str, Any] = compare(store, state.home(), before, after)
-            keep_result(f"pair {before} {after}", found, mark, time.time())
+                figures: Figures = compare(store, state.home(), before, after)
+            keep_result(f"pair {before} {after}", figures, mark, time.time())
         st.rerun()
     show_problem(VERSION_PAIR_PROBLEM)
 
 
-NEWEST = 5
-PROBLEM = "retrain.activate.problem"
-
-
 @st.cache_resource(max_entries=1, show_spinner=False)
-def _versions(home: str, mark: Mark) -> tuple[list[Version], set[str]]:
-    """All versions, and which are known to be worse; their cards hold every held-out row."""
+def _load_versions(home: str, mark: Mark) -> tuple[list[Version], set[str]]:
+    """Return all versions and the ids of worse ones; cached, as cards hold all held-out rows."""
     with open_store(Path(home)) as store:
         versions = store.versions.all()
         return versions, {version.id for version in versions if is_worse(store, version.id)}
 
 
 def draw_versions() -> None:
-    """Every version with what it came to, and any two of them side by side."""
+    """Draw every version with its figures, and any two of them side by side."""
     with state.open_store() as store:
         active = store.versions.active()
         activations = store.versions.activations()
         mark = store.changes.of_learned()
-    versions, worse = _versions(str(state.home()), mark)
+    versions, worse = _load_versions(str(state.home()), mark)
     st.subheader("Versions", anchor=False)
     show_problem(PROBLEM)
     known = {item.version_id for item in activations}
@@ -358,10 +396,12 @@ def draw_versions() -> None:
             for version in versions[NEWEST:]:
                 _draw_version(version, active, version.id in worse, version.id in known)
     with st.container(border=True):
-        told = "Ships with Counterpoint; never changes."
-        st.markdown(f"**{SEED_VERSION}**{_mark(active == SEED_VERSION)}  \n{told}")
+        st.markdown(
+            f"**{SEED_VERSION}**{_format_active_badge(active == SEED_VERSION)}  \n"
+            "Ships with Counterpoint; never changes."
+        )
         if active != SEED_VERSION:
-            _activation(SEED_VERSION, "Roll back to this", needs_reason=False)
+            _draw_activation(SEED_VERSION, "Roll back to this", needs_reason=False)
     _draw_rescore(active)
     if activations:
         with st.expander("Who activated what", icon=":material/history:"):
@@ -378,8 +418,9 @@ def _draw_version(version: Version, active: str, worse: bool, was_active: bool) 
     with st.container(border=True):
         trained = version.card.get("trained_on", {})
         st.markdown(
-            f"**{escaped(version.id)}**{_mark(version.id == active)}  \n{when(version.created_at)}"
-            f" · {escaped(version.author)} · {len(trained.get('corrections', []))} corrections and "
+            f"**{escaped(version.id)}**{_format_active_badge(version.id == active)}  \n"
+            f"{when(version.created_at)} · {escaped(version.author)} · "
+            f"{len(trained.get('corrections', []))} corrections and "
             f"{trained.get('seed_texts', 0)} seed texts"
         )
         st.caption(summary(version.card.get("holdout", {})))
@@ -387,14 +428,14 @@ def _draw_version(version: Version, active: str, worse: bool, was_active: bool) 
             st.warning("Worse on the held-out cases than the version before.")
         if version.id != active:
             words = "Roll back to this" if was_active else "Activate"
-            _activation(version.id, words, needs_reason=worse)
+            _draw_activation(version.id, words, needs_reason=worse)
 
 
-def _mark(is_active: bool) -> str:
+def _format_active_badge(is_active: bool) -> str:
     return " · :green-badge[active: new checks use it]" if is_active else ""
 
 
-def _activation(version_id: str, words: str, *, needs_reason: bool) -> None:
+def _draw_activation(version_id: str, words: str, *, needs_reason: bool) -> None:
     key = f"retrain.activate.{version_id}"
     label = "Reason for activating it all the same" if needs_reason else "Reason (kept)"
     left, right = st.columns([3, 1], vertical_alignment="bottom")
@@ -412,30 +453,25 @@ def _activate(version_id: str) -> None:
         st.toast(f"{escaped(version_id)} is active: new checks use it.", icon=":material/check:")
 
 
-AGREED, OUTCOME = "retrain.rescore.go", "retrain.rescore.done"
-RESCORE_PROBLEM = "retrain.rescore.problem"
-A_SECOND = 100  # runs, roughly
-
-
 def _draw_rescore(active: str) -> None:
-    """The button, the work itself once somebody has agreed, and what came of it."""
+    """Draw the button; rescore once the dialog is confirmed, and show the outcome."""
     if st.session_state.pop(AGREED, "") == active:
-        _score(active)
+        _rescore_runs(active)
     left, right = st.columns([3, 1], vertical_alignment="center")
-    left.caption(WORDS["versions.draw_rescore"])
+    left.caption(RESCORE_HINT)
     if right.button(
         "Score old runs again", key="retrain.rescore", icon=":material/replay:", width="stretch"
     ):
-        _ask(active)
+        _draw_rescore_dialog(active)
     show_problem(RESCORE_PROBLEM)
     if outcome := st.session_state.pop(OUTCOME, ""):
         st.success(outcome, icon=":material/check:")
 
 
 @st.dialog("Score old runs again")
-def _ask(active: str) -> None:
+def _draw_rescore_dialog(active: str) -> None:
     if st.session_state.get(AGREED):
-        st.rerun()  # a click in a dialog draws the dialog alone: close it, and begin
+        st.rerun()  # a click redraws only the dialog: close it, so that the page begins
     with state.open_store() as store:
         waiting = len(waiting_runs(store, active))
     if not waiting:
@@ -451,18 +487,20 @@ def _ask(active: str) -> None:
     button(f"Score {runs}", "retrain.rescore.agree", ask, AGREED, active, type="primary")
 
 
-def _score(active: str) -> None:
-    """Score them; whoever leaves the page meanwhile finds the rest still waiting."""
+def _rescore_runs(active: str) -> None:
+    """Rescore the runs; if the person leaves the page meanwhile, the rest stays waiting."""
     bar = st.progress(0.0, text="Looking for runs")
 
-    def told(done: int, all_: int) -> None:
-        bar.progress(done / all_, f"Run {done:,} of {all_:,}")
+    def show_progress(done: int, total: int) -> None:
+        bar.progress(done / total, f"Run {done:,} of {total:,}")
 
     with problem_kept(RESCORE_PROBLEM):
         with state.open_store() as store:
-            found = rescore(store, state.home(), active, by=state.person(store), done=told)
+            outcome = rescore(
+                store, state.home(), active, by=state.person(store), done=show_progress
+            )
         st.session_state[OUTCOME] = (
-            f"{counted(found.runs, 'run')} scored again by {escaped(active)}; "
-            f"{found.changed:,} got another label."
+            f"{counted(outcome.runs, 'run')} scored again by {escaped(active)}; "
+            f"{outcome.changed:,} got another label."
         )
     bar.empty()

@@ -1,9 +1,1 @@
-"""What is measured of people, agents and verdicts, with its words."""
-
-import json
-from pathlib import Path
-from typing import Any
-
-WORDS: dict[str, Any] = json.loads(
-    Path(__file__).with_name("words.json").read_text(encoding="utf-8")
-)
+"""Screens for agreement, calibration and reliability."""

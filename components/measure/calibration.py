@@ -1,4 +1,4 @@
-"""Calibration: what verdicts at each level were worth, and the error rate that a project bears."""
+"""Calibration screen: how often verdicts at each confidence were right, and the error rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from components.app import state
-from components.measure import WORDS
 from components.run.verdict import NO_PAST, PastVerdicts
 from components.widgets.charts import HALLUCINATED, QUIET, SUPPORTED, plain
 from components.widgets.controls import button, problem_kept, show_problem, table
@@ -27,19 +26,45 @@ from core.store import Store, open_store
 from core.store.answered import AnsweredVerdict
 from core.store.versions import SEED_VERSION
 
+ERROR_RATE_HELP = (
+    "How many of the verdicts that nobody looks at may be wrong. A limit on confidence is then "
+    "fitted on people's answers, so that there are no more with 90% certainty; verdicts below it "
+    "are marked for people to decide and come first on Review. Empty: nothing is marked."
+)
+REVIEWED_HELP = (
+    "With a probability, on cases that somebody answered or settled; each text once, and none that "
+    "the classifier was trained on. People look at unsure cases first: those drawn at random, or "
+    "with an answer that was known before, tell most about all the rest."
+)
+NOTHING_FITTED = (
+    "**In use: nothing is answered by itself**: no limit was fitted yet at this rate for these "
+    "verdicts. Save and fit it."
+)
+NOTHING_ANSWERED = (
+    "Nobody has answered a verdict with a probability yet: what people save on Review and on runs "
+    "counts here."
+)
+GROUP_HELP = (
+    "A probability by another classifier, or over the debates of other models, is worth something "
+    "else."
+)
+
 DOTTED = {"color": QUIET, "dash": "dot", "width": 1}
-SHADE = "rgba(2, 132, 199, 0.16)"  # of SUPPORTED; shows on the light and on the dark page
-FEWEST_DRAWN = 10  # answered verdicts below which an error rate only jumps about
+SHADE = "rgba(2, 132, 199, 0.16)"  # SUPPORTED, visible on light and dark pages
+FEWEST_DRAWN = 10  # answered verdicts; an error rate of fewer is only noise
+WAIT_SECONDS = 0.2
+Key = tuple[str, str]  # (home, project id)
+MOST_KEPT = 8
 
 
 def level_figure(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
-    """(mean confidence, how many were right) of each level; a calibrated one lies on the line."""
+    """Plot (mean confidence, share right) of each level; calibrated levels lie on the line."""
     ends = [share.interval for _, share in levels]
     values = [share.value for _, share in levels]
     figure = go.Figure()
     figure.add_scatter(
         name="was right, with the range of 95 in 100",
-        x=[said for said, _ in levels],
+        x=[confidence for confidence, _ in levels],
         y=values,
         mode="markers",
         marker={"color": SUPPORTED, "symbol": "circle", "size": 9},
@@ -53,7 +78,7 @@ def level_figure(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
     )
     figure.add_scatter(
         name="numbers: how many were looked at",
-        x=[said for said, _ in levels],
+        x=[confidence for confidence, _ in levels],
         y=[0.04] * len(levels),
         text=[f"{share.n}" for _, share in levels],
         mode="text",
@@ -69,32 +94,61 @@ def level_figure(levels: Sequence[tuple[float, past.WilsonShare]]) -> go.Figure:
 def risk_figure(
     points: Sequence[past.ThresholdPoint], wanted: float | None, chosen: past.ThresholdPoint | None
 ) -> go.Figure:
-    """The error rate for each share of verdicts answered, the surest first; `chosen` is in use."""
+    """Plot the error rate by share answered, most confident first; `chosen` is the one in use."""
     drawn = [point for point in points if point.wrong.n >= FEWEST_DRAWN] or list(points[-1:])
     x = [point.answered for point in drawn]
     rates = [point.wrong.value for point in drawn]
     ends = [point.wrong.interval for point in drawn]
     figure = go.Figure()
-    figure.add_scatter(x=x, y=[high for _, high in ends], mode="lines", line={"width": 0},
-                       showlegend=False, hoverinfo="skip")  # fmt: skip
-    figure.add_scatter(x=x, y=[low for low, _ in ends], mode="lines", line={"width": 0},
-                       fill="tonexty", fillcolor=SHADE, name="range of 95 in 100",
-                       hoverinfo="skip")  # fmt: skip
-    words = [f"from a confidence of {100 * point.threshold:.1f}%, n={point.wrong.n}"
-             for point in drawn]  # fmt: skip
-    figure.add_scatter(x=x, y=rates, text=words, mode="lines", name="the surest first",
-                       line={"color": SUPPORTED, "width": 2})  # fmt: skip
+    figure.add_scatter(
+        x=x,
+        y=[high for _, high in ends],
+        mode="lines",
+        line={"width": 0},
+        showlegend=False,
+        hoverinfo="skip",
+    )
+    figure.add_scatter(
+        x=x,
+        y=[low for low, _ in ends],
+        mode="lines",
+        line={"width": 0},
+        fill="tonexty",
+        fillcolor=SHADE,
+        name="range of 95 in 100",
+        hoverinfo="skip",
+    )
+    words = [
+        f"from a confidence of {100 * point.threshold:.1f}%, n={point.wrong.n}" for point in drawn
+    ]
+    figure.add_scatter(
+        x=x,
+        y=rates,
+        text=words,
+        mode="lines",
+        name="the surest first",
+        line={"color": SUPPORTED, "width": 2},
+    )
     everything = rates[-1]
-    figure.add_scatter(x=[0, 1], y=[everything] * 2, mode="lines", name="in a random order",
-                       line=DOTTED)  # fmt: skip
+    figure.add_scatter(
+        x=[0, 1], y=[everything] * 2, mode="lines", name="in a random order", line=DOTTED
+    )
     if wanted is not None:
-        figure.add_scatter(x=[0, 1], y=[wanted] * 2, mode="lines", name="target",
-                           line={"color": HALLUCINATED, "dash": "dash", "width": 1})  # fmt: skip
+        figure.add_scatter(
+            x=[0, 1],
+            y=[wanted] * 2,
+            mode="lines",
+            name="target",
+            line={"color": HALLUCINATED, "dash": "dash", "width": 1},
+        )
     if chosen is not None:
-        figure.add_scatter(x=[chosen.answered], y=[chosen.wrong.value], mode="markers",
-                           name="in use",
-                           marker={"color": HALLUCINATED, "symbol": "diamond", "size": 12},
-                           )  # fmt: skip
+        figure.add_scatter(
+            x=[chosen.answered],
+            y=[chosen.wrong.value],
+            mode="markers",
+            name="in use",
+            marker={"color": HALLUCINATED, "symbol": "diamond", "size": 12},
+        )
     figure.update_layout(title="Answered and wrong")
     figure.update_xaxes(title="share of verdicts answered", range=[0, 1.02], tickformat=".0%")
     seen = [high for share, (_, high) in zip(x, ends, strict=True) if share >= 0.2]
@@ -103,13 +157,9 @@ def risk_figure(
     return plain(figure, height=360)
 
 
-WAIT_SECONDS = 0.2
-Key = tuple[str, str]  # a home, a project
-
-
 @dataclass
-class _Kept:
-    """Records by home and project, and those that are being counted."""
+class _RecordCache:
+    """Track records by home and project, and those being counted in the background."""
 
     records: dict[Key, past.TrackRecord] = field(default_factory=dict)
     counting: dict[Key, Future[past.TrackRecord]] = field(default_factory=dict)
@@ -118,60 +168,64 @@ class _Kept:
 
 
 @st.cache_resource
-def _kept() -> _Kept:
-    return _Kept()
+def _record_cache() -> _RecordCache:
+    return _RecordCache()
 
 
-def _record_of(store: Store, project_id: str, wait: float | None = None) -> past.TrackRecord | None:
-    """The project's record as of now; None where counting it takes longer than `wait` seconds."""
-    kept, key = _kept(), (str(state.home()), project_id)
-    before = kept.records.get(key)
-    now = past.renewed(store, project_id, before) if before is not None else None
-    found = now or _counted(kept, key, wait) or before
-    if found is not None:
-        kept.records[key] = found
-    return found
+def _load_record(
+    store: Store, project_id: str, wait: float | None = None
+) -> past.TrackRecord | None:
+    """Return the project's current record, or None if counting takes longer than `wait` seconds."""
+    cache, key = _record_cache(), (str(state.home()), project_id)
+    before = cache.records.get(key)
+    renewed = past.renewed(store, project_id, before) if before is not None else None
+    record = renewed or _await_count(cache, key, wait) or before
+    if record is not None:
+        cache.records[key] = record
+    return record
 
 
-def _counted(kept: _Kept, key: Key, wait: float | None) -> past.TrackRecord | None:
-    with kept.lock:
-        future = kept.counting.get(key)
+def _await_count(cache: _RecordCache, key: Key, wait: float | None) -> past.TrackRecord | None:
+    with cache.lock:
+        future = cache.counting.get(key)
         if future is None:
-            future = kept.counting[key] = kept.worker.submit(_count, *key)
+            future = cache.counting[key] = cache.worker.submit(_count_record, *key)
     try:
         return future.result(wait)
     except TimeoutError:
         return None
     finally:
         if future.done():
-            kept.counting.pop(key, None)
+            cache.counting.pop(key, None)
 
 
-def _count(home: str, project_id: str) -> past.TrackRecord:
+def _count_record(home: str, project_id: str) -> past.TrackRecord:
     with open_store(Path(home)) as store:
         return past.counted(store, project_id)
 
 
 def past_of(run: Run, progress: Progress) -> PastVerdicts:
-    """What the project's past verdicts say of this run's."""
+    """Return what the project's past verdicts say about this run's verdict."""
     verdict = progress.verdict
     if verdict is None or verdict.confidence is None:
         return NO_PAST
     with state.open_store() as store:
         policy = policy_of(store, store.projects.get(run.project_id))
-        record = _record_of(store, run.project_id, WAIT_SECONDS)
+        record = _load_record(store, run.project_id, WAIT_SECONDS)
     version = progress.classifier or run.plan.classifier or SEED_VERSION
     roster = run.plan.roster
-    people = _people_words(policy, version, roster, verdict.confidence)
+    people = _explain_for_people(policy, version, roster, verdict.confidence)
     if record is None:
         return PastVerdicts(for_people=people)
     by_tool = progress.judgement is not None and bool(progress.judgement.by_tool)
     standing = record.standing(version, roster, verdict.label, verdict.confidence, by_tool=by_tool)
-    how = _how_words(standing, version, roster, by_tool=by_tool)
-    return PastVerdicts(_standing_words(standing, verdict), how, standing.share is not None, people)
+    method = _describe_method(standing, version, roster, by_tool=by_tool)
+    return PastVerdicts(
+        _describe_standing(standing, verdict), method, standing.share is not None, people
+    )
 
 
-def _standing_words(standing: past.Standing, verdict: Verdict) -> str:
+def _describe_standing(standing: past.Standing, verdict: Verdict) -> str:
     share = standing.share
     if share is None:
         if not standing.looked_at:
@@ -189,25 +243,27 @@ def _standing_words(standing: past.Standing, verdict: Verdict) -> str:
     )
 
 
-def _how_words(standing: past.Standing, version: str, roster: str, *, by_tool: bool = False) -> str:
+def _describe_method(
+    standing: past.Standing, version: str, roster: str, *, by_tool: bool = False
+) -> str:
     if not standing.looked_at:
         return ""
-    who = "that a tool decided" if by_tool else f"by “{roster_words(roster, short=True)}”"
-    drawn = (
+    source = "that a tool decided" if by_tool else f"by “{roster_words(roster, short=True)}”"
+    selection = (
         "Only cases that were drawn at random or whose answer was known before are counted."
         if standing.is_random
         else "People look at unsure cases first, so these may have been harder than most."
     )
     return (
-        f"Counted are this project's verdicts {who} and classifier {version} with a confidence "
+        f"Counted are this project's verdicts {source} and classifier {version} with a confidence "
         f"from {100 * standing.low:.0f} to {100 * standing.high:.0f}% on cases that somebody "
         "answered or settled, each text once. Cases that the classifier was trained on are left "
-        f"out. {drawn} The range is a 95% interval."
+        f"out. {selection} The range is a 95% interval."
     )
 
 
-def _people_words(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
-    """Why people must decide; "" where the project answers by itself, or has not said."""
+def _explain_for_people(policy: Policy | None, version: str, roster: str, confidence: float) -> str:
+    """Return why people must decide; "" if the project answers by itself or has no policy."""
     if policy is None:
         return ""
     threshold = policy.threshold(version, roster)
@@ -225,23 +281,28 @@ def _people_words(policy: Policy | None, version: str, roster: str, confidence: 
 
 
 def draw_error_rate(project: Project, key: str) -> float | None:
-    """The field, in percent; its value as a share, None where it is empty."""
+    """Draw the field, in percent; return its value as a share, or None if it is empty."""
     percent = st.number_input(
         "Target error rate (%)",
-        100 * LOWEST, 100 * HIGHEST,
+        100 * LOWEST,
+        100 * HIGHEST,
         None if project.error_rate is None else round(100 * project.error_rate, 2),
-        step=0.5, format="%.1f", key=key, placeholder="none", help=WORDS["calibration.help"],
-    )  # fmt: skip
+        step=0.5,
+        format="%.1f",
+        key=key,
+        placeholder="none",
+        help=ERROR_RATE_HELP,
+    )
     return None if percent is None else round(percent / 100.0, 6)
 
 
 def refit(store: Store, project: Project) -> None:
-    """Fit the project's limit anew; call it outside of a transaction."""
-    known = None if project.error_rate is None else _record_of(store, project.id)
+    """Fit the project's limit again; call it outside a transaction."""
+    known = None if project.error_rate is None else _load_record(store, project.id)
     past.fit(store, project, state.person(store), time.time(), known)
 
 
-def _save(project_id: str, key: str) -> None:
+def _save_rate(project_id: str, key: str) -> None:
     percent = st.session_state.get(key)
     wanted = None if percent is None else round(float(percent) / 100.0, 6)
     with problem_kept("confidence.problem"):
@@ -258,8 +319,8 @@ def _save(project_id: str, key: str) -> None:
             refit(store, changed)
             policy = policy_of(store, changed)
         holds = policy is not None and any(limit.threshold is not None for limit in policy.limits)
-        words = "the limit is fitted" if holds else "nothing can be promised yet"
-        st.toast("Saved: no target is set." if policy is None else f"Saved: {words}.")
+        outcome = "the limit is fitted" if holds else "nothing can be promised yet"
+        st.toast("Saved: no target is set." if policy is None else f"Saved: {outcome}.")
 
 
 def _draw_rates(
@@ -272,16 +333,22 @@ def _draw_rates(
         draw_error_rate(project, key)
     with right:
         button(
-            "Save and fit the limit", "confidence.fit", _save, project.id, key,
-            icon="tune", type="primary", disabled=not is_lead,
+            "Save and fit the limit",
+            "confidence.fit",
+            _save_rate,
+            project.id,
+            key,
+            icon="tune",
+            type="primary",
+            disabled=not is_lead,
             help=None if is_lead else "Only leads of this project may do that.",
-        )  # fmt: skip
+        )
     show_problem("confidence.problem")
     if policy is not None and policy.problem:
         st.error(escaped(policy.problem), icon=":material/error:")
     if not limits:
         return
-    rows = [_row(rate, limit) for rate, limit in limits]
+    rows = [_build_rate_row(rate, limit) for rate, limit in limits]
     table(rows, "confidence.rates")
     first = limits[0][1]
     drawn = " that were drawn at random" if first.is_random else ""
@@ -292,7 +359,7 @@ def _draw_rates(
     )
 
 
-def _row(rate: float, limit: Limit) -> dict[str, Any]:
+def _build_rate_row(rate: float, limit: Limit) -> dict[str, Any]:
     answered = round(100 * limit.answered / limit.n)
     return {
         "Target": f"{100 * rate:.3g}%",
@@ -300,12 +367,12 @@ def _row(rate: float, limit: Limit) -> dict[str, Any]:
         "AnsweredVerdict": f"{answered}%",
         "To people": f"{100 - answered}%",
         "Wrong of those answered": f"{limit.wrong} of {limit.answered}" if limit.answered else "",
-        "Why none": _why_words(rate, limit),
+        "Why none": _explain_no_limit(rate, limit),
     }
 
 
-def _why_words(rate: float, limit: Limit) -> str:
-    """Why none is answered at that rate; "" where something is."""
+def _explain_no_limit(rate: float, limit: Limit) -> str:
+    """Return why nothing is answered at that rate; "" if something is."""
     if limit.threshold is not None:
         return ""
     fewest = past.fewest_for(rate)
@@ -315,14 +382,14 @@ def _why_words(rate: float, limit: Limit) -> str:
 
 
 def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None:
-    """The limit that counts, and whether more is known by now; `n` could be fitted on today."""
+    """Draw the limit in use, and how many of today's `n` verdicts it was not fitted on."""
     if limit is None:
-        st.markdown(WORDS["calibration.draw_in_use"])
+        st.markdown(NOTHING_FITTED)
         return
     fitted = f"fitted {escaped(since)} on {counted(limit.n, 'verdict')} looked at"
     if limit.threshold is None:
-        why = _why_words(wanted, limit)
-        st.markdown(f"**In use: nothing is answered by itself** ({fitted}): {why}.")
+        reason = _explain_no_limit(wanted, limit)
+        st.markdown(f"**In use: nothing is answered by itself** ({fitted}): {reason}.")
     else:
         answered = round(100 * limit.answered / limit.n)
         st.markdown(
@@ -335,12 +402,9 @@ def _draw_in_use(wanted: float, limit: Limit | None, n: int, since: str) -> None
         st.caption(f"{more} more can be counted by now: fit the limit again.")
 
 
-MOST_KEPT = 8
-
-
 @dataclass(frozen=True)
 class CalibrationFigures:
-    """All that is drawn of verdicts of one version and roster."""
+    """The figures drawn for the verdicts of one classifier version and roster."""
 
     right: past.WilsonShare
     frequent: past.WilsonShare
@@ -353,24 +417,24 @@ class CalibrationFigures:
 
 
 def draw_confidence() -> None:
-    """Draw all figures over the project at hand."""
+    """Draw all figures for the current project."""
     with state.open_store() as store:
         project = state.project(store)
         role = store.projects.role_of(project.id, state.person(store))
         with st.spinner("Counting over all answers"):
-            record = _record_of(store, project.id)
+            record = _load_record(store, project.id)
         policy = policy_of(store, project)
         chosen = store.learned.choices(KIND, project.id) if policy and policy.limits else []
         active = store.versions.active()
     if record is None or not record.groups:
-        st.info(WORDS["calibration.draw_confidence"])
+        st.info(NOTHING_ANSWERED)
         _draw_rates(project, policy, [], is_lead=role in ("lead", "admin"))
         return
     group = _draw_choice(record, (active, project.roster))
     marks = (record.corrections, record.golds, record.ended, record.runs, record.scores)
     rates = tuple(sorted({*past.RATES, *([project.error_rate] if project.error_rate else [])}))
     home = str(state.home())
-    figures = _figures(home, project.id, marks, group, rates, record.groups[group])
+    figures = _compute_figures(home, project.id, marks, group, rates, record.groups[group])
     _draw_past(figures)
     limit = policy.limit(*group) if policy else None
     _draw_plots(figures, project.error_rate, limit)
@@ -380,25 +444,26 @@ def draw_confidence() -> None:
         _draw_in_use(policy.wanted, limit, figures.limits[0][1].n, since)
 
 
-def _draw_choice(record: past.TrackRecord, usual: tuple[str, str]) -> tuple[str, str]:
+def _draw_choice(record: past.TrackRecord, default: tuple[str, str]) -> tuple[str, str]:
+    """Draw the choice of (version, roster) and return it."""
     groups = list(record.groups)
     if len(groups) == 1:
         return groups[0]
     return st.selectbox(
         "Verdicts by",
         groups,
-        index=groups.index(usual) if usual in groups else 0,
+        index=groups.index(default) if default in groups else 0,
         format_func=lambda group: (
             f"classifier {group[0]}, {roster_words(group[1], short=True)} "
             f"({counted(len(record.groups[group]), 'verdict')})"
         ),
         key="confidence.group",
-        help=WORDS["calibration.draw_choice"],
+        help=GROUP_HELP,
     )
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting over all answers")
-def _figures(
+def _compute_figures(
     home: str,
     project_id: str,
     marks: tuple[float | str, ...],
@@ -407,22 +472,25 @@ def _figures(
     _verdicts: Sequence[AnsweredVerdict],
 ) -> CalibrationFigures:
     by_label = [
-        sum(one.answer == label for one in _verdicts) for label in ("supported", "hallucinated")
+        sum(each.answer == label for each in _verdicts) for label in ("supported", "hallucinated")
     ]
     filled = [band for band in past.bands(_verdicts) if band]
     return CalibrationFigures(
         past.share_of(_verdicts),
         past.WilsonShare(max(by_label), len(_verdicts)),
-        sum(one.is_random for one in _verdicts),
-        [_confidence_row(n, band) for n, band in enumerate(past.bands(_verdicts))],
-        [(sum(one.confidence for one in band) / len(band), past.share_of(band)) for band in filled],
+        sum(each.is_random for each in _verdicts),
+        [_build_level_row(n, band) for n, band in enumerate(past.bands(_verdicts))],
+        [
+            (sum(each.confidence for each in band) / len(band), past.share_of(band))
+            for band in filled
+        ],
         past.curve(_verdicts),
         past.area(_verdicts),
         [(rate, past.limit_of(_verdicts, rate)) for rate in rates],
     )
 
 
-def _confidence_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, Any]:
+def _build_level_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, Any]:
     share = past.share_of(band)
     low, high = share.interval
     few = "too few to say" if share.n else "–"
@@ -433,24 +501,31 @@ def _confidence_row(number: int, band: Sequence[AnsweredVerdict]) -> dict[str, A
         "Between": f"{100 * low:.0f} and {100 * high:.0f}%" if share.n >= past.FEWEST else "",
     }
     for label in ("hallucinated", "supported"):
-        own = past.share_of(one for one in band if one.label == label)
-        row[f"Right of “{label}”"] = f"{own.right} of {own.n}"
-    row["Drawn at random"] = sum(one.is_random for one in band)
+        by_label = past.share_of(each for each in band if each.label == label)
+        row[f"Right of “{label}”"] = f"{by_label.right} of {by_label.n}"
+    row["Drawn at random"] = sum(each.is_random for each in band)
     return row
 
 
 def _draw_past(figures: CalibrationFigures) -> None:
     right, (low, high) = figures.right, figures.right.interval
     cells = (
-        ("Verdicts reviewed", f"{right.n:,}", f"{figures.drawn:,} of them drawn at random",
-         WORDS["calibration.draw_past"]),
+        (
+            "Verdicts reviewed",
+            f"{right.n:,}",
+            f"{figures.drawn:,} of them drawn at random",
+            REVIEWED_HELP,
+        ),
         ("Right", percent(right.value), f"between {100 * low:.0f} and {100 * high:.0f}%", None),
-        ("Always saying the more frequent label", percent(figures.frequent.value),
-         f"{figures.frequent.right} of {figures.frequent.n}",
-         "What you would have without any check."),
-    )  # fmt: skip
-    for column, (label, value, told, words) in zip(st.columns(3), cells, strict=True):
-        column.metric(label, value, told, delta_color="off", delta_arrow="off", help=words)
+        (
+            "Always saying the more frequent label",
+            percent(figures.frequent.value),
+            f"{figures.frequent.right} of {figures.frequent.n}",
+            "What you would have without any check.",
+        ),
+    )
+    for column, (label, value, note, tip) in zip(st.columns(3), cells, strict=True):
+        column.metric(label, value, note, delta_color="off", delta_arrow="off", help=tip)
     st.subheader("By level", anchor=False)
     table(figures.table, "confidence.levels")
     st.caption(f"“Between” is a 95% interval. Below {past.FEWEST} verdicts a share says little.")
@@ -459,7 +534,7 @@ def _draw_past(figures: CalibrationFigures) -> None:
 def _draw_plots(figures: CalibrationFigures, wanted: float | None, limit: Limit | None) -> None:
     left, right = st.columns(2)
     left.plotly_chart(level_figure(figures.levels), key="confidence.said", width="stretch")
-    inside = sum(low <= said <= high for said, s in figures.levels for low, high in [s.interval])
+    inside = sum(low <= mean <= high for mean, s in figures.levels for low, high in [s.interval])
     left.caption(
         f"On the dotted line what is said is what is right; {inside} of "
         f"{counted(len(figures.levels), 'level')} have it within their range."

@@ -1,4 +1,4 @@
-"""Reliability: how often agents and tools are right, and what debate and explanations are worth."""
+"""Reliability screen: how often agents and tools are right, what debate and reasons are worth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.measure import WORDS
 from components.measure.agreement import between
 from components.measure.reliability_agents import (
     ReliabilityFigures,
@@ -41,19 +40,108 @@ from core.store import open_store
 from core.store.sqlite import Mark
 from core.tools.registry import toolbox
 
+TOOL_HELP: dict[str, str] = {
+    "Used in": "Of all audits, those in which it was called.",
+    "Where it was meant": (
+        "Of statements (and whole responses) that the tool's own rules read something for: where "
+        "it was called."
+    ),
+    "Found / nothing / off / failed": (
+        "What came of its calls. Off: it needs something that is not there, a language model or a "
+        "source. Neither off nor failed is ever a label."
+    ),
+    "Its label is right": (
+        "Of its labels other than unclear: those that people's answers agree with. In brackets the "
+        "95% interval (Wilson)."
+    ),
+    "Always hallucinated": (
+        "How often the one word “hallucinated” would have been right on the same calls. A tool "
+        "that is not above this has shown nothing."
+    ),
+    "The statement is right in the end": (
+        "Of the statements that it was called for: those whose label in the end people agree with; "
+        "unclear counts as wrong."
+    ),
+}
+STEP_WORDS: dict[str, str] = {
+    "opener": "First speaker alone",
+    "openings": "Majority of all first turns",
+    "closings": "Majority of all last turns",
+    "judge": "The judge's own label",
+    "verdict": "The verdict in the end",
+}
+PART_WORDS: dict[str, str] = {
+    "debater": "debater",
+    "reader": "judge's reader",
+    "judge": "judge",
+    "classifier": "classifier",
+}
+DIMENSIONS: dict[str, str] = {
+    "language": "Language",
+    "form": "Form",
+    "image": "Images",
+    "documents": "Documents",
+    "tool": "Tool",
+    "category": "Kind of error",
+}
+HELP: dict[str, str] = {
+    "Cases": "Decided cases that the agent spoke on; the same question and response count once.",
+    "Unclear": "Cases that the agent left open. They do not count in the shares beside.",
+    "Right": (
+        "Of the cases that the agent decided: how often it said what people decided. In brackets: "
+        "95% credible interval (Beta posterior)."
+    ),
+    "Always hallucinated": (
+        "How often the one word “hallucinated” would have been right on the same cases. An agent "
+        "that is not above this has shown nothing."
+    ),
+    "Finds hallucinated": (
+        "Sensitivity: of hallucinated responses that it decided, how many it called so."
+    ),
+    "Passes supported": (
+        "Specificity: of supported responses that it decided, how many it called so."
+    ),
+    "Rules": "Digest of the prompts or rules that it followed. Another prompt is another agent.",
+}
+REASONS_HINT = (
+    "Over runs whose verdict is the person's. Quoted: of the words that people marked in the "
+    "sources, how many the run quotes where it argues for its verdict; found: how many lie in any "
+    "passage that it found. 95% intervals over cases. Source: ColMAD 4, figure 5b."
+)
+JUDGE_MODEL_HINT = (
+    "A model to try out, not a measurement: two labels equally likely, evidence that is normal. "
+    "Debaters who compete push their own side whatever is true; a judge who takes that for "
+    "evidence errs more the less alike they are, and the best judge ignores it. Debaters who "
+    "collaborate bring true evidence. Source: ColMAD 2.2, 2.3 and A."
+)
+LEAD_HELP = (
+    "How much more often the verdict in the end is right, over the cases on which both spoke, with "
+    "a 95% interval of the paired difference."
+)
+NOTHING_DECIDED = (
+    "No agent has spoken on a case that people decided yet. Answer cases on Review, or agree or "
+    "disagree on runs: each answer counts here."
+)
+
 MOST_KEPT = 4  # projects
-TOOL_HELP: dict[str, str] = WORDS["reliability.tool_help"]
+COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
+FEWEST_DEBATES = 30
+DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
+MOST_LINES = 20
+MOST_AGENTS = 25
+BUDGETS = [step / 20 for step in range(101)]
+ACCURACY, CORRELATION, BASE_RISK = 0.7, 0.3, 0.3  # defaults until something is measured
 
 
 def column_help(words: dict[str, str]) -> dict[str, Any]:
-    """The columns of a table with what each of them means."""
-    return {name: st.column_config.Column(help=told) for name, told in words.items()}
+    """Return a table's column configuration with a help text for each column."""
+    return {name: st.column_config.Column(help=text) for name, text in words.items()}
 
 
 def _draw_tools() -> None:
     with state.open_store() as store:
         project_id = state.project(store).id
-    rates = _rates(str(state.home()), project_id, state.answers_mark())
+    rates = _compute_rates(str(state.home()), project_id, state.answers_mark())
     if not rates.audits:
         return
     st.subheader("Each tool", anchor=False)
@@ -64,14 +152,14 @@ def _draw_tools() -> None:
     )
     judged = [rate for rate in rates.tools if rate.label_right.n]
     if judged:
-        lines = [_interval(r.tool, of_right(r.label_right), r.always.value) for r in judged]
+        lines = [_build_interval(r.tool, of_right(r.label_right), r.always.value) for r in judged]
         figure = forest_figure(lines, "How often each tool's label is right")
         st.plotly_chart(figure, key="reliability.tools.figure", width="stretch")
     tools = toolbox()
     table(
         [
-            _tool_row(rate)
-            for rate in rates.tools  # those that run the audit itself nobody chooses
+            _build_tool_row(rate)
+            for rate in rates.tools  # system tools, which nobody chooses, only if called
             if rate.calls or not (rate.tool in tools and tools[rate.tool].is_system)
         ],
         "reliability.tools",
@@ -82,20 +170,20 @@ def _draw_tools() -> None:
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
-def _known(home: str, project_id: str) -> dict[str, Audited]:
-    """What was read of each audit: after the next answer, only new ones are read."""
+def _audit_cache(home: str, project_id: str) -> dict[str, Audited]:
+    """Return a cache of the audits read so far, so that later counts read only new ones."""
     return {}
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what tools did")
-def _rates(home: str, project_id: str, mark: Mark) -> ToolRates:
+def _compute_rates(home: str, project_id: str, mark: Mark) -> ToolRates:
     with open_store(Path(home)) as store:
-        return tool_rates(store, project_id, _known(home, project_id))
+        return tool_rates(store, project_id, _audit_cache(home, project_id))
 
 
-def _tool_row(rate: ToolRate) -> dict[str, Any]:
-    came = (f"{rate.outcomes.get(o, 0):,}" for o in ("found", "nothing", "off", "failed"))
-    used, meant = (
+def _build_tool_row(rate: ToolRate) -> dict[str, Any]:
+    outcomes = (f"{rate.outcomes.get(o, 0):,}" for o in ("found", "nothing", "off", "failed"))
+    used, where_meant = (
         f"{100 * share.value:.0f}% ({share.right:,} of {share.n:,})" if share.n else "–"
         for share in (rate.used, rate.where_meant)
     )
@@ -103,8 +191,8 @@ def _tool_row(rate: ToolRate) -> dict[str, Any]:
         "Tool": rate.tool,
         "Calls": rate.calls,
         "Used in": used,
-        "Where it was meant": meant,
-        "Found / nothing / off / failed": " / ".join(came),
+        "Where it was meant": where_meant,
+        "Found / nothing / off / failed": " / ".join(outcomes),
         "Seconds a call": f"{rate.seconds / rate.calls:.2f}" if rate.calls else "–",
         "Its label is right": share_words(of_right(rate.label_right)),
         "Always hallucinated": f"{rate.always.value:.2f}" if rate.always.n else "–",
@@ -113,35 +201,35 @@ def _tool_row(rate: ToolRate) -> dict[str, Any]:
 
 
 def of_right(share: WilsonShare) -> Posterior:
-    """The same share as the other tables have it."""
+    """Return the share in the form that the other tables use."""
     return Posterior(share.value, *share.interval, share.right, share.n)
 
 
-COMMAND = "python -m core.evaluation.alignment --model PROVIDER/MODEL"
-
-
-def _draw_reasons(project_id: str, found: ReliabilityFigures) -> None:
-    """By protocol; nothing where no run was right for which somebody gave a reason."""
+def _draw_reasons(project_id: str, data: ReliabilityFigures) -> None:
+    """Draw the agreement with people's reasons by protocol, if any run can be compared."""
     with state.open_store() as store:
-        kept = store.projects.note(note_name(project_id))
-    rows = _reasons(str(state.home()), project_id, state.answers_mark(), found.rows)
-    told: dict[str, Any] = json.loads(kept) if kept else {}
-    if not rows and not told:
+        note = store.projects.note(note_name(project_id))
+    rows = _load_reasons(str(state.home()), project_id, state.answers_mark(), data.rows)
+    rating: dict[str, Any] = json.loads(note) if note else {}
+    if not rows and not rating:
         return
     st.subheader("Do they give people's reasons?", anchor=False)
-    ratings = {own["protocol"]: own for own in told.get("by_protocol", [])}
-    table([_reasons_row(own, ratings.get(own.protocol, {})) for own in rows], "reliability.reasons")
-    for own in told.get("paired", []):
-        one, other = (protocol_words(own[name], short=True) for name in ("one", "other"))
-        lead = _range(own["lead"], "+")
-        words = f"{one} beside {other}, on the {own['n']} cases on which both were right: {lead}"
+    by_protocol = {each["protocol"]: each for each in rating.get("by_protocol", [])}
+    table(
+        [_build_reasons_row(row, by_protocol.get(row.protocol, {})) for row in rows],
+        "reliability.reasons",
+    )
+    for pair in rating.get("paired", []):
+        one, other = (protocol_words(pair[name], short=True) for name in ("one", "other"))
+        lead = _format_share(pair["lead"], "+")
+        words = f"{one} beside {other}, on the {pair['n']} cases on which both were right: {lead}"
         st.markdown(f"- {escaped(f'{words} in agreement.')}")
-    st.caption(WORDS["reliability.draw_reasons"])
-    if told:
+    st.caption(REASONS_HINT)
+    if rating:
         st.caption(
             escaped(
-                f"Agreement: 1 (another reason) to 5 (the same), rated by {told['model']} on "
-                f"{when(told['at'])}. Unlike: the same explanations against reasons that people "
+                f"Agreement: 1 (another reason) to 5 (the same), rated by {rating['model']} on "
+                f"{when(rating['at'])}. Unlike: the same explanations against reasons that people "
                 "gave on other cases of that label."
             )
         )
@@ -153,51 +241,55 @@ def _draw_reasons(project_id: str, found: ReliabilityFigures) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading people's reasons")
-def _reasons(
+def _load_reasons(
     home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
 ) -> list[Rated]:
-    """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
+    """Cached until a new answer or a finished run; `_rows` follow from the other arguments."""
     with open_store(Path(home)) as store:
         return aligned(reasons_of(store, _rows))[0]
 
 
-def _reasons_row(own: Rated, told: dict[str, Any]) -> dict[str, str]:
-    rated = f", n={told['rated']}" if told.get("rated") else ""
-    unusable = f", {told['unusable']} unusable" if told.get("unusable") else ""
+def _build_reasons_row(row: Rated, rating: dict[str, Any]) -> dict[str, str]:
+    rated = f", n={rating['rated']}" if rating.get("rated") else ""
+    unusable = f", {rating['unusable']} unusable" if rating.get("unusable") else ""
     return {
-        "Protocol": protocol_words(own.protocol, short=True),
-        "Runs": str(own.runs),
-        "Marked words quoted": _range(own.quoted) + (f", n={own.marks}" if own.marks else ""),
-        "Found": "–" if own.found is None else f"{own.found:.2f}",
-        "Agreement": _range(told.get("agreement")) + rated + unusable,
-        "Unlike": _range(told.get("unlike")),
+        "Protocol": protocol_words(row.protocol, short=True),
+        "Runs": str(row.runs),
+        "Marked words quoted": _format_share(row.quoted)
+        + (f", n={row.marks}" if row.marks else ""),
+        "Found": "–" if row.found is None else f"{row.found:.2f}",
+        "Agreement": _format_share(rating.get("agreement")) + rated + unusable,
+        "Unlike": _format_share(rating.get("unlike")),
     }
 
 
-def _range(share: dict[str, float] | None, sign: str = "") -> str:
+def _format_share(share: dict[str, float] | None, sign: str = "") -> str:
     if share is None:
         return "–"
     return between(share["value"], share["low"], share["high"], sign=sign)
-
-
-FEWEST_DEBATES = 30
-STEP_WORDS: dict[str, str] = WORDS["reliability.step_words"]
-DEBATE_PART_WORDS = {"debaters": "Debaters' turns", "judge": "Judge", "others": "All other roles"}
 
 
 def _draw_debate_worth(worth: Worth) -> None:
     st.subheader("Is the debate worth it?", anchor=False)
     st.markdown(finding(worth))
     table(
-        [_step_row(step) for step in worth.steps]
-        + [{"Step of a run": "Always saying hallucinated", "Right": f"{worth.always:.2f}",
-            "Unclear": "0", "The verdict's lead": "–"}],
+        [_build_step_row(step) for step in worth.steps]
+        + [
+            {
+                "Step of a run": "Always saying hallucinated",
+                "Right": f"{worth.always:.2f}",
+                "Unclear": "0",
+                "The verdict's lead": "–",
+            }
+        ],
         "reliability.debate",
-        column_config=column_help({
-            "Right": "Of all cases; unclear counts as not right. In brackets: 95% interval.",
-            "The verdict's lead": WORDS["reliability.draw_debate_worth"],
-        }),
-    )  # fmt: skip
+        column_config=column_help(
+            {
+                "Right": "Of all cases; unclear counts as not right. In brackets: 95% interval.",
+                "The verdict's lead": LEAD_HELP,
+            }
+        ),
+    )
     timing = (
         f"A run took {seconds(worth.seconds)} on average, the first turn was there after "
         f"{seconds(worth.opening_seconds)} (over {counted(worth.runs, 'run')})."
@@ -219,30 +311,30 @@ def _draw_debate_worth(worth: Worth) -> None:
 
 
 def finding(worth: Worth) -> str:
-    """What the table comes to: beside one agent, and beside all of them before any answered."""
+    """Return the finding: the verdict's lead over one agent, and over all agents' first turns."""
     alone, openings = worth.steps[:2]
     if alone.lead is None or alone.paired < FEWEST_DEBATES:
         return (
             f"Too few cases to say ({alone.paired}; from {FEWEST_DEBATES} on a difference can be "
             "judged)."
         )
-    told = _lead_words(alone, "its first speaker alone")
+    lead = _describe_lead(alone, "its first speaker alone")
     if openings.lead is None or openings.paired < FEWEST_DEBATES:
-        return told
-    return f"{told} {_lead_words(openings, 'the majority of all first turns, without a debate')}"
+        return lead
+    return f"{lead} {_describe_lead(openings, 'the majority of all first turns, without a debate')}"
 
 
-def _lead_words(step: WorthStep, what: str) -> str:
+def _describe_lead(step: WorthStep, baseline: str) -> str:
     lead, low, high = (100 * (x or 0.0) for x in (step.lead, step.low, step.high))
     words = f"{lead:+.0f} points ({low:+.0f} to {high:+.0f})"
     if low > 0:
-        return f"The verdict beats {what}, by **{words}**, n={step.paired}."
+        return f"The verdict beats {baseline}, by **{words}**, n={step.paired}."
     if high < 0:
-        return f"The verdict is **worse** than {what}: {words}, n={step.paired}."
-    return f"No difference to {what} is shown: {words}, n={step.paired}."
+        return f"The verdict is **worse** than {baseline}: {words}, n={step.paired}."
+    return f"No difference to {baseline} is shown: {words}, n={step.paired}."
 
 
-def _step_row(step: WorthStep) -> dict[str, str]:
+def _build_step_row(step: WorthStep) -> dict[str, str]:
     share, lead = step.accuracy, "–"
     if step.step != "verdict" and step.lead is not None:
         lead = f"{between(step.lead, step.low, step.high, sign='+')}, n={step.paired}"
@@ -255,56 +347,50 @@ def _step_row(step: WorthStep) -> dict[str, str]:
     }
 
 
-MOST_LINES = 20
-PART_WORDS: dict[str, str] = WORDS["reliability.part_words"]
-DIMENSIONS: dict[str, str] = WORDS["reliability.dimensions"]
-HELP: dict[str, str] = WORDS["reliability.help"]
-
-
 def draw_reliability() -> None:
-    """Draw all sections over the project at hand."""
-    project_id, found = figures()
-    if not found.records:
-        st.info(WORDS["reliability.draw_reliability"], icon=":material/info:")
+    """Draw all sections for the current project."""
+    project_id, data = figures()
+    if not data.records:
+        st.info(NOTHING_DECIDED, icon=":material/info:")
         _draw_tools()
         return
     newest = f" These are the {MOST_RUNS:,} newest runs; older ones are left out."
     st.caption(
-        f"{counted(len(found.table.rows), 'case')} that people decided, "
-        f"{counted(len(found.rows), 'run')} over them. What was "
+        f"{counted(len(data.table.rows), 'case')} that people decided, "
+        f"{counted(len(data.rows), 'run')} over them. What was "
         "settled counts, else the newest answer; cases that people left unclear do not. People "
         "look first at cases where agents are unsure, so an agent may do better on all of them."
-        + (newest if len(found.rows) == MOST_RUNS else "")
+        + (newest if len(data.rows) == MOST_RUNS else "")
     )
-    _draw_agents(found)
+    _draw_agents(data)
     _draw_tools()
-    _draw_kinds(found)
-    draw_pairs(found)
-    if found.worth is not None:
-        _draw_debate_worth(found.worth)
-    _draw_reasons(project_id, found)
-    draw_consensus(project_id, found)
+    _draw_kinds(data)
+    draw_pairs(data)
+    if data.worth is not None:
+        _draw_debate_worth(data.worth)
+    _draw_reasons(project_id, data)
+    draw_consensus(project_id, data)
 
 
-def _draw_agents(found: ReliabilityFigures) -> None:
+def _draw_agents(data: ReliabilityFigures) -> None:
     st.subheader("Each agent", anchor=False)
-    best = sorted(found.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.mean))
-    lines = [_interval(found.words[r.agent], r.accuracy, r.always) for r in best]
+    best = sorted(data.records, key=lambda r: (r.accuracy.is_thin, -r.accuracy.mean))
+    lines = [_build_interval(data.words[r.agent], r.accuracy, r.always) for r in best]
     st.plotly_chart(
         forest_figure(lines[:MOST_LINES], "How often each agent is right"),
         key="reliability.agents.figure",
         width="stretch",
     )
     table(
-        [_agent_row(found.words[r.agent], r) for r in best],
+        [_build_agent_row(data.words[r.agent], r) for r in best],
         "reliability.agents",
         column_config=column_help(HELP),
     )
-    if any(record.accuracy.is_thin for record in found.records):
+    if any(record.accuracy.is_thin for record in data.records):
         st.caption(f"Below {FEWEST} decided cases (a hollow circle) a share says little.")
 
 
-def _agent_row(words: str, record: AgentRecord) -> dict[str, object]:
+def _build_agent_row(words: str, record: AgentRecord) -> dict[str, object]:
     agent = record.agent
     return {
         "Agent": words,
@@ -320,32 +406,39 @@ def _agent_row(words: str, record: AgentRecord) -> dict[str, object]:
     }
 
 
-def _draw_kinds(found: ReliabilityFigures) -> None:
+def _draw_kinds(data: ReliabilityFigures) -> None:
     st.subheader("By kind of case", anchor=False)
-    agents = [record.agent for record in found.records]
+    agents = [record.agent for record in data.records]
     agent = st.selectbox(
-        "Agent", agents, format_func=found.words.__getitem__, key="reliability.agent"
+        "Agent", agents, format_func=data.words.__getitem__, key="reliability.agent"
     )
-    dimension = st.segmented_control(
-        "Kind of case", list(DIMENSIONS), format_func=DIMENSIONS.__getitem__,
-        default="language", required=True, key="reliability.kind",
-    ) or "language"  # fmt: skip
+    dimension = (
+        st.segmented_control(
+            "Kind of case",
+            list(DIMENSIONS),
+            format_func=DIMENSIONS.__getitem__,
+            default="language",
+            required=True,
+            key="reliability.kind",
+        )
+        or "language"
+    )
     if agent is None:
         return
-    kinds = found.kinds.get((agent, dimension), ())
+    kinds = data.kinds.get((agent, dimension), ())
     if not kinds:
         st.caption("The agent has decided no case of which this is known.")
         return
     is_error = dimension == "category"
     lines = [
-        _interval(
-            f"{category_words(own.kind) if is_error else own.kind} (n={own.accuracy.n})",
-            own.accuracy,
-            own.always,
+        _build_interval(
+            f"{category_words(record.kind) if is_error else record.kind} (n={record.accuracy.n})",
+            record.accuracy,
+            record.always,
         )
-        for own in kinds[:MOST_LINES]
+        for record in kinds[:MOST_LINES]
     ]
-    figure = forest_figure(lines, f"{found.words[agent]}: {DIMENSIONS[dimension].lower()}")
+    figure = forest_figure(lines, f"{data.words[agent]}: {DIMENSIONS[dimension].lower()}")
     st.plotly_chart(figure, key="reliability.kinds.figure", width="stretch")
     words = "The share of a kind with few cases is pulled towards the agent's share over all cases."
     if is_error:
@@ -353,68 +446,69 @@ def _draw_kinds(found: ReliabilityFigures) -> None:
     st.caption(escaped(words))
 
 
-def _interval(name: str, share: Posterior, always: float | None) -> Interval:
+def _build_interval(name: str, share: Posterior, always: float | None) -> Interval:
     return Interval(name, share.mean, share.low, share.high, share.n, always, share.is_thin)
 
 
 def share_words(share: Posterior) -> str:
-    """“0.61 (0.40 to 0.79), n=31”, with a remark where there are too few cases."""
+    """Return text such as “0.61 (0.40 to 0.79), n=31”, with a remark on too few cases."""
     if not share.n:
         return "–"
-    told = f"{between(share.mean, share.low, share.high)}, n={share.n:,}"
-    return told + (", too few" if share.is_thin else "")
-
-
-MOST_AGENTS = 25
-BUDGETS = [step / 20 for step in range(101)]
-ACCURACY, CORRELATION, BASE_RISK = 0.7, 0.3, 0.3  # where nothing is measured yet
+    text = f"{between(share.mean, share.low, share.high)}, n={share.n:,}"
+    return text + (", too few" if share.is_thin else "")
 
 
 def draw_theory() -> None:
-    """Equations to try out, on request; sliders begin at what was measured."""
+    """Draw the theory on request, with sliders that start at the measured values."""
     if not st.toggle("Show what more agents and debate can bring", key="theory.shown"):
         return
-    project_id, found = figures()
-    agents, debates = _measured(str(state.home()), project_id, state.answers_mark(), found.rows)
+    project_id, data = figures()
+    agents, debates = _measure_debates(
+        str(state.home()), project_id, state.answers_mark(), data.rows
+    )
     _draw_majority(agents)
     _draw_judge(debates[0] if debates else None)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Looking at first and last turns")
-def _measured(
+def _measure_debates(
     home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
 ) -> tuple[theory.MeasuredAgents | None, list[theory.Information]]:
-    """Kept until somebody says something or a run ends; `_rows` follow from the rest."""
+    """Cached until a new answer or a finished run; `_rows` follow from the other arguments."""
     return theory.measured(_rows), theory.information(_rows)
 
 
-def _draw_majority(found: theory.MeasuredAgents | None) -> None:
+def _draw_majority(data: theory.MeasuredAgents | None) -> None:
     st.subheader("More agents", anchor=False)
-    if found is None:
+    if data is None:
         st.caption(
             f"Nothing is measured yet: that takes {theory.FEWEST} decided cases with two agents' "
             "first words, some right and some wrong. The sliders begin at made-up values."
         )
     else:
-        names = "; ".join(words_of(found.agents).values())
-        told = (
-            f"Measured over {found.n} decided cases, of first turns and the judge's readers "
-            f"({names}): right {_figure(found.accuracy)}, correlation of two agents' errors "
-            f"{_figure(found.correlation)}. Always saying the more frequent label errs in "
-            f"{found.always:.2f}."
+        names = "; ".join(words_of(data.agents).values())
+        summary = (
+            f"Measured over {data.n} decided cases, of first turns and the judge's readers "
+            f"({names}): right {_format_figure(data.accuracy)}, correlation of two agents' errors "
+            f"{_format_figure(data.correlation)}. Always saying the more frequent label errs in "
+            f"{data.always:.2f}."
         )
-        st.caption(escaped(told))
-    begin = (found.accuracy.value, found.correlation.value) if found else (ACCURACY, CORRELATION)
+        st.caption(escaped(summary))
+    start = (data.accuracy.value, data.correlation.value) if data else (ACCURACY, CORRELATION)
     left, middle, right = st.columns(3)
     accuracy = left.slider(
-        "How often an agent is right", 0.0, 1.0, round(begin[0], 2), 0.01, key="theory.accuracy"
+        "How often an agent is right", 0.0, 1.0, round(start[0], 2), 0.01, key="theory.accuracy"
     )
     correlation = middle.slider(
-        "Correlation of errors", 0.0, 1.0, round(max(0.0, begin[1]), 2), 0.01,
+        "Correlation of errors",
+        0.0,
+        1.0,
+        round(max(0.0, start[1]), 2),
+        0.01,
         key="theory.correlation",
-    )  # fmt: skip
+    )
     agents = right.slider(
-        "Agents", 1, MOST_AGENTS, max(3, len(found.agents)) if found else 5, key="theory.agents"
+        "Agents", 1, MOST_AGENTS, max(3, len(data.agents)) if data else 5, key="theory.agents"
     )
     sizes = range(1, max(agents, 9) + 1)
     figure = majority_figure(
@@ -423,7 +517,7 @@ def _draw_majority(found: theory.MeasuredAgents | None) -> None:
         [(n, theory.hoeffding(n, accuracy, correlation)) for n in sizes],
         [
             (k, error, f"{k} of your agents: {error:.3f}, over {cases:.0f} cases on average")
-            for k, error, cases in (found.curve if found else ())
+            for k, error, cases in (data.curve if data else ())
         ],
     )
     st.plotly_chart(figure, key="theory.majority", width="stretch")
@@ -435,45 +529,49 @@ def _draw_majority(found: theory.MeasuredAgents | None) -> None:
     )
 
 
-def information_words(found: theory.Information) -> str:
-    """Whether debate added information, in a sentence (ColMAD 2.1, equations 1 to 3)."""
-    told = f"{between(found.bits.value, found.bits.low, found.bits.high, 3, '+')}, n={found.n}"
-    told = told.replace(" (", " bits a case (", 1)
-    if found.bits.low > 0:
-        return f"Debate **added information**: {told}."
-    if found.bits.high < 0:
-        return f"Debate added **no information**; last stances mislead: {told}."
-    return f"That debate added information is **not shown**: {told}."
+def information_words(data: theory.Information) -> str:
+    """Return a sentence on whether debate added information (ColMAD 2.1, equations 1 to 3)."""
+    bits = f"{between(data.bits.value, data.bits.low, data.bits.high, 3, '+')}, n={data.n}"
+    bits = bits.replace(" (", " bits a case (", 1)
+    if data.bits.low > 0:
+        return f"Debate **added information**: {bits}."
+    if data.bits.high < 0:
+        return f"Debate added **no information**; last stances mislead: {bits}."
+    return f"That debate added information is **not shown**: {bits}."
 
 
-def _draw_judge(found: theory.Information | None) -> None:
+def _draw_judge(data: theory.Information | None) -> None:
     st.subheader("A judge between debaters", anchor=False)
     st.markdown(
-        information_words(found)
-        if found
+        information_words(data)
+        if data
         else "Too few cases to say whether debate added information: that takes "
         f"{theory.FEWEST_DEBATED} decided cases on which at least two debaters spoke, ten of "
         "each label."
     )
-    begin = round(min(0.49, max(0.01, found.base.value)), 2) if found else BASE_RISK
+    start = round(min(0.49, max(0.01, data.base.value)), 2) if data else BASE_RISK
     left, right = st.columns(2)
     risk = left.slider(
-        "The judge's risk without a debate", 0.01, 0.49, begin, 0.01, key="theory.risk"
+        "The judge's risk without a debate", 0.01, 0.49, start, 0.01, key="theory.risk"
     )
     weaker = right.slider(
         "How far the weaker debater pushes, beside the stronger",
-        0.0, 1.0, 0.5, 0.05, key="theory.weaker",
-    )  # fmt: skip
+        0.0,
+        1.0,
+        0.5,
+        0.05,
+        key="theory.weaker",
+    )
     d = theory.separation(risk)
-    own = None
-    if found is not None and found.gain.value > 0 and abs(risk - begin) < 1e-9:
-        own = theory.evidence_in(found.base.value, found.full.value), found.full.value
+    measured_point = None
+    if data is not None and data.gain.value > 0 and abs(risk - start) < 1e-9:
+        measured_point = (theory.evidence_in(data.base.value, data.full.value), data.full.value)
     against = [theory.competitive(d, budget, weaker) for budget in BUDGETS]
     together = [theory.collaborative(d, budget) for budget in BUDGETS]
-    figure = judge_figure(BUDGETS, against, risk, together, own)
+    figure = judge_figure(BUDGETS, against, risk, together, measured_point)
     st.plotly_chart(figure, key="theory.judge", width="stretch")
-    st.caption(WORDS["reliability.draw_judge"])
+    st.caption(JUDGE_MODEL_HINT)
 
 
-def _figure(own: Figure) -> str:
-    return between(own.value, own.low, own.high)
+def _format_figure(figure: Figure) -> str:
+    return between(figure.value, figure.low, figure.high)

@@ -1,4 +1,4 @@
-"""Reliability: learned weights (SC-MAKS 3.5), pairs that make up for each other (ColMAD 2.1)."""
+"""Reliability screen: learned weights (SC-MAKS 3.5), complementary pairs (ColMAD 2.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.measure import WORDS
 from components.measure.agreement import between
 from components.widgets.charts import Cell, counts_figure, pairs_figure, reward_figure
 from components.widgets.controls import button, problem_kept, show_problem, table
@@ -38,27 +37,124 @@ from core.store import open_store
 from core.store.sqlite import Mark
 from core.store.versions import NONE, Choice, Learned, read_body
 
+METHOD_WORDS: dict[str, str] = {
+    "uniform": "Equal weights",
+    "record": "By track record",
+    "logistic": "Logistic",
+    "policy": "Policy (PPO)",
+    "always": "Always the same answer",
+}
+METHOD_HELP = (
+    "By record: an agent weighs as much as its past answers were right. Logistic: agents that err "
+    "together share their weight. Policy: a small network weighs each answer by how it fared in "
+    "the debate; PPO trained it on a reward model of people's answers and ratings (SC-MAKS 3.5). "
+    "Always the same answer: hallucinated, or for log loss the share that is."
+)
+FIGURES: dict[str, str] = {
+    "log_loss": "Log loss",
+    "auroc": "AUROC",
+    "balanced_accuracy": "Balanced accuracy",
+    "f1": "F1",
+    "f2": "F2",
+}
+SYSTEM_WORDS: dict[str, str] = {
+    "stack": "Learned stack",
+    "history": "By track record",
+    "uniform": "Equal weights",
+    "majority": "Majority",
+    "single": "Best single agent",
+    "always": "Always the same answer",
+}
+SYSTEM_HELP = (
+    "All alike: the mean of all votes. By record: each agent's vote weighs as its past answers "
+    "have shown. Learned stack: a logistic regression over votes and what the debate looked like. "
+    "Best single agent: the one that did best on the other cases. Always the same answer: "
+    "hallucinated, or for log loss and ECE the share that is hallucinated."
+)
+CONSENSUS_COLUMNS: dict[str, list[str]] = {
+    "log_loss": [
+        "Log loss",
+        (
+            "How wrong the probabilities are, in nats; lower is better. It decides which weighting "
+            "is proposed."
+        ),
+    ],
+    "auroc": ["AUROC", "How often a hallucinated case gets the higher probability; 0.5 is chance."],
+    "balanced_accuracy": [
+        "Balanced accuracy",
+        (
+            "The mean of the shares of hallucinated and of supported cases that it gets right; 0.5 "
+            "is chance."
+        ),
+    ],
+    "ece": [
+        "ECE",
+        (
+            "Calibration error: how far probabilities lie from the shares that turned out "
+            "hallucinated; 0 is best. Chance: what perfectly calibrated ones would show."
+        ),
+    ],
+}
+PROPOSED_WORDS: dict[str, str] = {
+    "stack": "the learned stack",
+    "history": "weights by track record",
+    "uniform": "equal weights",
+}
+MEASURE = (
+    "Reduction of errors from oracle collaboration (after ColMAD, equation 4): if a judge took the "
+    "right answer wherever one of the two gave it, only errors that both make would be left. The "
+    "figure is 1 - (cases that both get wrong) / (cases that the better of the two gets wrong). 0: "
+    "the second adds nothing. 1: they never err together. It is what a perfect judge could gain "
+    "from the pair, not what a debate does gain."
+)
+LEARN_HELP = (
+    "Compares the weightings on five folds of cases and keeps the one that is proposed. Takes some "
+    "seconds, with a policy about a minute. Leads only."
+)
+ADAPT_HELP = (
+    "The newest policy learns from what was answered since, in small steps, and is kept where it "
+    "does better on these answers beyond chance."
+)
+CONSENSUS_HINT = (
+    "What the agents of a run come to together, as one probability. Where weights are in use, it "
+    "stands under the verdict of each run; the verdict stays as it is."
+)
+WEIGHTS_HINT = (
+    "In log-odds, the mean over kinds of cases: +0.7 doubles the odds of hallucinated, -0.7 halves "
+    "them. Agents that err together share what they count."
+)
+
 PROBLEM = "reliability.problem"
+MOST_KEPT = 4  # projects
+MOST_PAIRED = 12  # agents in the heat map: those with the most cases
+WITH_ANSWERS = ("weights", "compared", "mean_weights")
+COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
+MOST_ROWS = 20
 
 
 def _draw_use(project_id: str, newest: Learned, in_use: Learned | None, *, is_lead: bool) -> None:
-    told = f"In use: the weights of {when(in_use.at)}." if in_use else "No weights are in use."
-    st.markdown(f"**{told}**")
+    status = f"In use: the weights of {when(in_use.at)}." if in_use else "No weights are in use."
+    st.markdown(f"**{status}**")
     if not is_lead:
         st.caption("A lead puts weights in use.")
         return
     st.text_input("Reason", key="reliability.reason", max_chars=400)
     with st.container(horizontal=True):
         for words, name, icon, number, is_offered in (
-            ("Use these weights", "use", "check_circle", newest.number,
-             in_use is None or in_use.number != newest.number),
+            (
+                "Use these weights",
+                "use",
+                "check_circle",
+                newest.number,
+                in_use is None or in_use.number != newest.number,
+            ),
             ("Use no weights", "back", "undo", NONE, in_use is not None),
-        ):  # fmt: skip
+        ):
             if is_offered:
-                button(words, f"reliability.{name}", _choose, project_id, number, icon=icon)
+                button(words, f"reliability.{name}", _choose_weights, project_id, number, icon=icon)
 
 
-def _choose(project_id: str, number: int) -> None:
+def _choose_weights(project_id: str, number: int) -> None:
     reason = str(st.session_state.get("reliability.reason") or "")
     with problem_kept(PROBLEM):
         with state.open_store() as store:
@@ -71,18 +167,14 @@ def _draw_choices(choices: list[Choice]) -> None:
     if choices:
         with st.expander("Who put which weights in use"):
             for choice in choices:
-                what = f"weights {choice.number}" if choice.number != NONE else "no weights"
-                words = f"{escaped(choice.by)} · {what}: {escaped(choice.reason)}"
+                chosen = f"weights {choice.number}" if choice.number != NONE else "no weights"
+                words = f"{escaped(choice.by)} · {chosen}: {escaped(choice.reason)}"
                 st.markdown(f"{when(choice.at)} · {words}")
-
-
-MOST_KEPT = 4  # projects
-MOST_PAIRED = 12  # agents in the heat map: those with the most cases
 
 
 @dataclass(frozen=True)
 class ReliabilityFigures:
-    """All that is drawn; `table` has the decided cases, equal ones once."""
+    """Everything that is drawn; `table` has the decided cases, duplicates once."""
 
     rows: tuple[ReasoningRow, ...]
     table: AnswerTable
@@ -95,52 +187,51 @@ class ReliabilityFigures:
 
 
 def figures() -> tuple[str, ReliabilityFigures]:
-    """The project at hand and its figures as of now."""
+    """Return the current project's id and its figures."""
     with state.open_store() as store:
         project_id = state.project(store).id
-    return project_id, _figures(str(state.home()), project_id, state.answers_mark())
+    return project_id, _compute_figures(str(state.home()), project_id, state.answers_mark())
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner=False)
-def _known(home: str, project_id: str) -> Known:
-    """What was heard in each run: after the next answer, only new runs are read."""
+def _run_cache(home: str, project_id: str) -> Known:
+    """Return a cache of the runs read so far, so that later counts read only new ones."""
     return {}
 
 
 @st.cache_resource(max_entries=MOST_KEPT, show_spinner="Counting what agents said")
-def _figures(home: str, project_id: str, mark: Mark) -> ReliabilityFigures:
+def _compute_figures(home: str, project_id: str, mark: Mark) -> ReliabilityFigures:
     with open_store(Path(home)) as store:
-        rows = rows_of(store, project_id, _known(home, project_id))
+        rows = rows_of(store, project_id, _run_cache(home, project_id))
     table = voices_once(table_of(rows))
-    found = records(table)
-    paired = tuple(record.agent for record in found[:MOST_PAIRED])
+    agent_records = records(table)
+    paired = tuple(record.agent for record in agent_records[:MOST_PAIRED])
     columns = [table.agents.index(agent) for agent in paired]
     return ReliabilityFigures(
         rows=tuple(rows),
         table=table,
-        records=tuple(found),
+        records=tuple(agent_records),
         words=words_of(table.agents),
-        kinds={(r.agent, kind): tuple(by_kinds(table, r, kind)) for r in found for kind in KINDS},
+        kinds={
+            (r.agent, kind): tuple(by_kinds(table, r, kind))
+            for r in agent_records
+            for kind in KINDS
+        },
         paired=paired,
         pairs=tuple(pairs([a.key for a in paired], table.said[:, columns], table.wrong)),
         worth=worth(rows),
     )
 
 
-def _shown_names(agents: Sequence[SpeakingAgent]) -> dict[str, str]:
+def _name_agents(agents: Sequence[SpeakingAgent]) -> dict[str, str]:
     return {agent.key: words for agent, words in words_of(agents).items()}
 
 
-METHOD_WORDS: dict[str, str] = WORDS["reliability_agents.method_words"]
-FIGURES: dict[str, str] = WORDS["reliability_agents.figures"]
-WITH_ANSWERS = ("weights", "compared", "mean_weights")
-
-
 def _draw_learning(
-    project_id: str, found: ReliabilityFigures, newest: Learned | None, *, is_lead: bool
+    project_id: str, data: ReliabilityFigures, newest: Learned | None, *, is_lead: bool
 ) -> None:
-    """The buttons: learn all weights, with a policy where it can be trained; go on with one."""
-    if lacking := consensus.missing(found.rows):
+    """Draw the buttons that learn weights, train a policy, or continue a policy."""
+    if lacking := consensus.missing(data.rows):
         st.info(f"Weights can be learned after {lacking}.", icon=":material/info:")
         return
     words = consensus.policy_words()
@@ -150,7 +241,7 @@ def _draw_learning(
         key="reliability.learn",
         icon=":material/balance:",
         disabled=not is_lead,
-        help=WORDS["reliability_agents.draw_learning"],
+        help=LEARN_HELP,
     )
     with_policy = row.checkbox(
         "Train a policy too", key="reliability.policy", disabled=bool(words) or not is_lead
@@ -161,39 +252,41 @@ def _draw_learning(
         key="reliability.adapt",
         icon=":material/update:",
         disabled=bool(words) or not is_lead,
-        help=WORDS["reliability_agents.draw_learning_2"],
+        help=ADAPT_HELP,
     )
     if words:
-        st.caption(words)  # our own
+        st.caption(words)  # our own text, so not escaped
     if not learns and not adapts:
         return
-    told = "Comparing the weightings on five folds" if learns else "Continuing with the new answers"
-    with problem_kept(PROBLEM), st.spinner(told), state.open_store() as store:
-        work = (
-            partial(consensus.learn, with_policy=bool(with_policy)) if learns else consensus.adapt
-        )
-        work(store, project_id, found.rows, state.person(store), time.time())
+    status = (
+        "Comparing the weightings on five folds" if learns else "Continuing with the new answers"
+    )
+    with problem_kept(PROBLEM), st.spinner(status), state.open_store() as store:
+        run = partial(consensus.learn, with_policy=bool(with_policy)) if learns else consensus.adapt
+        run(store, project_id, data.rows, state.person(store), time.time())
 
 
 def _draw_answers(learned: Learned) -> None:
-    own: dict[str, Any] | None = learned.body.get("answers")
-    if own is None:
+    answers: dict[str, Any] | None = learned.body.get("answers")
+    if answers is None:
         return
     st.markdown("**Weights of debaters in a consensus (SC-MAKS)**")
-    if own["lacking"]:
-        st.caption(f"None yet: {escaped(own['lacking'])}. All debaters count equally.")
+    if answers["lacking"]:
+        st.caption(f"None yet: {escaped(answers['lacking'])}. All debaters count equally.")
         return
-    compared = own["compared"]
+    compared = answers["compared"]
     st.markdown(
         f"Used: **{METHOD_WORDS[compared['used']].lower()}**. Other weights than all alike are "
         "used only where their log loss is lower beyond chance."
     )
     table(
-        [_method_row(method, compared) for method in METHOD_WORDS if method in compared["figures"]],
+        [
+            _build_method_row(method, compared)
+            for method in METHOD_WORDS
+            if method in compared["figures"]
+        ],
         "reliability.answers",
-        column_config={
-            "Weights": st.column_config.Column(help=WORDS["reliability_agents.method_help"])
-        },
+        column_config={"Weights": st.column_config.Column(help=METHOD_HELP)},
     )
     st.caption(
         f"On the same five folds, n={compared['n']:,} debates over {compared['groups']:,} cases, "
@@ -204,16 +297,16 @@ def _draw_answers(learned: Learned) -> None:
         table(
             [
                 {"Debater": f"{name}, {seat}" if seat else name, "Mean weight": weight}
-                for name, seat, weight in own["mean_weights"]
+                for name, seat, weight in answers["mean_weights"]
             ],
             column_config={"Mean weight": st.column_config.NumberColumn(format="%.2f")},
         )
-    if "policy" in own:
-        _draw_policy(own)
+    if "policy" in answers:
+        _draw_policy(answers)
 
 
-def _draw_policy(own: dict[str, Any]) -> None:
-    policy = own["policy"]
+def _draw_policy(answers: dict[str, Any]) -> None:
+    policy = answers["policy"]
     with st.expander("How the policy was trained"):
         figure = reward_figure(
             [pair[0] for pair in policy["curve"]], [p[1] for p in policy["curve"]]
@@ -226,47 +319,41 @@ def _draw_policy(own: dict[str, Any]) -> None:
             f"{policy['answers']:,} answers and ranks these with AUROC "
             f"{'–' if ranks is None else f'{ranks:.2f}'} (0.5 is chance; they are its own)."
         )
-    if "adapted" in own:
-        gone = own["adapted"]
-        gain = gone["gain"]
+    if "adapted" in answers:
+        adapted = answers["adapted"]
+        gain = adapted["gain"]
         st.caption(
-            f"Continued with {gone['groups']:,} cases: log loss lower by {gain['value']:+.3f} "
+            f"Continued with {adapted['groups']:,} cases: log loss lower by {gain['value']:+.3f} "
             f"({gain['low']:+.3f} to {gain['high']:+.3f}) than before; "
-            + ("the new policy is used." if gone["is_used"] else "the earlier weights are kept.")
+            + ("the new policy is used." if adapted["is_used"] else "the earlier weights are kept.")
         )
 
 
-def _figure(figure: Sequence[float]) -> str:
+def _format_figure(figure: Sequence[float]) -> str:
     return between(figure[0], figure[1], figure[2], 3)
 
 
-def _method_row(method: str, compared: dict[str, Any]) -> dict[str, str]:
+def _build_method_row(method: str, compared: dict[str, Any]) -> dict[str, str]:
     figures, gain = compared["figures"][method], compared["gains"].get(method)
     used = " (used)" if method == compared["used"] else ""
-    cells = {title: _figure(figures[name]) for name, title in FIGURES.items()}
+    cells = {title: _format_figure(figures[name]) for name, title in FIGURES.items()}
     better = "–" if gain is None else between(gain["value"], gain["low"], gain["high"], 3)
     p = None if gain is None else gain["p"]
     chance = "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
     return {"Weights": METHOD_WORDS[method] + used} | cells | {"Lower by": better, "p": chance}
 
 
-SYSTEM_WORDS: dict[str, str] = WORDS["reliability_agents.system_words"]
-CONSENSUS_COLUMNS: dict[str, list[str]] = WORDS["reliability_agents.consensus_columns"]  # fmt: skip
-COMPARED = ("n", "groups", "hallucinated", "figures", "proposed", "single", "is_tie")
-PROPOSED_WORDS: dict[str, str] = WORDS["reliability_agents.proposed_words"]
-
-
-def draw_consensus(project_id: str, found: ReliabilityFigures) -> None:
-    """What was learned last, how it compares, what is in use."""
+def draw_consensus(project_id: str, data: ReliabilityFigures) -> None:
+    """Draw what was learned last, how it compares, and what is in use."""
     st.subheader("Consensus of agents", anchor=False)
-    st.caption(WORDS["reliability_agents.draw_consensus"])
+    st.caption(CONSENSUS_HINT)
     with state.open_store() as store:
         is_lead = store.projects.role_of(project_id, state.person(store)) in ("lead", "admin")
-        before = _intact(store.learned.newest, project_id, is_told=False)
-    _draw_learning(project_id, found, before, is_lead=is_lead)
+        before = _load_learned(store.learned.newest, project_id, is_told=False)
+    _draw_learning(project_id, data, before, is_lead=is_lead)
     with state.open_store() as store:
-        newest = _intact(store.learned.newest, project_id)
-        in_use = _intact(store.learned.in_use, project_id)
+        newest = _load_learned(store.learned.newest, project_id)
+        in_use = _load_learned(store.learned.in_use, project_id)
         choices = store.learned.choices(consensus.KIND, project_id)
     show_problem(PROBLEM)
     if newest is not None:
@@ -276,22 +363,24 @@ def draw_consensus(project_id: str, found: ReliabilityFigures) -> None:
     _draw_choices(choices)
 
 
-def _intact(
+def _load_learned(
     read: Callable[[str, str], Learned | None], project_id: str, *, is_told: bool = True
 ) -> Learned | None:
-    """What was learned; what cannot be read as it was learned is named and not used."""
+    """Return what was learned; None, with a message, if its stored form is not readable."""
 
     def require(body: dict[str, Any]) -> None:
         needed = [body["compared"][name] for name in COMPARED]
-        if (own := body.get("answers")) is not None:
-            needed += [own[name] for name in (("lacking",) if own["lacking"] else WITH_ANSWERS)]
+        if (answers := body.get("answers")) is not None:
+            needed += [
+                answers[name] for name in (("lacking",) if answers["lacking"] else WITH_ANSWERS)
+            ]
 
     try:
-        found = read(consensus.KIND, project_id)
-        if found is not None:
-            consensus.weights_in(found)
-            read_body(found, require)
-        return found
+        learned = read(consensus.KIND, project_id)
+        if learned is not None:
+            consensus.weights_in(learned)
+            read_body(learned, require)
+        return learned
     except ConfigError as error:
         if is_told:
             st.error(escaped(str(error)), icon=":material/error:")
@@ -301,10 +390,10 @@ def _intact(
 def _draw_learned(learned: Learned) -> None:
     compared: dict[str, Any] = learned.body["compared"]
     weights, agents = consensus.weights_in(learned)
-    names = _shown_names(agents)
+    names = _name_agents(agents)
     tie = ""
     if compared["is_tie"]:
-        best = min(PROPOSED_WORDS, key=lambda own: compared["figures"][own]["log_loss"][0])
+        best = min(PROPOSED_WORDS, key=lambda name: compared["figures"][name]["log_loss"][0])
         tie = (
             f" “{SYSTEM_WORDS[best]}” has a lower log loss, which may be chance: then the simpler "
             "weighting is proposed."
@@ -315,12 +404,12 @@ def _draw_learned(learned: Learned) -> None:
         f"hallucinated). Proposed: **{PROPOSED_WORDS[compared['proposed']]}**.{tie}"
     )
     table(
-        [_system_row(system, compared, names) for system in SYSTEM_WORDS],
+        [_build_system_row(system, compared, names) for system in SYSTEM_WORDS],
         "reliability.consensus",
         column_config={
-            words: st.column_config.Column(help=told) for words, told in CONSENSUS_COLUMNS.values()
+            words: st.column_config.Column(help=text) for words, text in CONSENSUS_COLUMNS.values()
         }
-        | {"Consensus": st.column_config.Column(help=WORDS["reliability_agents.system_help"])},
+        | {"Consensus": st.column_config.Column(help=SYSTEM_HELP)},
     )
     st.caption(
         f"All on the same five folds, n={compared['n']:,} runs over {compared['groups']:,} "
@@ -330,100 +419,101 @@ def _draw_learned(learned: Learned) -> None:
     if weights.weighting == "uniform":
         st.caption("All agents that speak in a run count equally.")
         return
-    own = consensus.counts_for(weights, agents)
+    counts = consensus.counts_for(weights, agents)
     with st.expander("How much each agent counts"):
         figure = counts_figure(
-            [names[row["agent"].key] for row in own],
-            [row["hallucinated"] for row in own],
-            [row["supported"] for row in own],
+            [names[row["agent"].key] for row in counts],
+            [row["hallucinated"] for row in counts],
+            [row["supported"] for row in counts],
         )
         st.plotly_chart(figure, key="reliability.counts", width="stretch")
-        st.caption(WORDS["reliability_agents.draw_learned"])
+        st.caption(WEIGHTS_HINT)
 
 
-def _system_row(system: str, compared: dict[str, Any], names: dict[str, str]) -> dict[str, str]:
-    own = compared["figures"].get(system, {})
+def _build_system_row(
+    system: str, compared: dict[str, Any], names: dict[str, str]
+) -> dict[str, str]:
+    values = compared["figures"].get(system, {})
     words = SYSTEM_WORDS[system]
     if system == "single":
         words += f": {names.get(compared['single'], 'unknown')}"
     elif system == compared["proposed"]:
         words += " (proposed)"
     cells = {
-        title: _figure(own[name]) if own.get(name) is not None else "–"
+        title: _format_figure(values[name]) if values.get(name) is not None else "–"
         for name, (title, _) in CONSENSUS_COLUMNS.items()
     }
     ece = CONSENSUS_COLUMNS["ece"][0]
     return {"Consensus": words} | cells | {ece: cells[ece].replace("(", "(chance: ")}
 
 
-MOST_ROWS = 20
-MEASURE: str = WORDS["reliability_agents.measure"]
-
-
-def draw_pairs(found: ReliabilityFigures) -> None:
-    """The heat map, and the pairs with the most to gain."""
-    if not found.pairs:
+def draw_pairs(data: ReliabilityFigures) -> None:
+    """Draw the heat map and the pairs with the most to gain."""
+    if not data.pairs:
         return
     st.subheader("Which agents complement each other", anchor=False, help=MEASURE)
-    if all(own.is_thin or own.reduction is None for own in found.pairs):
-        st.caption(_why_nothing(found.pairs))
+    if all(pair.is_thin or pair.reduction is None for pair in data.pairs):
+        st.caption(_explain_no_pairs(data.pairs))
         return
-    names = _shown_names(found.paired)
+    names = _name_agents(data.paired)
     cells = [
         Cell(
-            names[own.one], names[own.other], None if own.is_thin else own.reduction,
-            f"errors avoided: {_reduction_words(own)}<br>n={own.n}, at least one right "
-            f"{own.oracle:.2f}, both right {own.both_right:.2f}, both wrong {own.both_wrong:.2f}",
+            names[pair.one],
+            names[pair.other],
+            None if pair.is_thin else pair.reduction,
+            f"errors avoided: {_format_reduction(pair)}<br>n={pair.n}, at least one right "
+            f"{pair.oracle:.2f}, both right {pair.both_right:.2f}, "
+            f"both wrong {pair.both_wrong:.2f}",
         )
-        for own in found.pairs
-    ]  # fmt: skip
-    figure = pairs_figure([names[agent.key] for agent in found.paired], cells)
+        for pair in data.pairs
+    ]
+    figure = pairs_figure([names[agent.key] for agent in data.paired], cells)
     st.plotly_chart(figure, key="reliability.pairs.figure", width="stretch")
     st.caption(
         f"Pairs with fewer than {FEWEST} cases in common stay empty, as do those whose better one "
         "made no error. Unclear counts as not right."
     )
-    best = sorted(found.pairs, key=lambda own: (own.is_thin, -own.gain))
+    best = sorted(data.pairs, key=lambda pair: (pair.is_thin, -pair.gain))
     gain = "What the pair gets right together above its better one alone, as a share of the cases."
     with st.expander("The pairs with the most to gain"):
         table(
-            [_pair_row(own, names) for own in best[:MOST_ROWS]],
+            [_build_pair_row(pair, names) for pair in best[:MOST_ROWS]],
             "reliability.pairs",
             column_config={
-                name: st.column_config.Column(help=told)
-                for name, told in (("Gain", gain), ("Errors avoided", MEASURE))
+                name: st.column_config.Column(help=text)
+                for name, text in (("Gain", gain), ("Errors avoided", MEASURE))
             },
         )
 
 
-def _why_nothing(found: Sequence[AgentPair]) -> str:
-    thin = sum(own.is_thin for own in found)
-    spotless = sum(own.reduction is None for own in found if not own.is_thin)
-    told = []
+def _explain_no_pairs(pairs_found: Sequence[AgentPair]) -> str:
+    thin = sum(pair.is_thin for pair in pairs_found)
+    spotless = sum(pair.reduction is None for pair in pairs_found if not pair.is_thin)
+    reasons = []
     if thin:
-        told.append(f"{thin} spoke on fewer than {FEWEST} of the same cases")
+        reasons.append(f"{thin} spoke on fewer than {FEWEST} of the same cases")
     if spotless:
-        told.append(f"in {spotless} the better one made no error that another could make up for")
+        reasons.append(f"in {spotless} the better one made no error that another could make up for")
     return (
-        f"Of {counted(len(found), 'pair')} of agents nothing can be told yet: "
-        f"{', and '.join(told)}. Each answer on Review adds a case."
+        f"Of {counted(len(pairs_found), 'pair')} of agents nothing can be told yet: "
+        f"{', and '.join(reasons)}. Each answer on Review adds a case."
     )
 
 
-def _pair_row(own: AgentPair, names: dict[str, str]) -> dict[str, object]:
+def _build_pair_row(pair: AgentPair, names: dict[str, str]) -> dict[str, object]:
     return {
-        "Agents": f"{names[own.one]} · {names[own.other]}",
-        "Cases": own.n,
-        "At least one right": f"{own.oracle:.2f}",
-        "Both right": f"{own.both_right:.2f}",
-        "Both wrong": f"{own.both_wrong:.2f}",
-        "Better one alone": f"{own.oracle - own.gain:.2f}",
-        "Gain": f"{own.gain:.2f}",
-        "Errors avoided": _reduction_words(own),
+        "Agents": f"{names[pair.one]} · {names[pair.other]}",
+        "Cases": pair.n,
+        "At least one right": f"{pair.oracle:.2f}",
+        "Both right": f"{pair.both_right:.2f}",
+        "Both wrong": f"{pair.both_wrong:.2f}",
+        "Better one alone": f"{pair.oracle - pair.gain:.2f}",
+        "Gain": f"{pair.gain:.2f}",
+        "Errors avoided": _format_reduction(pair),
     }
 
 
-def _reduction_words(own: AgentPair) -> str:
-    if own.reduction is None or own.low is None or own.high is None:
+def _format_reduction(pair: AgentPair) -> str:
+    if pair.reduction is None or pair.low is None or pair.high is None:
         return "not defined"
-    return between(own.reduction, own.low, own.high) + (", too few" if own.is_thin else "")
+    return between(pair.reduction, pair.low, pair.high) + (", too few" if pair.is_thin else "")

@@ -1,4 +1,4 @@
-"""Label and Adjudicate: one item of the review queue, its form, its history, and the next item."""
+"""Label and Adjudicate screens: one item of the review queue, its form, its history, the next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import streamlit as st
 from components.app import state
 from components.app.frame import draw_keys
 from components.measure.calibration import past_of
-from components.review import WORDS
 from components.review.correction import draw_answers, draw_judgement, newest_seen, take_back
 from components.review.correction_draft import (
     CorrectionTarget,
@@ -63,18 +62,50 @@ from core.schema.reviews import (
 from core.store import Store
 from core.store.queue import EVERYTHING
 
+HANDLING_WORDS: dict[str, str] = {
+    "skipped": "skipped it",
+    "flagged": "flagged it for a lead",
+    "adjudicated": "settled it",
+    "opened": "reopened it",
+    "imported": "imported it",
+}
+KEYS: dict[str, str] = {
+    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
+    "Ctrl+Enter": "save and go on to the next item",
+    "Alt+Z": "take back what was saved, skipped or flagged last",
+    "Ctrl+Space": "skip the item",
+    "Alt+F": "flag it for a lead",
+    "Tab": "from field to field; the words of the response are one, with keys of its own",
+    "? in the words": "the keys that mark words",
+}
+ADJUDICATION_KEYS: dict[str, str] = {
+    "Alt+4 to Alt+9": "take the first to the sixth version",
+    "Alt+1, Alt+2, Alt+3": "say that it is supported, hallucinated, unclear",
+    "Ctrl+Enter": "save the right answer and go on to the next case",
+    "Ctrl+Space": "leave this case, go on to the next",
+    "Alt+Z": "back to the case that was settled last",
+    "? in the words": "the keys that mark words",
+}
+
 Entry = Correction | Gold | Handling
-HANDLING_WORDS: dict[str, str] = WORDS["review_item.handling_words"]
+RENEW_SECONDS = 60.0
+QUEUE_PAGE = "pages/review/pending.py"
+LABEL_PAGE = "pages/review/label.py"
+A_ROW = 4
+FIRST_KEY, LAST_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
+LOOKED_AT = 500  # waiting cases searched for the next one
+LIST_PAGE = "pages/review/curate.py"
 
 
-def _history_of(store: Store, case_id: str, only: str = "") -> list[Entry]:
+def _list_history(store: Store, case_id: str, only: str = "") -> list[Entry]:
+    """Return the case's entries by time; those of the person `only`, if given."""
     entries: list[Entry] = [
         *store.corrections.history(case_id),
         *store.golds.of_case(case_id),
         *store.handlings.of_case(case_id),
     ]
-    own = [entry for entry in entries if not only or _who(entry) == only]
-    return sorted(own, key=lambda entry: entry.at)
+    shown = [entry for entry in entries if not only or _get_author(entry) == only]
+    return sorted(shown, key=lambda entry: entry.at)
 
 
 def _draw_history(entries: Sequence[Entry]) -> None:
@@ -82,46 +113,51 @@ def _draw_history(entries: Sequence[Entry]) -> None:
         return
     with st.expander(f"History ({len(entries)} {'entry' if len(entries) == 1 else 'entries'})"):
         for place, entry in enumerate(entries):
-            words = f":gray[{when(entry.at)}] **{escaped(_who(entry))}** "
-            st.markdown(words + _what(entry, entries[:place]))
+            words = f":gray[{when(entry.at)}] **{escaped(_get_author(entry))}** "
+            st.markdown(words + _describe_entry(entry, entries[:place]))
 
 
-def _who(entry: Entry) -> str:
+def _get_author(entry: Entry) -> str:
     return entry.person if isinstance(entry, Handling) else entry.author
 
 
-def _what(entry: Entry, before: Sequence[Entry]) -> str:
+def _describe_entry(entry: Entry, before: Sequence[Entry]) -> str:
+    """Return what the entry says, and what it changes against the author's earlier ones."""
     if isinstance(entry, Handling):
         return HANDLING_WORDS[entry.did] + (f": {escaped(entry.words)}" if entry.words else "")
     if isinstance(entry, Gold):
         golds = [e for e in before if isinstance(e, Gold)]
         words = f"gave the right answer ({entry.origin}): {LABEL_WORDS[entry.label].lower()}"
         reason = f": {escaped(entry.reason)}" if entry.reason else ""
-        return words + reason + _changed(entry, golds[-1:])
+        return words + reason + _describe_change(entry, golds[-1:])
     if entry.withdraws:
         return "took their answer back"
-    said = [e for e in before if isinstance(e, Correction)]
-    undone = {e.withdraws for e in said}
-    own = [e for e in said if e.author == entry.author and not e.withdraws and e.id not in undone]
-    return said_words(entry) + _changed(entry, own[-1:])
+    corrections = [e for e in before if isinstance(e, Correction)]
+    withdrawn = {e.withdraws for e in corrections}
+    standing = [
+        e
+        for e in corrections
+        if e.author == entry.author and not e.withdraws and e.id not in withdrawn
+    ]
+    return said_words(entry) + _describe_change(entry, standing[-1:])
 
 
-def _changed(entry: Correction | Gold, earlier: Sequence[Correction | Gold]) -> str:
+def _describe_change(entry: Correction | Gold, earlier: Sequence[Correction | Gold]) -> str:
     if not earlier:
         return ""
     before = earlier[-1]
     parts: list[str] = []
     if before.label != entry.label:
         parts.append(f"{LABEL_WORDS[before.label].lower()} → {LABEL_WORDS[entry.label].lower()}")
-    parts += [f"+ {_span(s)}" for s in entry.spans if s not in before.spans]
-    parts += [f"− {_span(s)}" for s in before.spans if s not in entry.spans]
+    parts += [f"+ {_describe_span(s)}" for s in entry.spans if s not in before.spans]
+    parts += [f"− {_describe_span(s)}" for s in before.spans if s not in entry.spans]
     if before.corrected_answer != entry.corrected_answer:
-        was = escaped(clipped(before.corrected_answer, 60)) or "nothing"
-        parts.append(f"right answer: {was} → {escaped(clipped(entry.corrected_answer, 60))}")
+        old_answer = escaped(clipped(before.corrected_answer, 60)) or "nothing"
+        parts.append(f"right answer: {old_answer} → {escaped(clipped(entry.corrected_answer, 60))}")
     return f"  \n&emsp;changed: {'; '.join(parts)}" if parts else ""
 
 
-def _span(span: Span) -> str:
+def _describe_span(span: Span) -> str:
     return f"“{escaped(clipped(span.text, 40))}” ({escaped(category_words(span.category))})"
 
 
@@ -140,7 +176,7 @@ def _draw_saved() -> None:
 
 
 def _undo(case_id: str, said: Correction | None) -> None:
-    """Take the last answer back, as another entry, or the item that was passed on; open it."""
+    """Withdraw the last answer by another entry, or reopen the item passed on; then open it."""
     if said is not None:
         take_back(said, case_id)
     else:
@@ -153,16 +189,10 @@ def _undo(case_id: str, said: Correction | None) -> None:
     st.session_state["review.back"] = case_id
 
 
-KEYS: dict[str, str] = WORDS["review_item.keys"]
-RENEW_SECONDS = 60.0
-QUEUE_PAGE = "pages/review/pending.py"
-LABEL_PAGE = "pages/review/label.py"
-
-
 def draw_item(case_id: str) -> None:
-    """The item in hand; taken first where it is open, shown as it is where it cannot be."""
-    if to := st.session_state.pop("review.back", ""):
-        st.switch_page(LABEL_PAGE, query_params={"case": to})
+    """Draw the item, claiming it first if it is open; one that cannot be claimed is read-only."""
+    if reopened := st.session_state.pop("review.back", ""):
+        st.switch_page(LABEL_PAGE, query_params={"case": reopened})
     is_over = st.session_state.pop("review.go", False)
     if is_over:
         go_on(st.session_state.get("review.wanted", EVERYTHING))
@@ -182,28 +212,28 @@ def draw_item(case_id: str) -> None:
 
 
 def _draw_open(item: Item, case: Case, project: Project) -> None:
-    mine = _taken(case.id)
+    mine = _claim_item(case.id)
     loaded = load_run(item.run_id) if item.run_id else None
     run, progress = (loaded[0], loaded[2]) if loaded else (None, Progress())
     with state.open_store() as store:
-        said = store.corrections.of_case(case.id) if mine else []
-    own = [correction for correction in said if mine and correction.author == mine.person]
-    is_blind = project.is_blind and not own  # who has answered may know the machine's view
+        corrections = store.corrections.of_case(case.id) if mine else []
+    own = [each for each in corrections if mine and each.author == mine.person]
+    is_blind = project.is_blind and not own  # an answer given, the machine's view may be shown
     if mine is not None:
-        _draw_hand(mine, is_blind)
+        _draw_assignment(mine, is_blind)
         draw_keys(KEYS, "review.keys", case.id)
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
     show(marked_text(case.response, []))
     if not is_blind and run is not None and progress.verdict is not None:
         draw_verdict(progress, classifier_card(progress.classifier), past_of(run, progress))
-        _draw_ways(run)
+        _draw_protocol_labels(run)
     if mine is not None:
         _draw_answer(
             CorrectionTarget(run, case, progress, is_blind, is_alone=True), own, mine, project
         )
     tabs = st.tabs(["Evidence"] if is_blind or run is None else ["Evidence", "Debate"])
-    # Which passages were quoted, and which statement is wrong, would say it too.
+    # Quoted passages and wrong statements would reveal the verdict too.
     shown = replace(progress, turns=[], judgement=None, verdict=None) if is_blind else progress
     with tabs[0]:
         draw_evidence(shown, f"review.{case.id}.evidence")
@@ -214,47 +244,49 @@ def _draw_open(item: Item, case: Case, project: Project) -> None:
             draw_debate(progress, f"review.{case.id}.debate")
 
 
-def _draw_ways(run: Run) -> None:
+def _draw_protocol_labels(run: Run) -> None:
+    """Draw the newest label by each protocol that checked the case."""
     with state.open_store() as store:
         runs = store.runs.of_case(run.case_id, time.time(), 0.0)
-    newest = {own.plan.protocol: own for own in runs if own.label}
+    newest = {each.plan.protocol: each for each in runs if each.label}
     words = [f"By {protocol_words(run.plan.protocol, short=True)}"]
     words += [
-        f"{protocol_words(name, short=True)}: {LABEL_WORDS[own.label].lower()}"
-        for name, own in sorted(newest.items(), key=lambda pair: -pair[1].started_at)
-        if own.label and name != run.plan.protocol
+        f"{protocol_words(name, short=True)}: {LABEL_WORDS[each.label].lower()}"
+        for name, each in sorted(newest.items(), key=lambda pair: -pair[1].started_at)
+        if each.label and name != run.plan.protocol
     ]
     st.caption(escaped(" · ".join(words)))
 
 
 def _draw_answer(
-    asked: CorrectionTarget, own: list[Correction], mine: Assignment, project: Project
+    target: CorrectionTarget, own: list[Correction], mine: Assignment, project: Project
 ) -> None:
     with state.open_store() as store:
-        suggestions = tuple(store.golds.suggestions(asked.case.id))
-        golds = store.golds.of_case(asked.case.id)
+        suggestions = tuple(store.golds.suggestions(target.case.id))
+        golds = store.golds.of_case(target.case.id)
         is_lead = store.projects.role_of(project.id, mine.person) in ("lead", "admin")
-        is_open = is_lead or (bool(own) and not project.is_blind)  # else people answer alone
-        entries = _history_of(store, asked.case.id, only="" if is_open else mine.person)
-    if not asked.is_blind:
+        is_open = is_lead or (bool(own) and not project.is_blind)  # otherwise people answer alone
+        entries = _list_history(store, target.case.id, only="" if is_open else mine.person)
+    if not target.is_blind:
         draw_settled(golds)
-    draw_answers(own, mine.person, asked.id)
+    draw_answers(own, mine.person, target.id)
     draw_judgement(
-        replace(asked, after=_submitted, suggestions=suggestions, categories=project.categories)
+        replace(target, after=_finish_item, suggestions=suggestions, categories=project.categories)
     )
     _draw_history(entries)
     if is_lead:
-        link(SETTLE_PAGE, "Adjudicate it", "gavel", case=asked.case.id)
+        link(SETTLE_PAGE, "Adjudicate it", "gavel", case=target.case.id)
 
 
-def _taken(case_id: str) -> Assignment | None:
+def _claim_item(case_id: str) -> Assignment | None:
+    """Return the person's assignment, claiming it if needed; None if that is refused."""
     now = time.time()
     try:
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)
-            held = store.queue.of(case_id, person)
-            if held and held.state == "claimed" and held.until > now + RENEW_SECONDS:
-                return held
+            current = store.queue.of(case_id, person)
+            if current and current.state == "claimed" and current.until > now + RENEW_SECONDS:
+                return current
             with store.writing():
                 store.projects.require(project.id, person, "annotator", "review")
                 return store.queue.take(case_id, person, rules_of(project), now)
@@ -263,7 +295,7 @@ def _taken(case_id: str) -> Assignment | None:
         return None
 
 
-def _draw_hand(mine: Assignment, is_blind: bool) -> None:
+def _draw_assignment(mine: Assignment, is_blind: bool) -> None:
     if mine.state != "claimed":
         st.caption(f"You have {mine.state} it; you may answer again.")
         return
@@ -288,83 +320,81 @@ def _pass_on(case_id: str, became: Literal["skipped", "flagged"]) -> None:
         st.session_state["review.go"] = True
 
 
-def _submitted(store: Store, correction: Correction) -> None:
-    """In the transaction that saves it: the item is given, and the next one comes."""
+def _finish_item(store: Store, correction: Correction) -> None:
+    """End the assignment in the transaction that saves the answer; the next item follows."""
     store.queue.end(correction.case_id, correction.author, "submitted", correction.at)
     st.session_state["review.last"] = {"case": correction.case_id, "correction": correction.id}
     st.session_state["review.go"] = True
 
 
-A_ROW = 4
-FIRST_KEY, LAST_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
-
-
 def versions_of(store: Store, case: Case, progress: Progress) -> list[AnswerVersion]:
-    """People's newest answers, then the machine's, outside agents', and the right answer so far."""
-    found = [version_of(c) for c in store.corrections.newest_of_case(case.id)]
+    """Return people's newest answers, the machine's, outside agents' and the right one so far."""
+    versions = [version_of(c) for c in store.corrections.newest_of_case(case.id)]
     if progress.verdict is not None:
         why = rationale_words(progress.verdict.rationale)
-        found.append(AnswerVersion("the machine", progress.verdict.label, progress.spans, why))
+        versions.append(AnswerVersion("the machine", progress.verdict.label, progress.spans, why))
     for suggestion in store.golds.suggestions(case.id):
-        found.append(AnswerVersion(suggestion.agent, suggestion.label, suggestion.spans))
+        versions.append(AnswerVersion(suggestion.agent, suggestion.label, suggestion.spans))
     if (last := store.golds.that_counts(case.id)) is not None:
         who = f"right answer so far ({last.origin}, {last.author})"
-        found.append(
+        versions.append(
             AnswerVersion(
                 who, last.label, last.spans, last.reason, last.corrected_answer, is_right=True
             )
         )
-    return found
+    return versions
 
 
-def _draw_versions(asked: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
+def _draw_versions(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
     for first in range(0, len(versions), A_ROW):
         row = versions[first : first + A_ROW]
         columns = st.columns(A_ROW if first else len(row))
         for place, (column, version) in enumerate(zip(columns, row, strict=False), start=first):
             with column, st.container(border=True):
-                _draw_version(asked, version, place)
+                _draw_version(target, version, place)
 
 
-def _draw_version(asked: CorrectionTarget, version: AnswerVersion, place: int) -> None:
+def _draw_version(target: CorrectionTarget, version: AnswerVersion, place: int) -> None:
     label = version.label
-    said = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "marks words only"
-    st.markdown(f"**{escaped(version.who)}**: {said}")
+    verdict = f"{LABEL_SIGNS[label]} {LABEL_WORDS[label]}" if label else "marks words only"
+    st.markdown(f"**{escaped(version.who)}**: {verdict}")
     marks = [HtmlMark(s.start, s.end, title=category_words(s.category)) for s in version.spans]
-    show(marked_text(asked.case.response, marks))
+    show(marked_text(target.case.response, marks))
     if version.reason:
         st.caption(escaped(version.reason))
     if version.corrected_answer:
         st.caption(f"Right: {escaped(version.corrected_answer)}")
     number = FIRST_KEY + place
     shortcut = f"Alt+{number}" if number <= LAST_KEY else None
-    button("Use this", f"settle.take.{place}", _take, asked, version, shortcut=shortcut)
+    button("Use this", f"settle.take.{place}", _use_version, target, version, shortcut=shortcut)
 
 
-def _take(asked: CorrectionTarget, version: AnswerVersion) -> None:
-    """Put a version into the form, others' spans as offered; the lead's own reason stays."""
-    key = key_of(asked.id)
+def _use_version(target: CorrectionTarget, version: AnswerVersion) -> None:
+    """Put a version into the form, its spans as suggestions; the lead's own reason stays."""
+    key = key_of(target.id)
     reason, answer = (
         str(st.session_state.get(f"{key}.{name}") or "") for name in ("reason", "answer")
     )
     with state.open_store() as store:
-        seen = str(st.session_state.get(f"{key}.seen") or newest_seen(store, asked))
-    said = Correction(
-        "", None, asked.case.id, version.who, time.time(), version.label or "hallucinated",
-        version.spans, reason, version.corrected_answer or answer,
-    )  # fmt: skip
-    refill(asked, said, seen)
-
-
-ADJUDICATION_KEYS: dict[str, str] = WORDS["review_item.adjudication_keys"]
-LOOKED_AT = 500  # cases that wait
-LIST_PAGE = "pages/review/curate.py"
+        seen = str(st.session_state.get(f"{key}.seen") or newest_seen(store, target))
+    correction = Correction(
+        "",
+        None,
+        target.case.id,
+        version.who,
+        time.time(),
+        version.label or "hallucinated",
+        version.spans,
+        reason,
+        version.corrected_answer or answer,
+    )
+    refill(target, correction, seen)
 
 
 def draw_settlement(case_id: str) -> None:
-    """Everything that is needed to settle one case."""
+    """Draw everything needed to adjudicate one case."""
     if after := st.session_state.pop("settle.go", ""):
-        _go_on(after)
+        _open_next(after)
     link(LIST_PAGE, "All cases to settle", "arrow_back")
     _draw_last()
     with state.open_store() as store:
@@ -377,41 +407,51 @@ def draw_settlement(case_id: str) -> None:
     progress = loaded[2] if loaded else Progress()
     with state.open_store() as store:
         versions = versions_of(store, case, progress)
-        entries = _history_of(store, case_id)
-        flags = [one for one in store.handlings.of_case(case_id) if one.did == "flagged"]
+        entries = _list_history(store, case_id)
+        flags = [each for each in store.handlings.of_case(case_id) if each.did == "flagged"]
     if case.question:
         st.caption(f"Question: {escaped(case.question)}")
-    asked = _asked(case, progress, versions, project)
-    _begin(asked, versions)
+    target = _build_target(case, progress, versions, project)
+    _open_form(target, versions)
     if item.state == "flagged" and flags:
         st.info(f"Flagged by **{escaped(flags[-1].person)}** on {when(flags[-1].at)}.")
-    _draw_versions(asked, versions)
+    _draw_versions(target, versions)
     draw_keys(ADJUDICATION_KEYS, "settle.keys", case.id)
     with st.container(horizontal=True):
-        button("Next case", "settle.next", _pass, case_id, icon="skip_next", shortcut="Ctrl+Space")
+        button(
+            "Next case", "settle.next", _skip_case, case_id, icon="skip_next", shortcut="Ctrl+Space"
+        )
         if item.state != "open":
             button("Give it back to the queue", "settle.open", _open_again, case_id, icon="undo")
     show_problem("settle.problem")
     with st.expander("Evidence"):
         draw_evidence(progress, f"settle.{case_id}.evidence")
-    draw_judgement(asked)
+    draw_judgement(target)
     _draw_history(entries)
 
 
-def _asked(
+def _build_target(
     case: Case, progress: Progress, versions: Sequence[AnswerVersion], project: Project
 ) -> CorrectionTarget:
     whole = merged(versions)
 
-    def record(store: Store, said: Correction, case: Case) -> None:
-        """The form's answer becomes the case's right one."""
-        spans = tuple(replace(span, p=1.0) for span in said.spans)
+    def record(store: Store, correction: Correction, case: Case) -> None:
+        """Store the form's answer as the case's right one."""
+        spans = tuple(replace(span, p=1.0) for span in correction.spans)
         origin: GoldOrigin = "corrected" if store.golds.of_case(case.id) else "adjudicated"
-        took = tuple(version.correction_id for version in versions if version.is_persons)
+        adopted = tuple(version.correction_id for version in versions if version.is_persons)
         gold = Gold(
-            new_id(), case.id, said.author, said.at, origin, said.label, spans,
-            corrected_answer=said.corrected_answer, reason=said.reason, took=took,
-        )  # fmt: skip
+            new_id(),
+            case.id,
+            correction.author,
+            correction.at,
+            origin,
+            correction.label,
+            spans,
+            corrected_answer=correction.corrected_answer,
+            reason=correction.reason,
+            took=adopted,
+        )
         settle(store, gold, case)
         st.session_state["settle.go"] = st.session_state["settle.last"] = case.id
 
@@ -427,24 +467,24 @@ def _asked(
     )
 
 
-def _begin(asked: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
-    """Open the form with what people agree on; a draft of before comes first."""
-    key = key_of(asked.id)
-    restore(asked)
+def _open_form(target: CorrectionTarget, versions: Sequence[AnswerVersion]) -> None:
+    """Open the form with what people agree on, unless there is a draft."""
+    key = key_of(target.id)
+    restore(target)
     if f"{key}.marked" in st.session_state:
         return
     whole = merged(versions)
     agreed = {id_of(span) for span in whole.agreed}
     marks = tuple(
         replace(mark, status="marked") if mark.id in agreed else mark
-        for mark in suggested(asked.offered)
+        for mark in suggested(target.offered)
     )
     st.session_state[f"{key}.marked"] = Marked(marks=marks)
     label = whole.label or most_said(versions)
     if label and f"{key}.label" not in st.session_state:
         st.session_state[f"{key}.label"] = label
         with state.open_store() as store:
-            st.session_state[f"{key}.seen"] = newest_seen(store, asked)
+            st.session_state[f"{key}.seen"] = newest_seen(store, target)
 
 
 def _open_again(case_id: str) -> None:
@@ -453,14 +493,14 @@ def _open_again(case_id: str) -> None:
         open_again(store, case_id, person, time.time())
 
 
-def _pass(case_id: str) -> None:
-    """Leave a case for later: it does not come again by itself in this session."""
+def _skip_case(case_id: str) -> None:
+    """Skip a case: it is not offered again in this browser session."""
     st.session_state["settle.go"] = case_id
     st.session_state["settle.passed"] = [*st.session_state.get("settle.passed", []), case_id]
 
 
 def _draw_last() -> None:
-    """The way back to what was settled last: settling it again is another entry."""
+    """Draw a link back to the last adjudicated case; adjudicating it again adds an entry."""
     with state.open_store() as store:
         last = store.cases.get(str(st.session_state.get("settle.last", "")))
     if last is None:
@@ -472,7 +512,8 @@ def _draw_last() -> None:
         st.switch_page(SETTLE_PAGE, query_params={"case": last.id})
 
 
-def _go_on(after: str) -> None:
+def _open_next(after: str) -> None:
+    """Open the next case to adjudicate that was not skipped, else the list."""
     waiting: list[str] = []
     with state.open_store() as store:
         project = state.project(store)
@@ -481,7 +522,7 @@ def _go_on(after: str) -> None:
                 project.id, *VIEWS[name], limit=LOOKED_AT, offset=0, now=time.time()
             )
             waiting += [item.case_id for item in items]
-    passed = {after, *st.session_state.get("settle.passed", [])}
-    if left := [case_id for case_id in waiting if case_id not in passed]:
-        st.switch_page(SETTLE_PAGE, query_params={"case": left[0]})
+    skipped = {after, *st.session_state.get("settle.passed", [])}
+    if remaining := [case_id for case_id in waiting if case_id not in skipped]:
+        st.switch_page(SETTLE_PAGE, query_params={"case": remaining[0]})
     st.switch_page(LIST_PAGE)

@@ -1,4 +1,4 @@
-"""Review and Adjudicate: the lists, their filters, the way to the next item, the queue's rules."""
+"""Review and Adjudicate screens: item lists, filters, the next item, and the queue's rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import streamlit as st
 
 from components.app import state
-from components.review import WORDS
 from components.widgets.controls import choice_table, problem_shown
 from components.widgets.wording import (
     LABEL_SIGNS,
@@ -32,11 +31,42 @@ from core.store import Store
 from core.store.queue import AT_RANDOM, EVERYTHING, ItemFilter, Rules, why_of
 from core.store.sqlite import Mark
 
+RANDOM_SHARE_HELP = (
+    "The others are those that would teach most. Without a random share, what people find says "
+    "little about all the rest."
+)
+
 DAY = 86_400.0
 AGES = {"": None, "a day": DAY, "a week": 7 * DAY, "a month": 30 * DAY}
+PAGE_SIZE = 25
+MOST_PEOPLE = 20
+LONGEST_MINUTES = 480
+LONGEST_CATEGORY = 40  # characters
+LABEL_PAGE = "pages/review/label.py"
+MOST_WAYS = 2  # protocols named per item in the list
+DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # the name that correction_draft.key_of builds
+ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
+STATES: dict[str, tuple[ItemState, ...]] = {
+    "pending": ("open",),
+    "my drafts": ALL,
+    "I submitted": ALL,
+    "I skipped": ALL,
+    "flagged": ("flagged",),
+    "settled": ("adjudicated",),
+}
+SETTLE_PAGE = "pages/review/settle.py"
+VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
+    "people differ": (ItemFilter(differ=True), ("open",)),
+    "flagged": (EVERYTHING, ("flagged",)),
+    "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
+    "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
+    "settled": (EVERYTHING, ("adjudicated",)),
+}
+DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
 
 
 def _draw_filters() -> ItemFilter:
+    """Draw the filters and return the chosen one."""
     with state.open_store() as store:
         project = state.project(store)
         languages = store.queue_lists.languages(project.id)
@@ -44,7 +74,7 @@ def _draw_filters() -> ItemFilter:
     is_set = st.session_state.get("review.wanted", EVERYTHING) != EVERYTHING
     kept: dict[str, Any] = {"persist_state": "session"}
     with st.expander("Filters", expanded=is_set, icon=":material/filter_list:"):
-        found: list[str] = []
+        values: list[str] = []
         for column, (label, key, words) in zip(
             st.columns(3),
             (
@@ -57,17 +87,21 @@ def _draw_filters() -> ItemFilter:
             chosen = column.selectbox(
                 label, list(words), format_func=words.__getitem__, key=f"review.{key}", **kept
             )
-            found.append(chosen or "")
-        wanted = ItemFilter(older_than=AGES[found[0]], language=found[1], source_id=found[2])
+            values.append(chosen or "")
+        age, language, source_id = values
+        wanted = ItemFilter(older_than=AGES[age], language=language, source_id=source_id)
         if project.is_blind:
             return wanted
-        # What the machine says is for those who may know it.
+        # These filters would reveal the machine's verdict in a blind project.
         says, p, apart = st.columns([2, 3, 3])
         labels = {"": "any"} | LABEL_WORDS
         label = says.selectbox(
-            "The machine says", list(labels), format_func=labels.__getitem__, key="review.label",
+            "The machine says",
+            list(labels),
+            format_func=labels.__getitem__,
+            key="review.label",
             **kept,
-        )  # fmt: skip
+        )
         low, high = p.slider(
             "How likely hallucinated (%)", 0, 100, (0, 100), key="review.p", **kept
         )
@@ -81,25 +115,26 @@ def _draw_filters() -> ItemFilter:
         )
 
 
-PAGE_SIZE = 25
-
-
 def _draw_page(
-    wanted: ItemFilter, states: Sequence[ItemState], cells: Callable[[Store, Item], dict[str, Any]],
-    *, key: str, page: str, opens: str,
-) -> None:  # fmt: skip
-    """The items of the page that `page` chose, as `cells`; `opens` is the script that shows one."""
+    wanted: ItemFilter,
+    states: Sequence[ItemState],
+    cells: Callable[[Store, Item], dict[str, Any]],
+    *,
+    key: str,
+    page: str,
+    opens: str,
+) -> None:
+    """Draw the page of items chosen under `page`; a click opens the script `opens`."""
     first = (int(st.session_state.get(page) or 1) - 1) * PAGE_SIZE
     with state.open_store() as store:
         items, total = store.queue.page(
-            state.project(store).id, wanted, states,
-            limit=PAGE_SIZE, offset=first, now=time.time(),
-        )  # fmt: skip
+            state.project(store).id, wanted, states, limit=PAGE_SIZE, offset=first, now=time.time()
+        )
         rows = [cells(store, item) for item in items]
     if not total:
         st.caption("Nothing matches these filters.")
         return
-    if not rows:  # others have answered what stood here
+    if not rows:  # others have answered these items meanwhile
         st.session_state[page] = 1
         st.rerun()
     claim = {"Claim": st.column_config.TextColumn(width=300)}
@@ -110,18 +145,13 @@ def _draw_page(
         st.switch_page(opens, query_params={"case": items[chosen].case_id})
 
 
-MOST_PEOPLE = 20
-LONGEST_MINUTES = 480
-LONGEST_CATEGORY = 40  # characters
-
-
 def rules_of(project: Project) -> Rules:
-    """The project's rules, in the form that the queue asks for."""
+    """Return the project's rules in the form that the queue expects."""
     return Rules(project.people_each, 60.0 * project.hold_minutes, project.random_share)
 
 
 def draw_review_rules(project: Project) -> dict[str, Any]:
-    """Draw the fields and return their values by the names that `Project` gives them."""
+    """Draw the fields and return their values by the field names of `Project`."""
     key = f"project.{project.id}"
     left, middle, right = st.columns(3)
     people = left.number_input(
@@ -129,14 +159,20 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
     )
     minutes = middle.number_input(
         "Minutes before a claimed item is released",
-        1, LONGEST_MINUTES, project.hold_minutes, key=f"{key}.minutes",
+        1,
+        LONGEST_MINUTES,
+        project.hold_minutes,
+        key=f"{key}.minutes",
         help="Then it is free for others. What was written is kept, and counts when it is saved.",
-    )  # fmt: skip
+    )
     share = right.number_input(
         "Share of items drawn at random (%)",
-        0, 100, round(100 * project.random_share), key=f"{key}.share",
-        help=WORDS["review_queue.draw_review_rules"],
-    )  # fmt: skip
+        0,
+        100,
+        round(100 * project.random_share),
+        key=f"{key}.share",
+        help=RANDOM_SHARE_HELP,
+    )
     is_blind = st.toggle(
         "Hide the machine's verdict until a person has answered",
         value=project.is_blind,
@@ -162,43 +198,29 @@ def draw_review_rules(project: Project) -> dict[str, Any]:
 
 
 def sound_categories(categories: Sequence[str]) -> tuple[str, ...]:
-    """The categories as kept, each once, in default words.
+    """Return the categories to store, each once, default ones by their ids.
 
-    Raises InputError: there is none, or one is too long.
+    Raises InputError if there is none, or if one is too long.
     """
     ids: dict[str, str] = {words: name for name, words in CATEGORY_WORDS.items()}
     flat = (" ".join(name.split()) for name in categories if name.strip())
-    found = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
-    if not found:
+    names = tuple(dict.fromkeys(ids.get(name, name) for name in flat))
+    if not names:
         raise InputError("Expected at least one thing that may be wrong, found none; choose one.")
-    if longest := next((name for name in found if len(name) > LONGEST_CATEGORY), ""):
+    if longest := next((name for name in names if len(name) > LONGEST_CATEGORY), ""):
         raise InputError(
             f"Expected at most {LONGEST_CATEGORY} characters, found {len(longest)} in "
             f"“{longest[:20]}…”; shorten it."
         )
-    return found
-
-
-LABEL_PAGE = "pages/review/label.py"
-MOST_WAYS = 2  # of a text's protocols in the list
-DRAFT_NAME = re.compile(r"run\.(.+)\.correct")  # as correction_draft.key_of names them
-ALL: tuple[ItemState, ...] = ("open", "flagged", "adjudicated")
-STATES: dict[str, tuple[ItemState, ...]] = {
-    "pending": ("open",),
-    "my drafts": ALL,
-    "I submitted": ALL,
-    "I skipped": ALL,
-    "flagged": ("flagged",),
-    "settled": ("adjudicated",),
-}
+    return names
 
 
 def draw_progress() -> None:
-    """How far the queue is, and the person who is here."""
+    """Draw the progress of the queue and of the signed-in person."""
     now = time.time()
     with state.open_store() as store:
         project, person = state.project(store), state.person(store)
-        _fill(store, project.id, now)
+        _fill_queue(store, project.id, now)
         state.reordering().ask(store, project.id, project.people_each)
         counts = store.queue.counts(project.id, rules_of(project), now)
         mine = store.queue.counts_of(project.id, person)
@@ -208,85 +230,96 @@ def draw_progress() -> None:
         st.stop()
     finished = counts["done"] + counts["adjudicated"]
     st.progress(
-        finished / total, text=f"{finished} of {counted(total, 'item')} reviewed, "
-        f"{counts['pending']} waiting, {counts['in_hand']} being reviewed"
-    )  # fmt: skip
+        finished / total,
+        text=f"{finished} of {counted(total, 'item')} reviewed, "
+        f"{counts['pending']} waiting, {counts['in_hand']} being reviewed",
+    )
     did = ", ".join(f"{mine[name]} {name}" for name in ("submitted", "skipped", "flagged"))
     share = f"{project.random_share:.0%} of what you are given is drawn at random"
     st.caption(f"{escaped(person)}: {did} · {share}")
 
 
 @st.cache_resource
-def _found_full() -> dict[tuple[str, str], Mark]:
-    """By home and project: as which the runs were known when the queue held them all."""
+def _complete_marks() -> dict[tuple[str, str], Mark]:
+    """Return, by home and project, the mark of the runs for which the queue was complete."""
     return {}
 
 
-def _fill(store: Store, project_id: str, now: float) -> None:
-    """Put in what is missing; nothing is looked for again until another run has ended."""
+def _fill_queue(store: Store, project_id: str, now: float) -> None:
+    """Add missing items to the queue; look again only after another run has ended."""
     key, mark = (str(state.home()), project_id), store.changes.of_runs()
-    if _found_full().get(key) != mark and not fill(store, project_id, now):
-        _found_full()[key] = mark
+    if _complete_marks().get(key) != mark and not fill(store, project_id, now):
+        _complete_marks()[key] = mark
 
 
 def draw_start() -> ItemFilter:
-    """The button that gives the next item, and filters."""
+    """Draw the filters and the button for the next item; return the chosen filter."""
     top = st.container()
     wanted = _draw_filters()
     st.session_state["review.wanted"] = wanted
     with top:
         if st.button(
-            "Next item", key="review.next", type="primary", icon=":material/arrow_forward:",
+            "Next item",
+            key="review.next",
+            type="primary",
+            icon=":material/arrow_forward:",
             shortcut="Ctrl+Enter",
-        ):  # fmt: skip
+        ):
             go_on(wanted)
     return wanted
 
 
 def why_shown(why: str, is_blind: bool) -> str:
-    """Why an item comes; the machine's view of it stays hidden from who must not know it."""
+    """Return why an item comes; a blind project hides reasons that reveal the machine's view."""
     return "its answer teaches more than others" if is_blind and why != AT_RANDOM else why
 
 
 def go_on(wanted: ItemFilter) -> None:
-    """To what the person has in hand, else to what they claim next; says so where none fits."""
+    """Open the person's item in hand, else claim the next one; say so if none fits."""
     now = time.time()
     with problem_shown():
         with state.open_store() as store:
             project, person = state.project(store), state.person(store)
             rules = rules_of(project)
-            state.reordering().ask(store, project.id, project.people_each)  # for whoever is next
+            state.reordering().ask(store, project.id, project.people_each)  # for the next claim
             with store.writing():
                 store.projects.require(project.id, person, "annotator", "review")
                 done = sum(store.queue.counts_of(project.id, person).values())
-                # Every so often at random.
+                # Spreads random items evenly over the person's answers.
                 is_random = int((done + 1) * rules.random_share) > int(done * rules.random_share)
-                found = store.queue.claim(
+                claimed = store.queue.claim(
                     project.id, person, rules, now, wanted, is_random=is_random
                 )
-        if found is not None:
-            st.switch_page(LABEL_PAGE, query_params={"case": found.case_id})
+        if claimed is not None:
+            st.switch_page(LABEL_PAGE, query_params={"case": claimed.case_id})
         st.success(
             "Nothing else that matches these filters is waiting for you.", icon=":material/check:"
         )
 
 
 def draw_list(wanted: ItemFilter) -> None:
-    """What waits (or was flagged, or settled); a click takes an item."""
+    """Draw the list of waiting, flagged or settled items; a click opens one."""
     shown = st.segmented_control(
         "Show", list(STATES), default="pending", key="review.states", persist_state="session"
     )
     chosen = shown or "pending"
     with state.open_store() as store:
         project = state.project(store)
-        mine = _of_mine(store, chosen, wanted, project)
+        narrowed = _narrow_to_person(store, chosen, wanted, project)
     _draw_page(
-        mine, STATES[chosen], partial(_cells, project),
-        key=f"review.table.{shown}", page="review.page", opens=LABEL_PAGE,
-    )  # fmt: skip
+        narrowed,
+        STATES[chosen],
+        partial(_build_cells, project),
+        key=f"review.table.{shown}",
+        page="review.page",
+        opens=LABEL_PAGE,
+    )
 
 
-def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) -> ItemFilter:
+def _narrow_to_person(
+    store: Store, chosen: str, wanted: ItemFilter, project: Project
+) -> ItemFilter:
+    """Return the filter narrowed to what the choice means for the signed-in person."""
     person = state.person(store)
     if chosen == "pending":
         return replace(wanted, given_below=project.people_each)
@@ -299,40 +332,29 @@ def _of_mine(store: Store, chosen: str, wanted: ItemFilter, project: Project) ->
     return wanted
 
 
-def _cells(project: Project, store: Store, item: Item) -> dict[str, Any]:
+def _build_cells(project: Project, store: Store, item: Item) -> dict[str, Any]:
     case, is_blind = store.cases.get(item.case_id), project.is_blind
     cells: dict[str, Any] = {"Claim": clipped(case.response if case else "", 200)}
     if not is_blind:
-        cells["The machine"] = _label_words(item)
+        cells["The machine"] = _format_label(item)
         cells["p"] = "" if item.p is None else f"{item.p:.2f}"
     cells["Reviewed"] = f"{item.given} of {project.people_each}"
     cells["Why"] = why_shown(why_of(item), is_blind)
-    if not is_blind:  # by the protocols of all runs that came to a label, the newest first
+    if not is_blind:  # the protocols of all runs that reached a label, newest first
         runs = store.runs.of_case(item.case_id, time.time(), 0.0)
-        found = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
-        names = list(dict.fromkeys(reversed(found)))
+        protocols = [protocol_words(run.plan.protocol, short=True) for run in runs if run.label]
+        names = list(dict.fromkeys(reversed(protocols)))
         more = [f"{len(names) - MOST_WAYS} more"] if len(names) > MOST_WAYS else []
         cells["Checked by"] = ", ".join([*names[:MOST_WAYS], *more])
     return cells
 
 
-def _label_words(item: Item) -> str:
+def _format_label(item: Item) -> str:
     return f"{LABEL_SIGNS[item.label]} {LABEL_WORDS[item.label]}" if item.label else "–"
 
 
-SETTLE_PAGE = "pages/review/settle.py"
-VIEWS: dict[str, tuple[ItemFilter, tuple[ItemState, ...]]] = {
-    "people differ": (ItemFilter(differ=True), ("open",)),
-    "flagged": (EVERYTHING, ("flagged",)),
-    "people agree": (ItemFilter(given_from=2, differ=False), ("open",)),
-    "right answer known": (ItemFilter(has_gold=True), ("open", "flagged")),
-    "settled": (EVERYTHING, ("adjudicated",)),
-}
-DIFFER_WORDS = {LABELS_DIFFER: "labels", MARKS_DIFFER: "marked words", 0: "–"}
-
-
 def draw_settling() -> None:
-    """Draw the choice of cases and their list; a click opens a case."""
+    """Draw the views of cases to adjudicate and the list; a click opens a case."""
     now = time.time()
     with state.open_store() as store:
         project = state.project(store)
@@ -356,16 +378,20 @@ def draw_settling() -> None:
         )
         return
     _draw_page(
-        *VIEWS[name], _settling_cells,
-        key=f"settling.table.{name}", page=f"settling.{name}.page", opens=SETTLE_PAGE,
-    )  # fmt: skip
+        *VIEWS[name],
+        _build_settling_cells,
+        key=f"settling.table.{name}",
+        page=f"settling.{name}.page",
+        opens=SETTLE_PAGE,
+    )
 
 
-def _settling_cells(store: Store, item: Item) -> dict[str, Any]:
-    case, said = store.cases.get(item.case_id), store.corrections.newest_of_case(item.case_id)
+def _build_settling_cells(store: Store, item: Item) -> dict[str, Any]:
+    case = store.cases.get(item.case_id)
+    answers = store.corrections.newest_of_case(item.case_id)
     return {
         "Claim": clipped(case.response if case else "", 200),
-        "People": ", ".join(f"{one.author}: {LABEL_SIGNS[one.label]}" for one in said),
+        "People": ", ".join(f"{each.author}: {LABEL_SIGNS[each.label]}" for each in answers),
         "They differ in": DIFFER_WORDS[item.differ],
-        "The machine": _label_words(item),
+        "The machine": _format_label(item),
     }

@@ -1,1 +1,1 @@
-"""Agents played by language models, and rosters of agents."""
+"""Agents on language models, and rosters of agents."""

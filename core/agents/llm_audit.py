@@ -1,4 +1,4 @@
-"""Statements cut, tools picked (ReAct) and statements reconsidered by a language model.
+"""The audit's agents on a language model: segmenter, tool picker (ReAct) and reflector.
 
 Source: HaluAgent 2.3, 2.4.1, figures 4 and 7. A tool's input is checked before it is called.
 """
@@ -22,6 +22,14 @@ from core.schema.records import Case, Label, Statement
 from core.schema.roles import AuditView, CaseView, Step
 from core.tools.registry import describe_tools, read_input, tool_named, toolbox
 
+MOST_SHOWN = 400  # characters of a statement's evidence
+SHOWN = 1_500  # characters of a step's input and output
+BESIDE = 3_000  # characters of the response on either side of a statement
+# Placeholders that a model may write for a long text that a tool receives in full.
+RESPONSE, QUESTION, STATEMENT = "<response>", "<question>", "<statement>"
+WHOLE = "The response as a whole: its length and form, its code, dates that the question asks for."
+NONE_YET = "Nothing yet."
+
 
 class _Cut(msgspec.Struct, frozen=True):
     quote: str
@@ -36,49 +44,47 @@ SEGMENTATION = Shape(_Cuts)
 
 
 class LlmSegmenter(LlmAgent):
-    """Segmenter with a language model; what it quotes must stand in the response."""
+    """Segmenter on a language model; its quotes must stand in the response."""
 
     prompts = ("segment",)
 
     def segment(self, case: Case, stop: Stop) -> tuple[Statement, ...]:
-        """All statements in order.
+        """Return all statements in order.
 
-        Where a quote stands nowhere in the response, or there is none, sentences that no other
-        covers are added as they are: a slip of the model must not take one out of the check.
+        If a quote is not in the response, or there are no quotes, the sentences that no statement
+        covers are added as they are: a slip of the model must not exempt one from the check.
         """
-        asking = self._asking(
+        call = self._asking(
             "segment", case, stop, role="segmenter", slot="segment", schema=SEGMENTATION.schema
         )
-        messages = asking.whole(asking.fields(response=case.response, question=case.question))
+        messages = call.whole(call.fields(response=case.response, question=case.question))
 
         def check(cuts: _Cuts) -> None:
-            if cuts.statements and not _found(case.response, cuts):
+            if cuts.statements and not _locate_quotes(case.response, cuts):
                 raise Unusable("None of the quotes stands in the text; copy them from it exactly.")
 
-        cuts = ask_structured(asking.say, messages, SEGMENTATION, asking.mend, check)
-        found = _found(case.response, cuts)
-        if len(found) < max(1, len(cuts.statements)):
-            covered = [(start, end) for start, end, _ in found]
+        cuts = ask_structured(call.say, messages, SEGMENTATION, call.mend, check)
+        located = _locate_quotes(case.response, cuts)
+        if len(located) < max(1, len(cuts.statements)):
+            covered = [(start, end) for start, end, _ in located]
             for s in sentences(case.response, case.language):
                 if not any(start < s.end and s.start < end for start, end in covered):
-                    found.append((s.start, s.end, case.response[s.start : s.end]))
+                    located.append((s.start, s.end, case.response[s.start : s.end]))
         return tuple(
             Statement(index, start, end, case.response[start:end], rewrite)
-            for index, (start, end, rewrite) in enumerate(sorted(found))
+            for index, (start, end, rewrite) in enumerate(sorted(located))
         )
 
 
-def _found(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
-    found: list[tuple[int, int, str]] = []
+def _locate_quotes(response: str, cuts: _Cuts) -> list[tuple[int, int, str]]:
+    """Return (start, end, rewrite) of each quote that stands in the response."""
+    located: list[tuple[int, int, str]] = []
     for cut in cuts.statements:
-        taken = [(start, end) for start, end, _ in found]
+        taken = [(start, end) for start, end, _ in located]
         place = placed(cut.quote, response, taken)
         if place and place not in taken:
-            found.append((*place, cut.rewrite.strip() or response[place[0] : place[1]]))
-    return found
-
-
-MOST_SHOWN = 400  # characters of a statement's evidence
+            located.append((*place, cut.rewrite.strip() or response[place[0] : place[1]]))
+    return located
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -97,42 +103,42 @@ REFLECTION = Shape(_Changes)
 
 
 class LlmReflector(LlmAgent):
-    """Reflector with a language model; it numbers statements from 1, as people do."""
+    """Reflector on a language model; its prompts number statements from 1, as people do."""
 
     prompts = ("reflect",)
 
     def reflect(
         self, view: CaseView, memory: Sequence[Remembered], uses: Sequence[ToolUse], stop: Stop
     ) -> tuple[Reconsidered, ...]:
-        """What has to change.
+        """Return the statements whose labels have to change.
 
         Raises:
-            ModelError: the service failed.
-            ReplyError: two replies could not be used.
+            ModelError: The service failed.
+            ReplyError: Two replies were unusable.
         """
-        held = {entry.statement: entry for entry in memory if entry.is_checkable}
-        if not held:
+        checkable = {entry.statement: entry for entry in memory if entry.is_checkable}
+        if not checkable:
             return ()
-        asking = self._asking(
+        call = self._asking(
             "reflect", view.case, stop, role="reflector", slot="reflect", schema=REFLECTION.schema
         )
         texts = {s.index: s.text for s in view.statements}
         lines = [
             f"{index + 1}. {texts[index]}\n   label: {entry.label}"
             f"\n   evidence: {entry.evidence[:MOST_SHOWN]}"
-            for index, entry in sorted(held.items())
+            for index, entry in sorted(checkable.items())
         ]
-        fields = asking.fields(question=view.case.question, statements="\n".join(lines))
+        fields = call.fields(question=view.case.question, statements="\n".join(lines))
 
         def check(reply: _Changes) -> None:
-            _check_changes(reply.changes, {index + 1 for index in held})
+            _check_changes(reply.changes, {index + 1 for index in checkable})
 
-        reply = ask_structured(asking.say, asking.whole(fields), REFLECTION, asking.mend, check)
+        reply = ask_structured(call.say, call.whole(fields), REFLECTION, call.mend, check)
         return tuple(
             Reconsidered(
                 change.statement - 1,
                 change.reach,
-                held[change.statement - 1].label,
+                checkable[change.statement - 1].label,
                 change.after,
                 change.reason.strip(),
                 tuple(number - 1 for number in change.because_of),
@@ -143,9 +149,10 @@ class LlmReflector(LlmAgent):
 
 
 def _check_changes(changes: Sequence[_Change], known: set[int]) -> None:
-    """What a schema cannot say. A global change is of what rests on wrong statements.
+    """Raise Unusable for changes that the schema cannot rule out.
 
-    It rests on others, and is never the better for it (HaluAgent 2.3).
+    A global change concerns a statement that rests on other, wrong ones; it never makes the
+    statement supported (HaluAgent 2.3).
     """
     for change in changes:
         number = change.statement
@@ -163,14 +170,6 @@ def _check_changes(changes: Sequence[_Change], known: set[int]) -> None:
         raise Unusable("A statement is changed twice; give one change for each.")
 
 
-SHOWN = 1_500  # characters of what one step brought
-BESIDE = 3_000  # characters of the response on either side of a statement
-# What a model may write in place of a long text that a tool is to be given whole.
-RESPONSE, QUESTION, STATEMENT = "<response>", "<question>", "<statement>"
-WHOLE = "The response as a whole: its length and form, its code, dates that the question asks for."
-NONE_YET = "Nothing yet."
-
-
 class _Reply(msgspec.Struct, frozen=True):
     thought: str
     tool: str
@@ -183,22 +182,22 @@ PICK = Shape(_Reply)
 
 
 class LlmToolPicker(LlmAgent):
-    """Tool picker with a language model."""
+    """Tool picker on a language model."""
 
     prompts = ("pick_tool",)
 
     def next_step(self, view: AuditView, stop: Stop) -> Step:
-        """The next tool with its input, or the model's conclusion.
+        """Return the next tool with its input, or the model's conclusion.
 
         Raises:
-            ModelError: the service failed.
-            ReplyError: two replies could not be used.
+            ModelError: The service failed.
+            ReplyError: Two replies were unusable.
         """
         case, statement = view.view.case, view.statement
         about = "whole" if statement is None else f"statement {statement.index}"
         slot = f"{about} step {len(view.used) + 1}"
-        # The schema would have to allow any input; providers' strict schemas refuse that.
-        asking = self._asking("pick_tool", case, stop, role="tool picker", slot=slot)
+        # No schema: it would have to allow any input, which strict schemas of providers refuse.
+        call = self._asking("pick_tool", case, stop, role="tool picker", slot=slot)
         texts = {s.index: s.text for s in view.view.statements}
         memory = [
             f"{entry.statement + 1}. {texts[entry.statement]}\n   {entry.label}: {entry.evidence}"
@@ -211,15 +210,16 @@ class LlmToolPicker(LlmAgent):
             for number, use in enumerate(view.used, 1)
         ]
         tools, examples = told_tools()
-        fields = {"tools": tools, "tool_examples": examples} | asking.fields(
+        fields = {"tools": tools, "tool_examples": examples} | call.fields(
             question=case.question,
-            response=_around(case, statement),
+            response=_cut_response(case, statement),
             statement=statement.rewrite if statement else "",
             steps="\n".join(steps) or NONE_YET,
             memory="\n".join(memory) or NONE_YET,
         )
-        fields |= {} if statement else {"statement": WHOLE}
-        reply = ask_structured(asking.say, asking.whole(fields), PICK, asking.mend, _check)
+        if statement is None:
+            fields["statement"] = WHOLE
+        reply = ask_structured(call.say, call.whole(fields), PICK, call.mend, _check_step)
         if not reply.tool:
             is_checkable = reply.label != "not_checkable"
             label = reply.label if reply.label != "" and reply.label != "not_checkable" else None
@@ -229,19 +229,20 @@ class LlmToolPicker(LlmAgent):
                 evidence=reply.evidence.strip(),
                 is_checkable=is_checkable,
             )
-        stands_for = {RESPONSE: case.response, QUESTION: case.question}
-        stands_for |= {STATEMENT: statement.text} if statement else {}
-        given = {
-            name: stands_for.get(value, value) if isinstance(value, str) else value
+        placeholders = {RESPONSE: case.response, QUESTION: case.question}
+        if statement:
+            placeholders[STATEMENT] = statement.text
+        tool_input = {
+            name: placeholders.get(value, value) if isinstance(value, str) else value
             for name, value in reply.input.items()
         }
-        return Step(reply.thought, reply.tool, msgspec.json.encode(given).decode())
+        return Step(reply.thought, reply.tool, msgspec.json.encode(tool_input).decode())
 
 
-def _check(reply: _Reply) -> None:
-    """What a schema cannot say: a known tool with an input that it takes, or a conclusion.
+def _check_step(reply: _Reply) -> None:
+    """Raise Unusable unless the reply is a known tool with a valid input, or a conclusion.
 
-    Raises Unusable: with words for the model.
+    The error's text is written for the model.
     """
     if not reply.tool:
         if not reply.label:
@@ -260,21 +261,27 @@ def _check(reply: _Reply) -> None:
 
 @lru_cache(maxsize=1)
 def told_tools() -> tuple[str, str]:
-    """The tools in words, and each of them at work: its examples as steps of this very form."""
+    """Return the tools' descriptions, and their examples as steps in the form of a reply."""
     tools = [each for each in toolbox().values() if not each.is_system]
-    told = []
+    examples = []
     for tool in tools:
         for example in tool.examples:
-            step = {"thought": example.thought, "tool": tool.name}
-            step |= {"input": msgspec.to_builtins(example.given), "label": "", "evidence": ""}
-            told.append(
+            step = {
+                "thought": example.thought,
+                "tool": tool.name,
+                "input": msgspec.to_builtins(example.given),
+                "label": "",
+                "evidence": "",
+            }
+            examples.append(
                 f"Question: {example.question}\nResponse: {example.response}\n"
                 f"{msgspec.json.encode(step).decode()}\nIt comes back with: {example.label}\n"
             )
-    return describe_tools(tools), "\n".join(told)
+    return describe_tools(tools), "\n".join(examples)
 
 
-def _around(case: Case, statement: Statement | None) -> str:
+def _cut_response(case: Case, statement: Statement | None) -> str:
+    """Return the response, or the part around the statement if it is long."""
     if statement is None or len(case.response) <= 2 * BESIDE:
         return case.response
     start, end = max(0, statement.start - BESIDE), statement.end + BESIDE

@@ -1,7 +1,8 @@
-"""A debater, a writer of summaries and corrected texts, agent C and agent B, by a language model.
+"""Language-model agents of a debate: debater, context writer (agent C) and image reader (agent B).
 
+The context writer also writes round summaries and the corrected response.
 Source: CEDA A.3.3 (turns), 3.3 (C: shares, facts, conflicts; the judge gets all), A.3.2 (B writes
-itself a prompt for the image); SC-MAKS 3.4, 3.2 (a round in brief; the output O*).
+itself a prompt for the image); SC-MAKS 3.4, 3.2 (round summaries; the output O*).
 """
 
 from __future__ import annotations
@@ -72,40 +73,47 @@ from core.schema.records import (
 from core.schema.roles import CaseView, DebateView, Evidence, JudgeView, Speak
 from core.schema.rosters import ANSWERING, NAMING, Seat, turn_tokens
 
-LONGEST_SIDE = 1568  # what Claude takes without scaling down itself; others take less or as much
-MOST_BYTES = 3_500_000  # providers refuse images of 5 MB, which base64 makes of these
+LONGEST_SIDE = 1568  # pixels; Claude scales larger images down, others do so earlier
+MOST_BYTES = 3_500_000  # base64 makes 5 MB of these, the providers' limit
+# Matches up to the last closing mark, as the text itself may hold one.
+MARKED = re.compile(
+    r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*?)\n?[ \t]*TEXT[ \t]*>>>\s*\Z",
+    re.DOTALL | re.MULTILINE,
+)
+NO_CONTEXT = Context((), (), "")
+PLACES_SHARE = 8  # contested places may take one part in so many of a window
 
 
 class LlmImageReader(LlmAgent):
-    """Image reader with a language model that sees."""
+    """Image reader on a vision language model."""
 
     prompts = ("image_question", "image_reading")
 
     def describe(self, case: Case, image: Source, stop: Stop) -> str:
-        """One conclusive paragraph on what the image shows that matters to the claim.
+        """Return one paragraph on what the image shows that matters to the claim.
 
         Raises:
-            ModelRefused: the model declined, or says that it sees no image.
-            ReplyError: it said nothing.
+            ModelRefused: The model declined, or says that it sees no image.
+            ReplyError: The reply is empty.
         """
         role, about = "image reader", f"image {image.id[:8]}"
-        asking = self._asking("image_question", case, stop, role=role, slot=f"{about} question")
-        name = asking.fields(image_name=image.name)
-        with ThreadPoolExecutor(max_workers=1) as pool:  # while the model thinks of its question
-            ready = pool.submit(picture_of, file_bytes(self._work.home, image.id), image.name)
-            question = asking.say(asking.whole(case_fields(asking, case) | name))
-            picture = ready.result()
-        asking = self._asking("image_reading", case, stop, role=role, slot=f"{about} reading")
-        prompt = asking.fields(image_prompt=_usable(question))
-        seen = asking.say(asking.whole(prompt | name, (picture,)))
-        text = " ".join(_usable(seen).split())
-        return whole_sentences(text, case.language) if seen.finish == "length" else text
+        call = self._asking("image_question", case, stop, role=role, slot=f"{about} question")
+        name = call.fields(image_name=image.name)
+        with ThreadPoolExecutor(max_workers=1) as pool:  # prepares the image during the first call
+            future = pool.submit(picture_of, file_bytes(self._work.home, image.id), image.name)
+            question = call.say(call.whole(case_fields(call, case) | name))
+            picture = future.result()
+        call = self._asking("image_reading", case, stop, role=role, slot=f"{about} reading")
+        prompt = call.fields(image_prompt=_require_text(question))
+        reading = call.say(call.whole(prompt | name, (picture,)))
+        text = " ".join(_require_text(reading).split())
+        return whole_sentences(text, case.language) if reading.finish == "length" else text
 
 
 def picture_of(data: bytes, name: str) -> Picture:
-    """The image upright, on white, at most `LONGEST_SIDE` pixels long, without its metadata.
+    """Return the image upright, on white, at most `LONGEST_SIDE` pixels long, without metadata.
 
-    Photographs know where they were taken; a provider need not.
+    Photographs carry the place where they were taken, which a provider need not know.
     """
     with Image.open(io.BytesIO(data)) as stored:
         is_photograph = stored.format == "JPEG"
@@ -121,75 +129,68 @@ def picture_of(data: bytes, name: str) -> Picture:
     return Picture("image/jpeg", out.getvalue())
 
 
-def _usable(said: Completion) -> str:
-    if not said.text.strip():
-        raise ReplyError("Expected a text, found an empty reply.", reply=said.text)
-    if is_refusal(said.text):
-        raise ModelRefused("It declined to describe the image.", reply=said.text)
-    return said.text.strip()
-
-
-# The last closing mark counts: the text itself may hold one.
-MARKED = re.compile(
-    r"^[ \t]*<<<[ \t]*TEXT[ \t]*\n(?P<text>.*?)\n?[ \t]*TEXT[ \t]*>>>\s*\Z",
-    re.DOTALL | re.MULTILINE,
-)
-NO_CONTEXT = Context((), (), "")
+def _require_text(reply: Completion) -> str:
+    """Return the reply's text. Raises ReplyError if it is empty, ModelRefused if it declines."""
+    if not reply.text.strip():
+        raise ReplyError("Expected a text, found an empty reply.", reply=reply.text)
+    if is_refusal(reply.text):
+        raise ModelRefused("It declined to describe the image.", reply=reply.text)
+    return reply.text.strip()
 
 
 class LlmSummariser(LlmAgent):
-    """Summariser with a language model."""
+    """Summariser on a language model."""
 
     def summarise(self, view: CaseView, turns: Sequence[Turn], before: str, stop: Stop) -> str:
-        """The key points of these turns and of the summary `before` them.
+        """Return the key points of these turns and of the summary `before` them.
 
-        Where they do not fit the model's window, the earliest are left out. Raises ReplyError: it
-        says nothing.
+        Turns that do not fit the model's window are left out, earliest first. Raises ReplyError if
+        the reply is empty.
         """
         case, number = view.case, max((turn.round for turn in turns), default=0)
         slot = f"summary {number}"
-        asking = self._asking("summary", case, stop, role="context writer", slot=slot)
+        call = self._asking("summary", case, stop, role="context writer", slot=slot)
         seen = JudgeView(view, NO_CONTEXT, tuple(turns), False, summary=before)
-        fields = asking.fields(claim=case.response, question=case.question)
-        asking, messages = fitted_debate(asking, transcript(asking, seen), fields)
-        said = asking.say(messages)
-        text = said.text.strip()
+        fields = call.fields(claim=case.response, question=case.question)
+        call, messages = fitted_debate(call, transcript(call, seen), fields)
+        reply = call.say(messages)
+        text = reply.text.strip()
         if not text:
-            raise ReplyError("Expected a summary, found nothing.", reply=said.text)
-        return whole_sentences(text, case.language) if said.finish == "length" else text
+            raise ReplyError("Expected a summary, found nothing.", reply=reply.text)
+        return whole_sentences(text, case.language) if reply.finish == "length" else text
 
 
 class LlmReviser(LlmAgent):
-    """Reviser with a language model."""
+    """Reviser on a language model."""
 
     def revise(self, view: JudgeView, judgement: Judgement, stop: Stop) -> str:
-        """The whole response with what is wrong put right.
+        """Return the whole response with its errors corrected.
 
-        Raises ReplyError: twice no text between the marks.
+        Raises ReplyError if two replies hold no text between the marks.
         """
         case = view.view.case
-        asking = self._asking("corrected", case, stop, role="context writer", slot="corrected")
+        call = self._asking("corrected", case, stop, role="context writer", slot="corrected")
         finding = judgement.prose or judgement.text
-        fields = asking.fields(question=case.question, finding=finding)
-        fields["response"] = asking.fenced("text", case.response)
-        told, lines = transcript(asking, view), passage_lines(view.view.evidence)
-        asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
+        fields = call.fields(question=case.question, finding=finding)
+        fields["response"] = call.fenced("text", case.response)
+        debate, lines = transcript(call, view), passage_lines(view.view.evidence)
+        call, messages = fitted_debate(call, debate, fields, lines, "evidence")
 
-        def read(said: Completion) -> str:
-            return revised_in(said, case.response)
+        def read(reply: Completion) -> str:
+            return revised_in(reply, case.response)
 
-        return ask_readable(asking.say, messages, read, asking.mend)
+        return ask_readable(call.say, messages, read, call.mend)
 
 
-def revised_in(said: Completion, response: str) -> str:
-    """The text between the marks, as it stands there.
+def revised_in(reply: Completion, response: str) -> str:
+    """Return the text between the marks, unchanged.
 
-    Raises Unusable: there is none, the reply was cut off within it, or there are several, as a
-    draft before the last one, and the `response` holds no such marks itself.
+    Raises Unusable if there is none, if the reply was cut off within it, or if there are several,
+    such as a draft before the last one, unless the `response` itself holds such marks.
     """
-    match = MARKED.search(said.text)
+    match = MARKED.search(reply.text)
     if match is None or not match["text"].strip():
-        cut = " The reply was cut off at its token limit." if said.finish == "length" else ""
+        cut = " The reply was cut off at its token limit." if reply.finish == "length" else ""
         raise Unusable(
             "Expected a line “<<<TEXT”, the whole text, and a line “TEXT>>>” at the end; found "
             f"none.{cut}"
@@ -199,39 +200,36 @@ def revised_in(said: Completion, response: str) -> str:
     return match["text"]
 
 
-PLACES_SHARE = 8  # so much of a window is for contested places
-
-
 class LlmDebater(LlmAgent):
-    """Debater with a language model; it sees its own share of the evidence alone."""
+    """Debater on a language model; it sees only its own share of the evidence."""
 
     def __init__(self, seat: Seat, work: AgentContext) -> None:
         super().__init__(seat, work)
         self.prompts = work.manners
 
     def argue(self, view: DebateView, speak: Speak, stop: Stop) -> Turn:
-        """One turn; what it quotes is verified by whoever runs the debate.
+        """Return one turn; the caller verifies its quotes.
 
-        Raises ReplyError: it does not begin as its manner asks.
+        Raises ReplyError if the turn does not begin as its manner requires.
         """
         case, manner = view.view.case, view.manner
         role, slot = f"debater {view.debater}", f"turn {view.number}"
-        asking = self._asking(manner, case, stop, role=role, slot=slot)
-        room = turn_tokens(manner, asking.seat.max_tokens, estimated_tokens(case.response))
-        asking = replace(asking, seat=replace(asking.seat, max_tokens=room))
-        fields, told = _fields(asking, view), None
+        call = self._asking(manner, case, stop, role=role, slot=slot)
+        room = turn_tokens(manner, call.seat.max_tokens, estimated_tokens(case.response))
+        call = replace(call, seat=replace(call.seat, max_tokens=room))
+        fields, debate = _build_fields(call, view), None
         if "heard" in FIELDS[manner]:
-            told = heard(asking, view)
+            debate = heard(call, view)
         elif "last_message" in FIELDS[manner]:
-            told = last_message(asking, view)
+            debate = last_message(call, view)
         lines = passage_lines(view.view.evidence, view.share)
-        asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
-        said = asking.say(messages, speak=speak)
-        text = without_name(said.text, view.debater)
+        call, messages = fitted_debate(call, debate, fields, lines, "evidence")
+        completion = call.say(messages, speak=speak)
+        text = without_name(completion.text, view.debater)
         if manner == "revise":
-            return self._revised(view, text)
-        reply, stance = _position(view, text)
-        is_cut = said.finish == "length"
+            return self._build_revision(view, text)
+        reply, stance = _read_position(view, text)
+        is_cut = completion.finish == "length"
         text = whole_sentences(text, case.language) if is_cut else text
         return Turn(
             debater=view.debater,
@@ -242,72 +240,76 @@ class LlmDebater(LlmAgent):
             stance=stance,
             text=text,
             quotes=quotes_in(reason_in(text) if manner in NAMING else text),
-            points=self._points(view, text, stance),
+            points=self._find_points(view, text, stance),
             confidence=confidence_in(text),
             cut=is_cut,
             doubt=doubt_in(text),
         )
 
-    def _points(self, view: DebateView, text: str, stance: Stance) -> tuple[Point, ...]:
+    def _find_points(self, view: DebateView, text: str, stance: Stance) -> tuple[Point, ...]:
         if view.manner not in NAMING or stance == "supported":
             return ()
-        found = contested_in(text, view.view.case, view.view.statements, confidence_in(text))
-        for words in found.nowhere:
+        contested = contested_in(text, view.view.case, view.view.statements, confidence_in(text))
+        for words in contested.nowhere:
             self._work.notes.add(
                 f"{view.debater} contests “{one_line(words)}”, which the response does not say."
             )
-        return found.points
+        return contested.points
 
-    def _revised(self, view: DebateView, text: str) -> Turn:
-        """The response as it mends it: work that was asked for, and no new opinion on the claim.
+    def _build_revision(self, view: DebateView, text: str) -> Turn:
+        """Return the debater's revision of the response as a turn.
 
-        So its stance is the one that it took before. Of one whose earlier turns were lost a changed
-        text says that it does not hold, and the same text says nothing: it may not have looked.
-        Raises ReplyError: there is no text between the marks.
+        A revision was requested and is no new opinion on the claim, so it keeps the debater's last
+        stance. If its earlier turns were lost, a changed text means `hallucinated`, the same text
+        `unclear`, as the debater may not have looked. Raises ReplyError if there is no text
+        between the marks.
         """
-        mended = marked_in(text)
-        if mended is None:
+        revision = marked_in(text)
+        if revision is None:
             raise ReplyError(
                 "Expected the whole text between a line <<<TEXT and a line TEXT>>>, found none.",
                 reply=text,
             )
-        own = [turn for turn in view.turns if turn.debater == view.debater]
-        is_same = mended == view.view.case.response
-        stance = own[-1].stance if own else "unclear" if is_same else "hallucinated"
+        earlier = [turn for turn in view.turns if turn.debater == view.debater]
+        stance: Stance
+        if earlier:
+            stance = earlier[-1].stance
+        else:
+            stance = "unclear" if revision == view.view.case.response else "hallucinated"
         reply = reply_to(stance, view.turns)
-        return Turn(view.debater, self.name, view.number, view.round, reply, stance, mended)
+        return Turn(view.debater, self.name, view.number, view.round, reply, stance, revision)
 
 
-def _fields(asking: PromptCall, view: DebateView) -> dict[str, str]:
-    evidence, wanted = view.view.evidence, FIELDS[view.manner]
+def _build_fields(call: PromptCall, view: DebateView) -> dict[str, str]:
+    evidence, field_names = view.view.evidence, FIELDS[view.manner]
     conflicts = conflict_lines(view.conflicts, evidence, view.share)
-    known = case_fields(asking, view.view.case) | {
+    values = case_fields(call, view.view.case) | {
         "debater": one_line(view.debater),
-        "conflicts": asking.fenced("conflicts", conflicts),
+        "conflicts": call.fenced("conflicts", conflicts),
         "about": one_line(view.about),
         "assigned": SIDES[view.assigned or "unclear"],
     }
-    if "contested" in wanted:  # else what does not fit would be told of though nobody is shown it
-        known["contested"] = asking.fenced("places", _places(asking, view))
-    return {name: text for name, text in known.items() if name in wanted}
+    if "contested" in field_names:  # only then, as fitting may add a notice
+        values["contested"] = call.fenced("places", _fit_places(call, view))
+    return {name: text for name, text in values.items() if name in field_names}
 
 
-def _places(asking: PromptCall, view: DebateView) -> str:
-    """The places that are contested, the first of them where not all fit their share."""
+def _fit_places(call: PromptCall, view: DebateView) -> str:
+    """Return the contested places, or the first ones that fit their share of the window."""
     lines = place_lines([p for turn in view.turns for p in turn.points]).splitlines()
-    kept = fitting(lines, window_of(asking.seat) // PLACES_SHARE)
+    kept = fitting(lines, window_of(call.seat) // PLACES_SHARE)
     if lost := len(lines) - kept:
-        asking.work.notes.once(
+        call.work.notes.once(
             f"{lost} of {len(lines)} lines of contested words did not fit the window of "
-            f"{asking.seat.model} beside the debate: they were not shown to it."
+            f"{call.seat.model} beside the debate: they were not shown to it."
         )
     return "\n".join(lines[:kept])
 
 
-def _position(view: DebateView, text: str) -> tuple[Reply, Stance]:
+def _read_position(view: DebateView, text: str) -> tuple[Reply, Stance]:
     about = [turn for turn in view.turns if turn.debater == view.about]
-    heard = (about or view.turns)[-1:]
-    last: Stance = heard[0].stance if heard else "supported"
+    latest = (about or view.turns)[-1:]
+    last: Stance = latest[0].stance if latest else "supported"
     if view.manner in ANSWERING:
         reply, rest = reply_of(text)
         return reply, stance_of(reply, rest, last)
@@ -336,42 +338,43 @@ SHAPE = Shape(_Sorted)
 
 
 class LlmContextWriter(LlmSummariser, LlmReviser):
-    """Context writer with a language model; its seat also writes what a debate comes to."""
+    """Context writer on a language model; it also writes summaries and corrected responses."""
 
     def __init__(self, seat: Seat, work: AgentContext) -> None:
         super().__init__(seat, work)
         self.prompts = work.writing
 
     def write(self, view: CaseView, debaters: Sequence[str], stop: Stop) -> Context:
-        """Each debater's share, the judge's whole, facts and conflicts; no call over nothing.
+        """Return each debater's share, all passages for the judge, facts and conflicts.
 
-        Facts that rest on no passage are the model's own opinion, and left out.
+        Without evidence no call is made. Facts that cite no passage are the model's own opinion and
+        are left out.
         """
         evidence = view.evidence
         whole = tuple(passage.id for passage in ranked(evidence))
         if not whole:
             empty = tuple(Share(name, ()) for name in debaters)
             return Context(empty, (), "There is no evidence to share out.")
-        role, schema = "context writer", _schema_for(debaters, len(whole))
-        asking = self._asking("context", view.case, stop, role=role, slot="context", schema=schema)
-        fields = case_fields(asking, view.case)
+        role, schema = "context writer", _build_schema(debaters, len(whole))
+        call = self._asking("context", view.case, stop, role=role, slot="context", schema=schema)
+        fields = case_fields(call, view.case)
         fields["debaters"] = ", ".join(one_line(name) for name in debaters)
-        asking, messages, kept = asking.fitted(passage_lines(evidence), fields, "passages")
-        answer = ask_structured(asking.say, messages, SHAPE, asking.mend)
+        call, messages, kept = call.fitted(passage_lines(evidence), fields, "passages")
+        answer = ask_structured(call.say, messages, SHAPE, call.mend)
         facts = (Fact(f.claim.strip(), ids_of(f.passages, evidence)) for f in answer.facts)
         return Context(
-            shares=tuple(_share(name, answer, evidence, whole[kept:]) for name in debaters),
+            shares=tuple(_find_share(name, answer, evidence, whole[kept:]) for name in debaters),
             whole=whole,
             summary=answer.summary.strip() or f"{counted(len(whole), 'passage')}.",
-            conflicts=_conflicts(answer, evidence),
+            conflicts=_describe_conflicts(answer, evidence),
             facts=tuple(fact for fact in facts if fact.claim and fact.passages),
         )
 
 
-def _schema_for(debaters: Sequence[str], passages: int) -> Mapping[str, Any]:
-    """The schema with the passages' numbers, and a share for each debater by name.
+def _build_schema(debaters: Sequence[str], passages: int) -> Mapping[str, Any]:
+    """Return the schema restricted to the passages' numbers, with a share per debater.
 
-    Some providers refuse open objects, and a small model that may name anything never ends.
+    Some providers refuse open objects, and a small model that may name anything never stops.
     """
     ids = {"type": "array", "items": {"enum": [f"P{number}" for number in range(1, passages + 1)]}}
     names = [one_line(name) for name in debaters]
@@ -385,21 +388,21 @@ def _schema_for(debaters: Sequence[str], passages: int) -> Mapping[str, Any]:
     return {**schema, "properties": {**schema["properties"], "shares": shares}}
 
 
-def _share(name: str, answer: _Sorted, evidence: Evidence, unseen: Sequence[str]) -> Share:
-    """What the debater is given; all of it where nothing of its share can be found.
+def _find_share(name: str, answer: _Sorted, evidence: Evidence, unseen: Sequence[str]) -> Share:
+    """Return the debater's share, or all passages if none of its share is known.
 
-    Passages that the model had no room to see go to everybody.
+    Passages that did not fit the model's prompt go to everybody.
     """
-    by_name = {given.casefold().strip(): ids for given, ids in answer.shares.items()}
+    by_name = {key.casefold().strip(): ids for key, ids in answer.shares.items()}
     ids = ids_of(by_name.get(one_line(name).casefold(), ()), evidence)
     return Share(name, (*ids, *unseen) if ids else tuple(p.id for p in ranked(evidence)))
 
 
-def _conflicts(answer: _Sorted, evidence: Evidence) -> tuple[str, ...]:
-    told = []
+def _describe_conflicts(answer: _Sorted, evidence: Evidence) -> tuple[str, ...]:
+    sentences = []
     for conflict in answer.conflicts:
         sides = [cited(evidence.passages[i]) for i in ids_of(conflict.passages, evidence)]
         about = conflict.about.strip().rstrip(".")
         if len(sides) > 1 and about:
-            told.append(f"{about}: {' stands against '.join(sides)}.")
-    return tuple(told)
+            sentences.append(f"{about}: {' stands against '.join(sides)}.")
+    return tuple(sentences)

@@ -1,7 +1,7 @@
-"""The judge by a language model: the paper's 1 and 0 become labels here (CEDA A.3.4).
+"""The judge on a language model; the paper's 1 and 0 become labels here (CEDA A.3.4).
 
-Also picks the best of several revisions, and hears which words of the response a debater contests
-in lines such as “Words: “1926” -> “1931”” (SC-MAKS 2.1.4, table 2: MAMM-REFINE).
+It also picks the best of several revisions. The module reads, too, which words of the response a
+debater contests, in lines such as “Words: “1926” -> “1931”” (SC-MAKS 2.1.4, table 2: MAMM-REFINE).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from core.schema.roles import JudgeView
 from core.schema.rosters import Seat, judge_prompt
 
 ARROW = re.compile(r"\s*(?:-+>|=+>|→|⇒|➔)\s*")
-# Quoted words end at their own mark: the response's may hold an arrow themselves.
+# Quoted words end at their closing mark, as words of the response may hold an arrow.
 QUOTED = re.compile(
     r"[\s*_]*(?:“(?P<a>[^“”]*)”|„(?P<b>[^“”„]*)[“”]|«(?P<c>[^«»]*)»|「(?P<d>[^「」]*)」|"
     r"『(?P<e>[^『』]*)』|\"(?P<f>[^\"]*)\")[\s*_]*"
@@ -49,99 +49,10 @@ MARKED = re.compile(
 )
 MARK = re.compile(r"<<<[ \t]*TEXT|TEXT[ \t]*>>>")
 MOST_PLACES = 20
-UNSTATED = 0.5  # the weight of what is contested without a stated confidence
-
-
-@dataclass(frozen=True)
-class Contested:
-    """The places that were found in the response, and the words that stand nowhere in it."""
-
-    points: tuple[Point, ...]
-    nowhere: tuple[str, ...]
-
-
-def contested_in(
-    text: str, case: Case, statements: tuple[Statement, ...], confidence: float | None
-) -> Contested:
-    """What the turn's lines contest; offsets are in `case.response`, and equal places are one."""
-    points: dict[tuple[int, int], Point] = {}
-    nowhere: list[str] = []
-    for line in list(WORDS_LINE.finditer(text))[:MOST_PLACES]:
-        words, rest = _parted(line["value"])
-        place = placed(words, case.response, tuple(points))
-        if place is None:
-            nowhere.append(words)
-            continue
-        instead = "" if NOTHING.fullmatch(rest) else rest
-        there = case.response[slice(*place)]
-        if instead == there:  # what is to stay is not contested
-            continue
-        are_figures = all(any(sign.isdigit() for sign in one) for one in (there, instead))
-        points[place] = Point(
-            next((s.index for s in statements if s.start <= place[0] < s.end), 0),
-            "contradicted",
-            *place,
-            there,
-            "number_or_date" if are_figures else "contradicted",
-            instead,
-            f"the evidence says “{instead}”, not “{there}”" if instead else "it does not hold",
-            UNSTATED if confidence is None else confidence,
-        )
-    return Contested(tuple(points[place] for place in sorted(points)), tuple(nowhere))
-
-
-def _parted(line: str) -> tuple[str, str]:
-    quoted = QUOTED.match(line)
-    arrow = ARROW.match(line, quoted.end()) if quoted else None
-    if quoted and (arrow or quoted.end() == len(line)):
-        words = next(part for part in quoted.groups() if part is not None)
-        return words.strip(QUOTES), line[arrow.end() :].strip(QUOTES) if arrow else ""
-    words, _, rest = ARROW.sub("\n", line, count=1).partition("\n")
-    return words.strip(QUOTES), rest.strip(QUOTES)
-
-
-def place_lines(points: Iterable[Point]) -> str:
-    """These places, each once, with what should stand there where somebody said so."""
-    lines = [
-        f"“{point.text}” -> “{point.evidence}”" if point.evidence else f"“{point.text}”"
-        for point in points
-        if point.finding != "carried"
-    ]
-    return "\n".join(dict.fromkeys(lines))
-
-
-def marked_in(text: str) -> str | None:
-    """The text between the marks as it stands there; None where there is none, or no end of it.
-
-    None, too, where more marks stand there than pairs: a response may hold such marks itself, and
-    half of it would be offered as the whole.
-    """
-    found = list(MARKED.finditer(text))
-    is_paired = len(MARK.findall(text)) == 2 * len(found)
-    return found[-1]["text"] if found and is_paired and found[-1]["text"].strip() else None
-
-
+UNSTATED = 0.5  # the weight of contested words without a stated confidence
 BEST = re.compile(
     r"[\W_]*(?:best|最佳|最好)[\W_]*[:：][\W_]*(?P<number>\d{1,3})[\W_]*", re.IGNORECASE
 )
-
-
-def best_in(said: Completion, count: int) -> int:
-    """The index, from 0, that the last line names by its number, from 1.
-
-    Raises Unusable: that line names none of so many.
-    """
-    _, last = parted(said.text)
-    match = BEST.fullmatch(last)
-    number = int(match["number"]) if match else 0
-    if not 1 <= number <= count:
-        raise Unusable(
-            f"Expected a last line that reads “Best: N” with a number from 1 to {count}, found "
-            f"“{' '.join(last.split())[-80:]}”."
-        )
-    return number - 1
-
-
 VERDICT = re.compile(
     r"[\W_]*(?:(?:my )?final )?(?:verdict|裁决|裁決|结论|結論|判决|判決)"
     r"[\W_]*[:：][\W_]*(?P<number>[01])[\W_]*"
@@ -153,20 +64,109 @@ GO_ON = re.compile(
 )
 LABELS: dict[str, Label] = {"1": "supported", "0": "hallucinated"}
 RIGHT = frozenset({"correct", "supported", "正确", "正確"})
-SAMPLED_AT = 0.7  # the temperature at which samples of one judge are drawn (self-consistency)
+SAMPLED_AT = 0.7  # the temperature for several samples of one judge (self-consistency)
+
+
+@dataclass(frozen=True)
+class Contested:
+    """Contested places in the response, and contested words that are not in it."""
+
+    points: tuple[Point, ...]
+    nowhere: tuple[str, ...]
+
+
+def contested_in(
+    text: str, case: Case, statements: tuple[Statement, ...], confidence: float | None
+) -> Contested:
+    """Return what the turn's lines contest, each place once, with offsets in `case.response`."""
+    points: dict[tuple[int, int], Point] = {}
+    nowhere: list[str] = []
+    for line in list(WORDS_LINE.finditer(text))[:MOST_PLACES]:
+        words, rest = _split_words_line(line["value"])
+        place = placed(words, case.response, tuple(points))
+        if place is None:
+            nowhere.append(words)
+            continue
+        correction = "" if NOTHING.fullmatch(rest) else rest
+        original = case.response[slice(*place)]
+        if correction == original:  # an unchanged text is not contested
+            continue
+        are_figures = all(any(sign.isdigit() for sign in text) for text in (original, correction))
+        points[place] = Point(
+            next((s.index for s in statements if s.start <= place[0] < s.end), 0),
+            "contradicted",
+            *place,
+            original,
+            "number_or_date" if are_figures else "contradicted",
+            correction,
+            f"the evidence says “{correction}”, not “{original}”"
+            if correction
+            else "it does not hold",
+            UNSTATED if confidence is None else confidence,
+        )
+    return Contested(tuple(points[place] for place in sorted(points)), tuple(nowhere))
+
+
+def _split_words_line(line: str) -> tuple[str, str]:
+    """Return (the contested words, what should stand there)."""
+    quoted = QUOTED.match(line)
+    arrow = ARROW.match(line, quoted.end()) if quoted else None
+    if quoted and (arrow or quoted.end() == len(line)):
+        words = next(part for part in quoted.groups() if part is not None)
+        return words.strip(QUOTES), line[arrow.end() :].strip(QUOTES) if arrow else ""
+    words, _, rest = ARROW.sub("\n", line, count=1).partition("\n")
+    return words.strip(QUOTES), rest.strip(QUOTES)
+
+
+def place_lines(points: Iterable[Point]) -> str:
+    """Return a line for each place, once, with the correction if somebody proposed one."""
+    lines = [
+        f"“{point.text}” -> “{point.evidence}”" if point.evidence else f"“{point.text}”"
+        for point in points
+        if point.finding != "carried"
+    ]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def marked_in(text: str) -> str | None:
+    """Return the text between the marks, unchanged; None if it is missing or has no end.
+
+    None, too, if the marks are not in pairs: a response may hold such marks itself, and half of it
+    would pass for the whole.
+    """
+    matches = list(MARKED.finditer(text))
+    if not matches or len(MARK.findall(text)) != 2 * len(matches):
+        return None
+    return matches[-1]["text"] if matches[-1]["text"].strip() else None
+
+
+def best_in(reply: Completion, count: int) -> int:
+    """Return the index, from 0, of the version that the last line names, from 1.
+
+    Raises Unusable if that line names none of `count` versions.
+    """
+    _, last = parted(reply.text)
+    match = BEST.fullmatch(last)
+    number = int(match["number"]) if match else 0
+    if not 1 <= number <= count:
+        raise Unusable(
+            f"Expected a last line that reads “Best: N” with a number from 1 to {count}, found "
+            f"“{' '.join(last.split())[-80:]}”."
+        )
+    return number - 1
 
 
 class LlmJudge(LlmAgent):
-    """Judge with a language model, which also picks the best of several revisions."""
+    """Judge on a language model, which also picks the best of several revisions."""
 
     def __init__(self, seat: Seat, work: AgentContext) -> None:
         super().__init__(seat, work)
         self.prompts = work.judging
 
     def decide(self, view: JudgeView, stop: Stop) -> Judgement:
-        """The finding; unclear without a call where there is nothing that could carry one.
+        """Return the judgement; `unclear` without a call if there is nothing to judge by.
 
-        Raises ReplyError: twice no last line that is `Verdict: 1` or `Verdict: 0`.
+        Raises ReplyError if two replies lack a last line `Verdict: 1` or `Verdict: 0`.
         """
         if view.view.unreadable_images:
             words = f"{listed(view.view.unreadable_images)} could not be read here"
@@ -175,51 +175,50 @@ class LlmJudge(LlmAgent):
             return self._unclear("no_evidence", "there is neither evidence nor a debate")
         case, evidence = view.view.case, view.view.evidence
         prompt = judge_prompt(view.manner)
-        asking = self._asking(prompt, case, stop, role="judge", slot=view.slot)
-        if view.is_sampled and asking.seat.temperature == 0:
-            asking = replace(asking, seat=replace(asking.seat, temperature=SAMPLED_AT))
-        fields = case_fields(asking, case) | asking.fields(
+        call = self._asking(prompt, case, stop, role="judge", slot=view.slot)
+        if view.is_sampled and call.seat.temperature == 0:
+            call = replace(call, seat=replace(call.seat, temperature=SAMPLED_AT))
+        fields = case_fields(call, case) | call.fields(
             facts=fact_lines(view.context, evidence),
             conflicts=conflict_lines(view.context.conflicts, evidence),
         )
         fields = {name: text for name, text in fields.items() if name in FIELDS[prompt]}
-        told = transcript(asking, view) if "transcript" in FIELDS[prompt] else None
+        debate = transcript(call, view) if "transcript" in FIELDS[prompt] else None
         lines = passage_lines(evidence)
-        asking, messages = fitted_debate(asking, told, fields, lines, "evidence")
+        call, messages = fitted_debate(call, debate, fields, lines, "evidence")
         read = moderated if view.manner == "moderate" else verdict_of
-        label, prose = ask_readable(asking.say, messages, read, asking.mend)
+        label, prose = ask_readable(call.say, messages, read, call.mend)
         if label == "unclear":
             return replace(self._unclear("not_settled", "the debate goes on"), prose=prose)
         text = verdict_text(label, prose)
         return Judgement(agent=self.name, label=label, text=text, prose=prose or IN_WORDS[label])
 
-    def _unclear(self, cause: Cause, words: str) -> Judgement:
-        text = f"No verdict: {words}."
-        return Judgement(self.name, "unclear", text, cause=cause, cause_words=capitalised(words))
+    def _unclear(self, cause: Cause, reason: str) -> Judgement:
+        text = f"No verdict: {reason}."
+        return Judgement(self.name, "unclear", text, cause=cause, cause_words=capitalised(reason))
 
     def best_of(
         self, view: JudgeView, points: Sequence[Point], revisions: Sequence[str], stop: Stop
     ) -> int:
-        """The index of the best; `points` are the places that were to be mended.
+        """Return the index of the best revision; `points` are the places to correct.
 
-        Of revisions that do not all fit, the last are left out; the first where no two do. Raises
-        ReplyError: twice no last line that names one of them.
+        If not all revisions fit the window, the last are left out; if not even two fit, the first
+        is the best. Raises ReplyError if two replies lack a last line that names one of them.
         """
         case, lines = view.view.case, passage_lines(view.view.evidence)
-        asking = self._asking("judge_rerank", case, stop, role="judge", slot=view.slot)
-        fields = asking.fields(claim=case.response, question=case.question)
-        fields["contested"] = asking.fenced("places", place_lines(points))
+        call = self._asking("judge_rerank", case, stop, role="judge", slot=view.slot)
+        fields = call.fields(claim=case.response, question=case.question)
+        fields["contested"] = call.fenced("places", place_lines(points))
         versions = [
-            f"{number}.\n{asking.fenced('version', text)}"
-            for number, text in enumerate(revisions, 1)
+            f"{number}.\n{call.fenced('version', text)}" for number, text in enumerate(revisions, 1)
         ]
         for count in range(len(revisions), 1, -1):
             fields["revisions"] = "\n".join(versions[:count])
             with contextlib.suppress(ModelError):
-                asked, messages, kept = asking.fitted(lines, fields, "evidence")
+                fitted_call, messages, kept = call.fitted(lines, fields, "evidence")
                 if kept or not lines:
                     break
-        else:  # between fewer than two there is no choice
+        else:  # not even two fit, so there is no choice
             count = 1
         if lost := len(revisions) - count:
             self._work.notes.add(
@@ -229,27 +228,27 @@ class LlmJudge(LlmAgent):
         if count < 2:
             return 0
 
-        def read(said: Completion) -> int:
-            return best_in(said, count)
+        def read(reply: Completion) -> int:
+            return best_in(reply, count)
 
-        return ask_readable(asked.say, messages, read, asked.mend)
+        return ask_readable(fitted_call.say, messages, read, fitted_call.mend)
 
 
-def moderated(said: Completion) -> tuple[Label, str]:
-    """As `verdict_of`; unclear where that line has the debate go on.
+def moderated(reply: Completion) -> tuple[Label, str]:
+    """Return the same as `verdict_of`, but `unclear` if the last line lets the debate go on.
 
-    Raises Unusable: that line is neither.
+    Raises Unusable if the line says neither.
     """
-    prose, last = parted(said.text)
-    return ("unclear", prose) if GO_ON.fullmatch(last) else verdict_of(said)
+    prose, last = parted(reply.text)
+    return ("unclear", prose) if GO_ON.fullmatch(last) else verdict_of(reply)
 
 
-def verdict_of(said: Completion) -> tuple[Label, str]:
-    """The label of the last line that says anything, and the prose before it.
+def verdict_of(reply: Completion) -> tuple[Label, str]:
+    """Return the label in the last line that holds text, and the prose before it.
 
-    Raises Unusable: that line is no verdict; a verdict in an earlier line is not one.
+    Raises Unusable if that line is no verdict; a verdict in an earlier line does not count.
     """
-    prose, last = parted(said.text)
+    prose, last = parted(reply.text)
     match = VERDICT.fullmatch(last)
     contradicts = (
         match is not None

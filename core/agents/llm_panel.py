@@ -1,7 +1,7 @@
-"""Wrong words marked and voted on by language models (MSA 3.1, 3.3, appendix A).
+"""Span agents on language models: mark wrong words and vote on marks (MSA 3.1, 3.3, appendix A).
 
-A panel never sees the debate or who marked a span. What a model quotes must stand in the response;
-what stands nowhere is dropped, counted and said.
+A panel sees neither the debate nor who marked a span. What a model quotes must stand in the
+response; quotes that do not are dropped, counted and reported.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from core.schema.roles import CaseView, JudgeView, SpanRuling
 from core.schema.rosters import PANEL, Seat
 
 CATEGORIES = tuple(CATEGORY_WORDS)
-LIKE_FROM = 0.85
+LIKE_FROM = 0.85  # similarity from which a category is recognised
 EXAMPLES_PROMPT = "span_examples"
-BEFORE = 60  # characters that show which of several equal words are meant
+BEFORE = 60  # characters before a span, which tell equal words apart
 NOT_VOTED = SpanVote(None, "It gave no vote on these words.")
 NO_REASON = "It gave no reason."
-# A category in other words costs no mark: the model is told the names, and is read generously.
+# The schema lists the categories, but another wording is accepted, as it should cost no mark.
 Named = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(CATEGORIES)})]
 Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
@@ -84,62 +84,66 @@ class _Votes(msgspec.Struct, frozen=True):
 
 
 MARKS, VOTES = Shape(_Marks), Shape(_Votes)
-
-
 EXTRACTION, VOTE = Shape(_ExtractedSpans), Shape(_SpanVote)
 
 
 class MarkingAgent(LlmAgent):
-    """An agent that marks words, with people's corrections as examples where there are any."""
+    """An agent that marks words, with people's corrections as examples if there are any."""
 
-    apart = True  # of marks that overlap, only the surest is kept
+    apart = True  # of overlapping marks only the most probable is kept
 
     @property
     def rule(self) -> str:
-        """The prompts in force; with examples also theirs, and which cases they are."""
-        named = self._work.learned.examples_words
-        if not named:
+        """The prompts in force; with examples also their prompt and which cases they are."""
+        examples = self._work.learned.examples_words
+        if not examples:
             return super().rule
-        return f"{super().rule}\n\n{self._prompts_words(EXAMPLES_PROMPT)}\n{named}"
+        return f"{super().rule}\n\n{self._prompts_words(EXAMPLES_PROMPT)}\n{examples}"
 
-    def _marks(
+    def _mark_spans(
         self,
-        asking: PromptCall,
+        call: PromptCall,
         fields: Mapping[str, str],
         lines: Sequence[str],
         case: Case,
         shape: Shape[Any],
     ) -> tuple[Span, ...]:
-        """The spans of the reply in order; of marks on one place the surest stays.
+        """Return the reply's spans in order; of marks on one place the most probable stays.
 
-        The examples from corrections go along unless they would take a passage's place.
+        Examples from corrections are added unless they would displace a passage.
         """
-        asked, messages, most = asking.fitted(lines, fields, "evidence")
-        if preface := self._examples(case):
-            taught, kept = replace(asking, preface=preface), -1
+        final_call, messages, passages = call.fitted(lines, fields, "evidence")
+        if preface := self._format_examples(case):
+            longer_call, kept = replace(call, preface=preface), -1
             with contextlib.suppress(ModelError):
-                taught, with_examples, kept = taught.fitted(lines, fields, "evidence")
-            if kept >= most:
-                asked, messages = taught, with_examples
+                longer_call, with_examples, kept = longer_call.fitted(lines, fields, "evidence")
+            if kept >= passages:
+                final_call, messages = longer_call, with_examples
             else:
-                words = "The examples from corrections did not fit the model's window beside the "
-                self._work.notes.add(f"{words}evidence: {self.name} marked without them.")
+                self._work.notes.add(
+                    "The examples from corrections did not fit the model's window beside the "
+                    f"evidence: {self.name} marked without them."
+                )
 
         def check(marks: Any) -> None:
-            if marks.spans and not self._placed(case.response, marks.spans)[0]:
+            if marks.spans and not self._locate_spans(case.response, marks.spans)[0]:
                 raise Unusable(
                     "None of the quotes stands in the response; copy them from it exactly."
                 )
 
-        marks = ask_structured(asked.say, messages, shape, asked.mend, check).spans
-        spans, lost = self._placed(case.response, marks)
+        marks = ask_structured(final_call.say, messages, shape, final_call.mend, check).spans
+        spans, lost = self._locate_spans(case.response, marks)
         if lost:
-            said = f"{lost} of {len(marks)} places that {self.name} marked"
-            self._work.notes.add(f"{said} stand nowhere in the text under review: left out.")
+            self._work.notes.add(
+                f"{lost} of {len(marks)} places that {self.name} marked stand nowhere in the text "
+                "under review: left out."
+            )
         return tuple(sorted(spans, key=lambda span: (span.start, span.end)))
 
-    def _placed(self, response: str, marks: Sequence[_ExtractedSpan]) -> tuple[list[Span], int]:
-        """(the spans, the surest first; how many quotes stand nowhere)."""
+    def _locate_spans(
+        self, response: str, marks: Sequence[_ExtractedSpan]
+    ) -> tuple[list[Span], int]:
+        """Return (the spans, most probable first; how many quotes are not in the response)."""
         spans: dict[tuple[int, int], Span] = {}
         lost = 0
         for mark in sorted(marks, key=lambda mark: -mark.p):
@@ -155,100 +159,103 @@ class MarkingAgent(LlmAgent):
                 spans[place] = Span(*place, text, mark.p, kind, self.name, instead)
         return list(spans.values()), lost
 
-    def _examples(self, case: Case) -> str:
-        """What stands before the case: corrected cases, fenced; empty where there are none."""
+    def _format_examples(self, case: Case) -> str:
+        """Return the corrected cases to show before the case, fenced; empty if there are none."""
         examples = self._work.learned.examples
         if not examples:
             return ""
-        shown = "\n\n".join(example_shown(one, self._work.fence) for one in examples)
+        texts = "\n\n".join(example_shown(each, self._work.fence) for each in examples)
         prompt = self._work.book.prompt(EXAMPLES_PROMPT, case.language)
-        return filled(prompt, {"examples": shown})[-1].text
+        return filled(prompt, {"examples": texts})[-1].text
 
 
 class LlmSpanExtractor(MarkingAgent):
-    """Span extractor with a language model."""
+    """Span extractor on a language model."""
 
     prompts = ("spans",)
 
     def propose(self, view: JudgeView, judgement: Judgement, stop: Stop) -> tuple[Span, ...]:
-        """Spans in order of their place, none overlapping; none unless it is hallucinated.
+        """Return spans ordered by offset, without overlap; none unless it is hallucinated.
 
-        Raises ReplyError: twice nothing of what it quotes stands in the response.
+        Raises ReplyError if in two replies no quote stands in the response.
         """
         if judgement.label != "hallucinated":
             return ()
         case = view.view.case
-        asking = self._asking(
+        call = self._asking(
             "spans", case, stop, role="span extractor", slot="spans", schema=EXTRACTION.schema
         )
         finding = judgement.prose or judgement.text
-        fields = asking.fields(question=case.question, response=case.response, finding=finding)
-        return self._marks(asking, fields, passage_lines(view.view.evidence), case, EXTRACTION)
+        fields = call.fields(question=case.question, response=case.response, finding=finding)
+        return self._mark_spans(call, fields, passage_lines(view.view.evidence), case, EXTRACTION)
 
 
 def example_shown(example: SpanExample, fence: Fence) -> str:
-    """One example for a prompt: each of its texts in a fence of its own."""
+    """Return an example for a prompt, each of its texts in its own fence."""
     marks = [
         {"reason": example.reason, "quote": s.text}
         | {"category": s.category, "instead": s.instead, "p": s.p}
         for s in example.spans
     ]
-    wanted = msgspec.json.encode({"spans": marks}).decode()
+    answer = msgspec.json.encode({"spans": marks}).decode()
     parts = [("example question", example.question)] if example.question.strip() else []
-    parts += [("example response", example.response), ("example marks", wanted)]
+    parts += [("example response", example.response), ("example marks", answer)]
     return "\n".join(fence.around(kind, text) for kind, text in parts)
 
 
 def category_of(words: str) -> Category:
-    """The category that is meant; one that is none of ours is a plain contradiction."""
-    said = words.strip().casefold().replace(" ", "_")
-    likest = max(CATEGORIES, key=lambda name: JaroWinkler.similarity(said, name))
-    return likest if JaroWinkler.similarity(said, likest) >= LIKE_FROM else "contradicted"
+    """Return the most similar category, or `contradicted` if none is similar enough."""
+    name = words.strip().casefold().replace(" ", "_")
+    likest = max(CATEGORIES, key=lambda category: JaroWinkler.similarity(name, category))
+    return likest if JaroWinkler.similarity(name, likest) >= LIKE_FROM else "contradicted"
 
 
 class LlmSpanAdjudicator(LlmAgent):
-    """Span adjudicator with a language model: one vote on one span."""
+    """Span adjudicator on a language model: one vote on one span."""
 
     prompts = ("span_vote",)
 
     @property
     def rule(self) -> str:
-        """The prompts in force, and from which p a vote keeps where that was learned."""
+        """The prompts in force, and the learned threshold of p, if any."""
         learned = self._work.learned.threshold
         words = learned.votes.words
-        told = f"Kept from p, learned from people (no. {learned.number}): {words}."
-        return f"{super().rule}\n\n{told}" if words else super().rule
+        sentence = f"Kept from p, learned from people (no. {learned.number}): {words}."
+        return f"{super().rule}\n\n{sentence}" if words else super().rule
 
     def adjudicate(self, view: JudgeView, span: Span, label: Label, stop: Stop) -> SpanRuling:
-        """Kept when the vote says hallucinated, with the vote's probability.
+        """Keep the span if the vote says hallucinated, with the vote's probability.
 
-        Where a threshold was learned from people's marks, the probability decides (MSA 3.3).
+        If a threshold was learned from people's marks, the probability decides (MSA 3.3).
         """
         if label != "hallucinated":
             return SpanRuling(span, False, f"The verdict is {label}.")
         case, slot = view.view.case, f"span {span.start} to {span.end}"
-        asking = self._asking(
+        call = self._asking(
             "span_vote", case, stop, role="span adjudicator", slot=slot, schema=VOTE.schema
         )
-        why = category_words(span.category)
-        why += f"; the evidence says: {span.instead}" if span.instead else ""
-        fields = asking.fields(response=case.response, words=span.text, why=why)
+        claim = category_words(span.category)
+        claim += f"; the evidence says: {span.instead}" if span.instead else ""
+        fields = call.fields(response=case.response, words=span.text, why=claim)
         lines = passage_lines(view.view.evidence)
-        ended = last_turns(asking, view)
-        asking, messages = fitted_debate(asking, ended, fields, lines, "evidence")
-        vote = ask_structured(asking.say, messages, VOTE, asking.mend)
+        debate_end = last_turns(call, view)
+        call, messages = fitted_debate(call, debate_end, fields, lines, "evidence")
+        vote = ask_structured(call.say, messages, VOTE, call.mend)
         reason = vote.reason.strip() or NO_REASON
         ruled = replace(span, p=round(vote.p, 3))
         least = self._work.learned.threshold.votes.at(case.language)
         if least is None:
             return SpanRuling(ruled, vote.hallucinated, reason)
-        how = "kept" if ruled.p >= least else "dropped"
-        told = f"{reason} Learned from people: {how} at p = {ruled.p:.2f}, kept from {least:.2f}."
-        return SpanRuling(ruled, ruled.p >= least, told)
+        outcome = "kept" if ruled.p >= least else "dropped"
+        return SpanRuling(
+            ruled,
+            ruled.p >= least,
+            f"{reason} Learned from people: {outcome} at p = {ruled.p:.2f}, kept from {least:.2f}.",
+        )
 
 
 class LlmPanelist(MarkingAgent):
-    """A member of a panel with a language model; `number` is its seat's, from 1."""
+    """Panel member on a language model; `number` is that of its seat, from 1."""
 
     prompts = ("panel_spans", "panel_votes")
     apart = False
@@ -259,23 +266,23 @@ class LlmPanelist(MarkingAgent):
         self._sees_evidence = sees_evidence
 
     def extract(self, view: CaseView, stop: Stop) -> tuple[Span, ...]:
-        """Its spans in order of their place; each quote's likeliest place in the response.
+        """Return its spans ordered by offset, each at its quote's likeliest place.
 
-        Raises ReplyError: twice nothing of what it quotes stands in the response.
+        Raises ReplyError if in two replies no quote stands in the response.
         """
-        asking, fields, lines = self._asked("panel_spans", view, stop, "spans", MARKS)
-        spans = self._marks(asking, fields, lines, view.case, MARKS)
+        call, fields, lines = self._prepare_call("panel_spans", view, stop, "spans", MARKS)
+        spans = self._mark_spans(call, fields, lines, view.case, MARKS)
         return tuple(replace(span, p=round(span.p, 3)) for span in spans)
 
     def vote(self, view: CaseView, spans: Sequence[Span], stop: Stop) -> tuple[SpanVote, ...]:
-        """A vote on each span, all in one call; who is passed over in the reply has none.
+        """Return a vote on each span, all from one call; `NOT_VOTED` where the reply has none.
 
-        Raises ReplyError: twice it voted on none of them.
+        Raises ReplyError if two replies vote on none of the spans.
         """
         slot = f"votes on {spans[0].source}"
-        asking, fields, lines = self._asked("panel_votes", view, stop, slot, VOTES)
+        call, fields, lines = self._prepare_call("panel_votes", view, stop, slot, VOTES)
         numbers, response = range(1, len(spans) + 1), view.case.response
-        shown = [
+        items = [
             {
                 "number": number,
                 "after": " ".join(response[max(0, span.start - BEFORE) : span.start].split()),
@@ -283,32 +290,32 @@ class LlmPanelist(MarkingAgent):
             }
             for number, span in enumerate(spans, 1)
         ]
-        fields |= asking.fields(words=msgspec.json.encode(shown).decode())
-        asking, messages, _ = asking.fitted(lines, fields, "evidence")
+        fields |= call.fields(words=msgspec.json.encode(items).decode())
+        call, messages, _ = call.fitted(lines, fields, "evidence")
 
         def check(votes: _Votes) -> None:
             if not any(vote.number in numbers for vote in votes.votes):
                 raise Unusable(f"Vote on each of the numbers 1 to {len(spans)}.")
 
-        votes = ask_structured(asking.say, messages, VOTES, asking.mend, check).votes
-        given = {
+        votes = ask_structured(call.say, messages, VOTES, call.mend, check).votes
+        by_number = {
             vote.number: SpanVote(round(vote.p, 3), vote.reason.strip() or NO_REASON)
             for vote in reversed(votes)
             if vote.number in numbers
         }
-        if strange := len(votes) - len(given):
+        if strange := len(votes) - len(by_number):
             self._work.notes.add(
                 f"{strange} of {len(votes)} votes of {self.name} were on nothing that was asked, "
                 "or on the same words again: left out."
             )
-        return tuple(given.get(number, NOT_VOTED) for number in numbers)
+        return tuple(by_number.get(number, NOT_VOTED) for number in numbers)
 
-    def _asked(
+    def _prepare_call(
         self, prompt: str, view: CaseView, stop: Stop, slot: str, shape: Shape[Any]
     ) -> tuple[PromptCall, dict[str, str], list[str]]:
-        """(the asking, the fields beside the evidence, the lines of the evidence)."""
+        """Return (the call, the fields besides the evidence, the lines of the evidence)."""
         case, slot = view.case, f"{self._role}: {slot}"
-        asking = self._asking(prompt, case, stop, role=self._role, slot=slot, schema=shape.schema)
-        fields = asking.fields(question=case.question, response=case.response)
+        call = self._asking(prompt, case, stop, role=self._role, slot=slot, schema=shape.schema)
+        fields = call.fields(question=case.question, response=case.response)
         lines = passage_lines(view.evidence) if self._sees_evidence else []
-        return asking, fields | {"language": base_of(case.language)}, lines
+        return call, fields | {"language": base_of(case.language)}, lines

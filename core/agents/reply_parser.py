@@ -1,7 +1,8 @@
-"""Hears what a debater says in plain text, in English and Chinese; nothing is guessed from prose.
+"""Parse what debaters say in plain text, in English and Chinese; never guess from prose.
 
 CEDA's turns begin with AGREE or DENY about the last message (A.3.3), then CORRECT, WRONG or OPEN;
-all others with the latter, and may end with “Confidence: 80” and “Doubt: …” (ColMAD 2.3).
+turns of other protocols begin with the latter. A turn may end with “Confidence: 80” and
+“Doubt: …” (ColMAD 2.3).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from core.documents.segmentation import sentences
 from core.runtime.errors import ReplyError
 from core.schema.records import Quote, Reply, Stance
 
-LONGEST = 400
+LONGEST = 400  # characters of a refusal
 SORRY = (
     r"(?:i (?:do )?apologi[sz]e|"
     r"(?:(?:i['’]?m|i am|we['’]?re) )?(?:(?:very|so|really|terribly) )?(?:sorry|afraid))"
@@ -49,23 +50,12 @@ GOES_ON = re.compile(
     r"\b(?:but|however|nevertheless|still|yet|though|what i can)\b|但是?|不过|然而|可以看到|显示",
     re.IGNORECASE,
 )
-
-
-def is_refusal(text: str) -> bool:
-    """True for a short reply that only declines."""
-    flat = " ".join(re.sub(r"[*_#>`\"“”]", "", unicodedata.normalize("NFKC", text)).split())
-    if not flat or len(flat) > LONGEST:
-        return False
-    match = next((m for opening in OPENINGS if (m := opening.match(flat))), None)
-    return match is not None and not GOES_ON.search(flat, match.end())
-
-
 HEAD_WORDS = 12
 HEAD_CHARACTERS = 160
 HAN_HEAD = 30
 LEAST_WORDS = 3
 LEAST_HAN = 6  # figures count too: 塔高412米
-LEAST_SIGNS = 3  # of which so many are no figures
+LEAST_SIGNS = 3  # of which at least so many are not digits
 FOUND_CHARACTERS = 80
 OPPOSITE: dict[Stance, Stance] = {
     "supported": "hallucinated",
@@ -81,7 +71,7 @@ ECHOED = re.compile(
     re.IGNORECASE,
 )
 UNFINISHED_THOUGHT = re.compile(r"\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
-# Letters are bounded by letters: in “我AGREE” there is no \b.
+# Bounded by Latin letters rather than \b, which “我AGREE” does not have.
 REPLY = re.compile(
     rf"(?P<neither>(?<![a-z])neither agree|{NOT} deny(?![a-z])|既不同意|不反对|不否认|不反對)"
     rf"|(?P<deny>{NOT} agree|(?<![a-z])disagree|(?<![a-z])den(?:y|ies|ied)(?![a-z])"
@@ -89,7 +79,7 @@ REPLY = re.compile(
     r"|(?P<agree>(?<![a-z])agree(?:s|d|ing)?(?![a-z])|同意|赞同|贊同)",
     re.IGNORECASE,
 )
-# What may stand before it: who speaks, and how sure; “you must always agree” is no reply.
+# May stand before the reply: the speaker and a degree; “you must always agree” is no reply.
 PREFACE = re.compile(
     r"(?:[\W_]|\b(?:(?:my|our|reply|answer|response|verdict|turn|opinion|view|in|i|we|m|re|am|are|do|"
     r"must|can|not|only|no|fully|partly|sure|agreement|here|so|well|yes|that|therefore)\b"
@@ -101,13 +91,13 @@ WORDS = (
     r"|(?P<supported>correct|not wrong|正确|正確)"
     r"|(?P<unclear>open|未定|待定|无法确定|無法確定)"
 )
-ASKED = r"(?![^\w\n]*[?？])"  # “CORRECT? No”: a verdict that is asked for is none
+ASKED = r"(?![^\w\n]*[?？])"  # “CORRECT? No”: a question is no verdict
 NOT_IT = r"(?i:not|isn['’]t|不是?)\s"
 SHOUTED = re.compile(
     rf"(?<![A-Za-z])(?:(?P<hallucinated>INCORRECT|{NOT_IT}CORRECT|WRONG)"
     rf"|(?P<supported>CORRECT|{NOT_IT}WRONG)|(?P<unclear>OPEN))(?![A-Za-z]){ASKED}"
 )
-# Right behind the reply: “agree, wrong.”, “I agree that the claim is correct.”; not “agree: the
+# Directly after the reply: “agree, wrong.”, “I agree that the claim is correct.”; not “agree: the
 # correct figure is …”, which is prose.
 ADJACENT = re.compile(
     r"^[\W_]*(?:(?:and|that|with (?:the|this|that) \w+|以及|并且)[\W_]+)?"
@@ -122,14 +112,47 @@ QUOTED = re.compile(
 SAYS_SOMETHING = re.compile(r"[^\W_]")
 TICKS = re.compile("[✓✔☑✅✗✘❌☒]\ufe0f?")
 ENDED = re.compile(r"""[.!?。！？।؟…][)"'”’」』»\]*_]*\s*$""")
+STANCES: tuple[Stance, ...] = ("hallucinated", "supported", "unclear")
+# “CORRECT.”, “**Verdict: wrong**”, “The claim is not correct”; nothing is guessed from later words.
+FIRST = re.compile(
+    r"[\W_]*(?:(?:(?:my )?(?:answer|verdict|stance)|(?:the )?(?:claim|statement|answer)|"
+    r"裁决|结论|回答|陈述|该陈述)[\W_]*(?:is|:|：|是)?[\W_]*)?"
+    rf"(?:{WORDS})(?![^\W_]){ASKED}",
+    re.IGNORECASE,
+)
+# Prose, no verdict: “Correct about the year, but …”, “Correct me if …”, “‘WRONG’ is what Ada says”.
+PROSE = re.compile(r"[”\"’'」』»]?[ \t]+(?!because|since|as\b|for\b|based|by\b|according)[a-z]")
+LINE = r"^[\W_]*(?:{words})[\W_]*[:：][\s*_]*(?P<value>.+?)\s*$"
+CONFIDENCE = re.compile(LINE.format(words="confidence|信心|置信度|把握"), re.I | re.M)
+DOUBT = re.compile(LINE.format(words="doubt|failure mode|疑点|疑點|可能的错误"), re.I | re.M)
+WORDS_LINE = re.compile(LINE.format(words="words?|词句|詞句"), re.I | re.M)
+# “4/5”, a share of another whole, or a negative number is no confidence.
+SHARE = re.compile(
+    r"(?<![-−\d.,/])(?<!of )(?P<number>\d+(?:\.\d+|,\d{1,2})?)(?![.,]?\d)"
+    r"\s*(?P<unit>%|(?:/|(?:out )?of)\s*100?(?!\d))?(?!\s*(?:/|(?:out )?of)\s*\d)"
+)
+# The verdict before a reason: “AGREE, WRONG.”, “CORRECT.”
+OPENING = re.compile(
+    r"[\W_]*(?:(?:AGREE|DENY|同意|反对)[\W_]+)?(?:CORRECT|WRONG|OPEN|正确|错误|未定)"
+    r"(?![^\W_])[*_`]*[.:,;!。：，；！][\s*_`]*(?=\S)"
+)
+
+
+def is_refusal(text: str) -> bool:
+    """Return True for a short reply that only declines."""
+    flat = " ".join(re.sub(r"[*_#>`\"“”]", "", unicodedata.normalize("NFKC", text)).split())
+    if not flat or len(flat) > LONGEST:
+        return False
+    match = next((m for opening in OPENINGS if (m := opening.match(flat))), None)
+    return match is not None and not GOES_ON.search(flat, match.end())
 
 
 def reply_of(text: str) -> tuple[Reply, str]:
-    """AGREE or DENY at the beginning of a turn, and the rest of its head.
+    """Return the AGREE or DENY that begins a turn, and the rest of its head.
 
-    Raises ReplyError: neither is said there; nothing is guessed from the rest.
+    Raises ReplyError if neither stands there; nothing is guessed from the rest.
     """
-    head = _head(text)
+    head = _take_head(text)
     match = None if UNFINISHED_THOUGHT.match(text) else REPLY.search(head)
     if (
         match is None
@@ -145,24 +168,24 @@ def reply_of(text: str) -> tuple[Reply, str]:
 
 
 def stance_of(reply: Reply, rest: str, last: Stance) -> Stance:
-    """What the turn says about the claim; `last` is the last message's stance."""
-    return _said_of_claim(rest) or (last if reply == "agree" else OPPOSITE[last])
+    """Return the turn's stance on the claim; `last` is the stance of the last message."""
+    return _parse_stance(rest) or (last if reply == "agree" else OPPOSITE[last])
 
 
 def is_stance_said(text: str) -> bool:
-    """True where the turn says itself what it calls the claim, so that nothing was inferred."""
+    """Return True if the turn states its stance on the claim, so that none was inferred."""
     try:
         _, rest = reply_of(text)
     except ReplyError:
         return False
-    return _said_of_claim(rest) is not None
+    return _parse_stance(rest) is not None
 
 
-def _said_of_claim(rest: str) -> Stance | None:
-    """The one stance that is said in capitals, or else the one right behind the reply.
+def _parse_stance(rest: str) -> Stance | None:
+    """Return the only stance in capitals, or else the one directly after the reply, if any.
 
-    Whoever names another's verdict beside its own (“DENY: Ada says CORRECT, but it is WRONG”) is
-    not guessed at.
+    A turn that names another's verdict beside its own (“DENY: Ada says CORRECT, but it is WRONG”)
+    is not guessed at.
     """
     shouted = {match.lastgroup for match in SHOUTED.finditer(rest)}
     match = SHOUTED.search(rest) if len(shouted) == 1 else ADJACENT.match(rest)
@@ -170,50 +193,55 @@ def _said_of_claim(rest: str) -> Stance | None:
 
 
 def quotes_in(text: str) -> tuple[Quote, ...]:
-    """What stands in quotation marks and is long enough to be a citation; not checked yet."""
-    found = dict.fromkeys(
-        _trimmed(next(part for part in match.groups() if part is not None))
+    """Return texts in quotation marks long enough for a citation; their status is unchecked."""
+    texts = dict.fromkeys(
+        _trim(next(part for part in match.groups() if part is not None))
         for match in QUOTED.finditer(text)
     )
-    return tuple(Quote(words, "not_found", 0.0) for words in found if _is_citation(words))
+    return tuple(Quote(text, "not_found", 0.0) for text in texts if _is_citation(text))
 
 
 def parted(text: str) -> tuple[str, str]:
-    """(the prose of a reply, its last line that says anything, in NFKC); both may be empty."""
+    """Return (a reply's prose, its last line with text, in NFKC); both may be empty."""
     *before, last = ["", *(line for line in text.splitlines() if SAYS_SOMETHING.search(line))]
     return "\n".join(before).strip(), unicodedata.normalize("NFKC", last)
 
 
 def without_marks(text: str) -> str:
-    """The text without signs that look like ours, which only code may put behind a quotation."""
+    """Remove signs that look like our verification marks, which only code may set."""
     return TICKS.sub("", text)
 
 
 def without_name(text: str, name: str) -> str:
-    """The turn without the speaker's own name before it, as some models write it."""
-    own = r"\s+".join(re.escape(part) for part in name.split())
-    return re.sub(rf"^[\W_]*{own}[*_\])]*\s*[:：][*_]*\s*", "", text.strip(), flags=re.IGNORECASE)
+    """Remove the speaker's name, which some models write before the turn."""
+    pattern = r"\s+".join(re.escape(part) for part in name.split())
+    return re.sub(
+        rf"^[\W_]*{pattern}[*_\])]*\s*[:：][*_]*\s*", "", text.strip(), flags=re.IGNORECASE
+    )
 
 
 def whole_sentences(text: str, language: str) -> str:
-    """A text that its token limit cut, up to its last full sentence; as it is if it has none."""
-    found = sentences(text, language)
-    while found and not ENDED.search(text[found[-1].start : found[-1].end]):
-        found.pop()
-    is_bare = found and len(text[: found[-1].end].split()) < LEAST_WORDS and not HAN.search(text)
-    if not found or is_bare:
+    """Cut a truncated text after its last full sentence; leave it if it has none."""
+    remaining = sentences(text, language)
+    while remaining and not ENDED.search(text[remaining[-1].start : remaining[-1].end]):
+        remaining.pop()
+    is_bare = (
+        remaining and len(text[: remaining[-1].end].split()) < LEAST_WORDS and not HAN.search(text)
+    )
+    if not remaining or is_bare:
         return text
-    return text[: found[-1].end]
+    return text[: remaining[-1].end]
 
 
-def _head(text: str) -> str:
+def _take_head(text: str) -> str:
+    """Return the turn's first words, in NFKC and without Markdown, that may hold its reply."""
     plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "").strip()
     plain = ECHOED.sub("", plain)
     words = " ".join(plain.split()[:HEAD_WORDS])[:HEAD_CHARACTERS]
     return words[:HAN_HEAD] if HAN.search(words[:HAN_HEAD]) else words
 
 
-def _trimmed(words: str) -> str:
+def _trim(words: str) -> str:
     return words.strip().rstrip(",;:，；：").strip()
 
 
@@ -224,35 +252,9 @@ def _is_citation(words: str) -> bool:
     return len(words.split()) >= LEAST_WORDS or is_long
 
 
-STANCES: tuple[Stance, ...] = ("hallucinated", "supported", "unclear")
-# “CORRECT.”, “**Verdict: wrong**”, “The claim is not correct”; nothing is guessed from later words.
-FIRST = re.compile(
-    r"[\W_]*(?:(?:(?:my )?(?:answer|verdict|stance)|(?:the )?(?:claim|statement|answer)|"
-    r"裁决|结论|回答|陈述|该陈述)[\W_]*(?:is|:|：|是)?[\W_]*)?"
-    rf"(?:{WORDS})(?![^\W_]){ASKED}",
-    re.IGNORECASE,
-)
-# “Correct about the year, but …”, “Correct me if …”, “‘WRONG’ is what Ada says”: prose, no verdict.
-PROSE = re.compile(r"[”\"’'」』»]?[ \t]+(?!because|since|as\b|for\b|based|by\b|according)[a-z]")
-LINE = r"^[\W_]*(?:{words})[\W_]*[:：][\s*_]*(?P<value>.+?)\s*$"
-CONFIDENCE = re.compile(LINE.format(words="confidence|信心|置信度|把握"), re.I | re.M)
-DOUBT = re.compile(LINE.format(words="doubt|failure mode|疑点|疑點|可能的错误"), re.I | re.M)
-WORDS_LINE = re.compile(LINE.format(words="words?|词句|詞句"), re.I | re.M)
-# A share of another whole (“4/5”), or a negative number, is no confidence that can be told.
-SHARE = re.compile(
-    r"(?<![-−\d.,/])(?<!of )(?P<number>\d+(?:\.\d+|,\d{1,2})?)(?![.,]?\d)"
-    r"\s*(?P<unit>%|(?:/|(?:out )?of)\s*100?(?!\d))?(?!\s*(?:/|(?:out )?of)\s*\d)"
-)
-# What is counted already and says nothing in a reason: “AGREE, WRONG.”, “CORRECT.”
-OPENING = re.compile(
-    r"[\W_]*(?:(?:AGREE|DENY|同意|反对)[\W_]+)?(?:CORRECT|WRONG|OPEN|正确|错误|未定)"
-    r"(?![^\W_])[*_`]*[.:,;!。：，；！][\s*_`]*(?=\S)"
-)
-
-
 @dataclass(frozen=True)
 class StatedVerdict:
-    """A verdict with what goes with it; `confidence` in [0, 1], None where none is stated."""
+    """A verdict with its confidence in [0, 1], or None if none is stated, and its doubt."""
 
     stance: Stance
     confidence: float | None
@@ -260,9 +262,9 @@ class StatedVerdict:
 
 
 def stated_in(text: str) -> StatedVerdict:
-    """What the turn states.
+    """Return the verdict, confidence and doubt that the turn states.
 
-    Raises ReplyError: it does not begin with a verdict; nothing is guessed from the rest.
+    Raises ReplyError if it does not begin with a verdict; nothing is guessed from the rest.
     """
     plain = unicodedata.normalize("NFKC", text).replace("*", "").replace("`", "")
     head = ECHOED.sub("", plain, count=1)
@@ -277,24 +279,24 @@ def stated_in(text: str) -> StatedVerdict:
 
 
 def _is_prose(match: re.Match[str]) -> bool:
-    """True where the sentence goes on behind the word, which is then said of something else.
+    """Return True if the sentence goes on after the verdict word and is about something else.
 
     A wrong part makes the claim wrong, so “Wrong height” is a verdict, unless it is quoted.
     """
-    goes_on = PROSE.match(match.string, match.end())
-    if goes_on is None:
+    continuation = PROSE.match(match.string, match.end())
+    if continuation is None:
         return False
-    is_quoted = not goes_on.group().startswith((" ", "\t"))
+    is_quoted = not continuation.group().startswith((" ", "\t"))
     is_shouted = match[match.lastgroup or 0].isupper()
     return is_quoted or (match.lastgroup == "supported" and not is_shouted)
 
 
 def confidence_in(text: str) -> float | None:
-    """The confidence of the last line that states one, in [0, 1].
+    """Return the confidence that the last such line states, in [0, 1], or None.
 
-    Our prompts ask for a whole number from 0 to 100, so a whole number without a unit is one of
-    these: “1” is one of a hundred. A decimal fraction of one at most, as “0.8” or “1.0”, is a share
-    of one; what says “/10” is a share of ten.
+    Our prompts ask for a whole number from 0 to 100, so a whole number without a unit is a percent
+    value: “1” is one percent. A decimal fraction up to one, such as “0.8” or “1.0”, is a share of
+    one; with “/10” it is a share of ten.
     """
     lines = list(CONFIDENCE.finditer(text))
     share = SHARE.search(lines[-1]["value"]) if lines else None
@@ -309,21 +311,21 @@ def confidence_in(text: str) -> float | None:
 
 
 def reason_in(text: str) -> str:
-    """The turn without its lines of a form of their own: confidence, doubt, and contested words."""
+    """Return the turn without its lines on confidence, doubt and contested words."""
     for line in (CONFIDENCE, DOUBT, WORDS_LINE):
         text = line.sub("", text)
     return " ".join(text.split())
 
 
 def argument_in(text: str) -> str:
-    """The reason without the verdict before it; a verdict that nothing follows stays."""
-    words = reason_in(text)
-    found = OPENING.match(words)
-    rest = words[found.end() :] if found else words
+    """Return the reason without the verdict before it; a verdict alone stays."""
+    reason = reason_in(text)
+    opening = OPENING.match(reason)
+    rest = reason[opening.end() :] if opening else reason
     return rest[:1].upper() + rest[1:]
 
 
 def doubt_in(text: str) -> str:
-    """The failure mode of its own claim that the last such line states."""
+    """Return the failure mode that the last “Doubt” line states, or an empty text."""
     lines = list(DOUBT.finditer(text))
     return lines[-1]["value"].strip() if lines else ""

@@ -1,6 +1,6 @@
-"""Rosters by name, those that are shipped, and living agents in the seats of a sheet.
+"""Rosters: the shipped ones, rosters by name or file, and the agents that fill a roster's seats.
 
-Source: CEDA 4.1 (who plays), 5.2 (temperatures), table 6 (pairs of debaters); MSA 3.2.
+Source: CEDA 4.1 (the models), 5.2 (temperatures), table 6 (pairs of debaters); MSA 3.2.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from core.baseline.assessment import Assessor
 
 TURN_TOKENS = 100
-WRITING_TOKENS = 2000  # of JSON over many passages: cut off, it is of no use
+WRITING_TOKENS = 2000  # JSON over many passages, which is useless if cut off
 COOL, WARM = 0.2, 0.6
 SONNET = "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"
 HAIKU = "bedrock/anthropic.claude-3-5-haiku-20241022-v1:0"
 MISTRAL = "bedrock/mistral.mistral-7b-instruct-v0:2"
 TITAN = "bedrock/amazon.titan-embed-text-v1"
 # The four of MSA 3.2; each marks words and votes on the others' marks.
-GEMINI = "gemini/gemini-2.0-flash"  # not on litellm's list, so its window is told
+GEMINI = "gemini/gemini-2.0-flash"  # litellm does not list it, so its window is given
 MSA_SEATS = (
     Seat(GEMINI, window=1_000_000),
     Seat("dashscope/qwen-max"),
@@ -61,23 +61,36 @@ OLLAMA_BASE = "http://127.0.0.1:11434"
 OLLAMA_TEXT = "ollama_chat/llama3.1"
 OLLAMA_SECOND = "ollama_chat/mistral"
 OLLAMA_VISION = "ollama_chat/llama3.2-vision"
-# Ollama is told to read so much; by itself it reads less of a prompt and drops the rest unsaid.
+# Set explicitly, as Ollama's default window is smaller and silently drops the rest of a prompt.
 OLLAMA_WINDOW = 8192
-OLLAMA_SECONDS = 300  # a model is first loaded into memory
+OLLAMA_SECONDS = 300  # the first call loads the model into memory
 TABLE_6 = "Table 6 of the paper:"
 ANY_BASE = "http://127.0.0.1:8000/v1"
 TO_FILL_IN = "openai/name-of-your-model"
+FILE_SUFFIX = ".json"
+AS_SHIPPED = SpanThreshold()
+# The module and class that play each role on a language model; `_build_debaters` has the debaters.
+PLAYERS: Mapping[str, tuple[str, str]] = {
+    "segmenter": ("llm_audit", "LlmSegmenter"),
+    "tool_picker": ("llm_audit", "LlmToolPicker"),
+    "reflector": ("llm_audit", "LlmReflector"),
+    "image_reader": ("llm_debater", "LlmImageReader"),
+    "context_writer": ("llm_debater", "LlmContextWriter"),
+    "judge": ("llm_judge", "LlmJudge"),
+    "span_extractor": ("llm_panel", "LlmSpanExtractor"),
+    "span_adjudicator": ("llm_panel", "LlmSpanAdjudicator"),
+}
 
 
-def _pair(first: Seat, second: Seat) -> tuple[DebaterSeat, ...]:
-    """Ada and Ben; of models the one is cool and the other warm, and both are brief (CEDA 5.2)."""
+def _pair_debaters(first: Seat, second: Seat) -> tuple[DebaterSeat, ...]:
+    """Return Ada, at a low temperature, and Ben, at a high one, both brief (CEDA 5.2)."""
     cool = first if first.reader else replace(first, temperature=COOL, max_tokens=TURN_TOKENS)
     warm = replace(second, temperature=WARM, max_tokens=TURN_TOKENS)
     return (DebaterSeat("Ada", cool), DebaterSeat("Ben", warm))
 
 
-def _speaking(name: str, words: str, seat: Seat) -> RosterConfig:
-    """Every speaking role to one model."""
+def _fill_speaking_roles(name: str, words: str, seat: Seat) -> RosterConfig:
+    """Return a roster that gives every speaking role to one model."""
     writing = replace(seat, max_tokens=WRITING_TOKENS)
     return RosterConfig(
         name,
@@ -86,7 +99,7 @@ def _speaking(name: str, words: str, seat: Seat) -> RosterConfig:
         reflector=writing,
         image_reader=seat,
         context_writer=writing,
-        debaters=_pair(seat, seat),
+        debaters=_pair_debaters(seat, seat),
         judge=seat,
         span_extractor=writing,
         span_adjudicator=seat,
@@ -101,14 +114,16 @@ def one_model(
     window: int = 0,
     seconds: int = DEFAULT_SECONDS,
 ) -> RosterConfig:
-    """Every speaking role to one model; retrieval and segmentation stay built in."""
+    """Return a roster with one model in all speaking roles; the other roles stay built in."""
     words = f"Every speaking role is {model}{f' at {api_base}' if api_base else ''}."
     name = model if len(model) <= LONGEST_NAME else f"{model[: LONGEST_NAME - 1]}…"
-    return _speaking(name, words, Seat(model, api_base, key_name, window=window, seconds=seconds))
+    return _fill_speaking_roles(
+        name, words, Seat(model, api_base, key_name, window=window, seconds=seconds)
+    )
 
 
 def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
-    """Every speaking role to a model of a server on this computer; images are read without it."""
+    """Return a roster with a local server's model in all speaking roles but the image reader's."""
     # Ollama reads so much only where its own API says so, and cuts the rest without a word.
     is_ollama = server.name == "Ollama"
     seat = Seat(
@@ -121,25 +136,27 @@ def served_roster(server: FoundServer, model: ServedModel) -> RosterConfig:
     )
     name = f"{model.name} ({server.name})"[-LONGEST_NAME:]
     words = f"Every speaking role is {model.name} of {server.name} on this computer. No key."
-    return replace(_speaking(name, words, seat), image_reader=Seat())
+    return replace(_fill_speaking_roles(name, words, seat), image_reader=Seat())
 
 
-def _shipped() -> Iterator[RosterConfig]:
+def _build_shipped() -> Iterator[RosterConfig]:
     yield RosterConfig(
         BUILT_IN,
         "Built-in engine: entailment, values, overlap, OCR. No key, network or language model.",
     )
-    # The paper marks no spans. Sonnet does it here: the built-in extractor lives on points that
-    # built-in debaters raise, and plain turns carry none.
+    # The paper marks no spans. Sonnet does it here, as the built-in extractor needs points, which
+    # only built-in debaters raise.
     sonnet = "Claude 3.5 Sonnet sees, judges and marks the wrong words"
     for name, words, first, second in (
         ("ceda", "As the paper has it: Mistral 7B and Claude 3.5 Haiku debate", MISTRAL, HAIKU),
         ("ceda-mistral", f"{TABLE_6} Mistral 7B debates with itself", MISTRAL, MISTRAL),
         ("ceda-haiku", f"{TABLE_6} Claude 3.5 Haiku debates with itself", HAIKU, HAIKU),
     ):
-        whole = f"{words}; {sonnet}. All on Amazon Bedrock; Titan embeds."
-        sheet = replace(_speaking(name, whole, Seat(SONNET)), retriever=Seat(TITAN))
-        yield replace(sheet, debaters=_pair(Seat(first), Seat(second)))
+        description = f"{words}; {sonnet}. All on Amazon Bedrock; Titan embeds."
+        sheet = replace(
+            _fill_speaking_roles(name, description, Seat(SONNET)), retriever=Seat(TITAN)
+        )
+        yield replace(sheet, debaters=_pair_debaters(Seat(first), Seat(second)))
     llama, mistral, seeing = (
         Seat(model, OLLAMA_BASE, window=OLLAMA_WINDOW, seconds=OLLAMA_SECONDS)
         for model in (OLLAMA_TEXT, OLLAMA_SECOND, OLLAMA_VISION)
@@ -149,23 +166,28 @@ def _shipped() -> Iterator[RosterConfig]:
         "No key; retrieval is built in. Get the models first with `ollama pull`; set the prices of "
         "a copy to 0 where nobody bills you."
     )
-    ollama = replace(_speaking("ollama", words, llama), image_reader=seeing)
-    yield replace(ollama, debaters=_pair(llama, mistral))
+    ollama = replace(_fill_speaking_roles("ollama", words, llama), image_reader=seeing)
+    yield replace(ollama, debaters=_pair_debaters(llama, mistral))
     words = (
         "Every speaking role at one OpenAI-compatible address (vLLM, LM Studio, llama.cpp, a "
         "gateway): fill in the address and the model's name under Settings."
     )
-    yield _speaking("address", words, Seat(TO_FILL_IN, ANY_BASE))
-    # Built-in judges would not do here: they weigh what they read, not what a model argued.
+    yield _fill_speaking_roles("address", words, Seat(TO_FILL_IN, ANY_BASE))
+    # A built-in judge would not do here, as it ignores what a model argued.
     words = "The built-in value checker debates with {}; {}. Retrieval is built in."
     local = "it judges and marks the wrong words, llama3.2-vision sees"
     for name, sheet, seat, names in (
-        ("mixed", _speaking("", "", Seat(SONNET)), Seat(HAIKU), ("Claude 3.5 Haiku", sonnet)),
+        (
+            "mixed",
+            _fill_speaking_roles("", "", Seat(SONNET)),
+            Seat(HAIKU),
+            ("Claude 3.5 Haiku", sonnet),
+        ),
         ("mixed-ollama", ollama, llama, ("Ollama's llama3.1", local)),
     ):
-        debaters = _pair(Seat(reader="rules"), seat)
-        told = replace(sheet, name=name, words=words.format(*names), debaters=debaters)
-        yield replace(told, context_writer=Seat())
+        debaters = _pair_debaters(Seat(reader="rules"), seat)
+        sheet = replace(sheet, name=name, words=words.format(*names), debaters=debaters)
+        yield replace(sheet, context_writer=Seat())
     words = (
         "Built-in engine whose four readers mark wrong words in turn and vote on each other's "
         "marks. No key, network or language model."
@@ -177,45 +199,31 @@ def _shipped() -> Iterator[RosterConfig]:
         "other three vote on each mark, as the MSA paper has it: without evidence. The rest is "
         "built in. DeepSeek's address answers with its current model."
     )
-    four = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
-    yield RosterConfig("msa", words, span_panel=four, panel_sees_evidence=False)
+    panel = tuple(replace(seat, max_tokens=WRITING_TOKENS) for seat in MSA_SEATS)
+    yield RosterConfig("msa", words, span_panel=panel, panel_sees_evidence=False)
     if weights():
         words = (
             "SmolLM2-135M on this computer, started when it is needed: a real language model, but "
             "very small. It shows how models argue; what it says is often wrong. No key."
         )
         small = Seat(f"{PROVIDER}/{MODEL}", window=WINDOW, price_in=0.0, price_out=0.0, seconds=300)
-        yield replace(_speaking(PROVIDER, words, small), image_reader=Seat())
+        yield replace(_fill_speaking_roles(PROVIDER, words, small), image_reader=Seat())
 
 
-SHIPPED: Mapping[str, RosterConfig] = {sheet.name: sheet for sheet in _shipped()}
-
-
-AS_SHIPPED = SpanThreshold()
-# By role, the module and the class that play it on a language model; `_debaters` has the debaters.
-PLAYERS: Mapping[str, tuple[str, str]] = {
-    "segmenter": ("llm_audit", "LlmSegmenter"),
-    "tool_picker": ("llm_audit", "LlmToolPicker"),
-    "reflector": ("llm_audit", "LlmReflector"),
-    "image_reader": ("llm_debater", "LlmImageReader"),
-    "context_writer": ("llm_debater", "LlmContextWriter"),
-    "judge": ("llm_judge", "LlmJudge"),
-    "span_extractor": ("llm_panel", "LlmSpanExtractor"),
-    "span_adjudicator": ("llm_panel", "LlmSpanAdjudicator"),
-}
+SHIPPED: Mapping[str, RosterConfig] = {sheet.name: sheet for sheet in _build_shipped()}
 ROSTER_WORDS: Mapping[str, str] = {name: sheet.words for name, sheet in SHIPPED.items()}
 
 
 def sheets_of(store: Store) -> tuple[RosterConfig, ...]:
-    """Shipped sheets first, then those that people keep."""
-    kept = (row.sheet for row in store.rosters.all())
-    return (*SHIPPED.values(), *(sheet for sheet in kept if sheet and sheet.name not in SHIPPED))
+    """Return the shipped rosters, then those that people keep."""
+    stored = (row.sheet for row in store.rosters.all())
+    return (*SHIPPED.values(), *(sheet for sheet in stored if sheet and sheet.name not in SHIPPED))
 
 
 def sheet_named(name: str, store: Store) -> RosterConfig:
-    """The sheet of that name: a shipped one, else the newest that was kept under it.
+    """Return the roster of that name: a shipped one, else the newest stored one.
 
-    Raises InputError: there is none; the message lists those there are.
+    Raises InputError, which lists the known names, if there is none.
     """
     sheet = SHIPPED.get(name) or store.rosters.get(name)
     if sheet is None:
@@ -225,10 +233,7 @@ def sheet_named(name: str, store: Store) -> RosterConfig:
 
 
 def require_filled_in(sheet: RosterConfig) -> None:
-    """Refuse a sheet in which a model's name is still to be filled in.
-
-    Raises InputError: it is; the message says where.
-    """
+    """Raise InputError, which says where, if a model's name is still a placeholder."""
     if places := [role for role, seat in sheet.seats() if seat.model == TO_FILL_IN]:
         raise InputError(
             f"Roster “{sheet.name}”, {places[0]}: expected a model's name, found the placeholder "
@@ -239,9 +244,9 @@ def require_filled_in(sheet: RosterConfig) -> None:
 def roster_named(
     name: str, threshold: SpanThreshold = AS_SHIPPED, assessor: Assessor | None = None
 ) -> Roster:
-    """The built-in roster, which needs no desk and no key; it reads as the assessor does.
+    """Return the built-in roster, which needs no client and no key, reading with `assessor`.
 
-    Raises InputError: another one is asked for.
+    Raises InputError for any other name.
     """
     if name != BUILT_IN:
         raise InputError(f"Expected a roster of {', '.join(ROSTER_WORDS)}; found “{name}”.")
@@ -272,10 +277,10 @@ def roster_named(
 
 
 def seated(sheet: RosterConfig, work: AgentContext) -> Roster:
-    """An agent in every seat of the sheet; the built-in ones stand in for unusable replies.
+    """Return the roster's agents; built-in ones are the fallback for unusable replies.
 
-    The retriever's seat is not an agent's: whoever starts the run makes its embedder. Raises
-    InputError: a model's name is still to be filled in.
+    The retriever's seat has no agent: the caller that starts the run makes its embedder. Raises
+    InputError if a model's name is still a placeholder.
     """
     from core.agents.llm_panel import LlmPanelist
 
@@ -287,22 +292,26 @@ def seated(sheet: RosterConfig, work: AgentContext) -> Roster:
         else LlmPanelist(seat, work, number, sees_evidence=sheet.panel_sees_evidence)
         for number, seat in enumerate(sheet.span_panel, 1)
     )
-    roster = replace(spare, name=sheet.name, span_panel=panel, panel_rule=_panel_rule(sheet, work))
+    roster = replace(
+        spare, name=sheet.name, span_panel=panel, panel_rule=_choose_panel_rule(sheet, work)
+    )
     if sheet.is_built_in and sheet.debaters == SHIPPED[BUILT_IN].debaters:
         return roster
-    played = {
+    model_agents = {
         role: getattr(import_module(f"core.agents.{module}"), name)(getattr(sheet, role), work)
         for role, (module, name) in PLAYERS.items()
         if not getattr(sheet, role).is_built_in
     }
-    debaters = _debaters(sheet, work)
-    return replace(roster, debaters=debaters, spare=spare, calls_made=work.desk.drain, **played)
+    debaters = _build_debaters(sheet, work)
+    return replace(
+        roster, debaters=debaters, spare=spare, calls_made=work.desk.drain, **model_agents
+    )
 
 
-def _panel_rule(sheet: RosterConfig, work: AgentContext) -> PanelRule:
-    """The paper's rule; for the panel of all built-in readers, in any order, weights that ship.
+def _choose_panel_rule(sheet: RosterConfig, work: AgentContext) -> PanelRule:
+    """Return the paper's rule, or the shipped weights for the panel of all built-in readers.
 
-    What people's marks taught comes first.
+    Levels learned from people's marks take precedence.
     """
     from core.baseline.panel import shipped_rule
 
@@ -317,15 +326,15 @@ def _panel_rule(sheet: RosterConfig, work: AgentContext) -> PanelRule:
 def panel_reader(
     name: str, threshold: SpanThreshold = AS_SHIPPED, assessor: Assessor | None = None
 ) -> SpanPanelist:
-    """The built-in member of a panel of that name, one of `PANEL_READERS`."""
+    """Return the built-in panel member of that name, one of `PANEL_READERS`."""
     from core.baseline.entailment import shared_assessor
     from core.baseline.panel import panelist
 
     return panelist(name, assessor or shared_assessor(), threshold)
 
 
-def _debaters(sheet: RosterConfig, work: AgentContext) -> dict[str, Debater]:
-    """Built-in readers take turns where the sheet does not say which it is."""
+def _build_debaters(sheet: RosterConfig, work: AgentContext) -> dict[str, Debater]:
+    """Return the debaters by name; built-in ones without a named reader get one by position."""
     from core.agents.llm_debater import LlmDebater
     from core.baseline.debaters import KINDS, BuiltInDebater
     from core.baseline.entailment import shared_assessor
@@ -341,9 +350,6 @@ def _debaters(sheet: RosterConfig, work: AgentContext) -> dict[str, Debater]:
     }
 
 
-FILE_SUFFIX = ".json"
-
-
 def chosen_roster(
     home: Path,
     roster: str,
@@ -353,12 +359,12 @@ def chosen_roster(
     window: int = 0,
     seconds: int = 0,
 ) -> ReadRoster:
-    """The sheet of that roster, or of `model` for every speaking role; nothing is stored.
+    """Return the roster, or one with `model` in every speaking role; nothing is stored.
 
-    A roster that ends in .json or has a slash is a file, else a name. Without a `window` (tokens)
-    the server at `api_base` is asked for the model's. `prompts` is the digest of
-    the prompts in force: a notice says when a file was written for others. Raises InputError: there
-    is no such roster, or its sheet or file breaks a rule.
+    `roster` is a file if it ends in .json or has a slash, else a name. Without a `window` (tokens)
+    the server at `api_base` is asked for the model's. `prompts` is the digest of the prompts in
+    force; a notice reports a file written for others. Raises InputError if there is no such roster,
+    or if it breaks a rule.
     """
     if model:
         if looks_like_a_key(model):
@@ -367,12 +373,12 @@ def chosen_roster(
             check_address("--api-base", api_base)
             window = window or find_window(api_base, model)
         seconds = seconds or DEFAULT_SECONDS
-        found = ReadRoster(one_model(model, api_base, window=window, seconds=seconds))
-        check_sheet(found.sheet)
+        chosen = ReadRoster(one_model(model, api_base, window=window, seconds=seconds))
+        check_sheet(chosen.sheet)
     else:
-        found = _named(home, roster, prompts)
-    require_filled_in(found.sheet)
-    for role, seat in found.sheet.seats():
+        chosen = _load_roster(home, roster, prompts)
+    require_filled_in(chosen.sheet)
+    for role, seat in chosen.sheet.seats():
         where = "--model" if model else f"Roster, {role}, model"
         if seat.model and provider_of(seat) is None:
             raise InputError(
@@ -380,26 +386,27 @@ def chosen_roster(
                 f"or ollama_chat/llama3.1, found “{seat.model}”. A server of your own also needs "
                 "its address (--api-base)."
             )
-    return found
+    return chosen
 
 
-def _named(home: Path, roster: str, prompts: str) -> ReadRoster:
+def _load_roster(home: Path, roster: str, prompts: str) -> ReadRoster:
     if roster in SHIPPED:
         return ReadRoster(SHIPPED[roster])
     if roster.endswith(FILE_SUFFIX) or os.sep in roster:
-        found = read_roster(_bytes(Path(roster)), prompts)
-        name = found.sheet.name
-        if name not in SHIPPED or found.sheet == SHIPPED[name]:
-            return found
-        # A file that calls itself as one of ours would pass for it on every page.
-        return replace(found, sheet=replace(found.sheet, name=f"{name} (file)"))
+        loaded = read_roster(_read_file(Path(roster)), prompts)
+        name = loaded.sheet.name
+        if name not in SHIPPED or loaded.sheet == SHIPPED[name]:
+            return loaded
+        # A file under the name of a shipped roster would pass for it on every page.
+        return replace(loaded, sheet=replace(loaded.sheet, name=f"{name} (file)"))
     if not home.is_dir():
         raise InputError(f"Expected a roster of {', '.join(SHIPPED)}, or a file; found “{roster}”.")
     with open_store(home) as store:
         return ReadRoster(sheet_named(roster, store))
 
 
-def _bytes(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
+    """Return at most `MOST_BYTES` + 1 bytes. Raises InputError if the file is unreadable."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"Expected a roster's file at {path}, found a folder or a device.")

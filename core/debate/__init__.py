@@ -1,4 +1,4 @@
-"""Protocols of debate; all argue over the same `DebateState` and yield the same events."""
+"""Debate protocols. All of them work on a `DebateState` and yield the same events."""
 
 from core.schema.rosters import NAMES
 

@@ -1,25 +1,26 @@
-"""ColMAD: debaters who share one goal, the truth, complete each other's answers; a judge concludes.
+"""Two debates that a judge concludes: ColMAD, which is collaborative, and CopMAD, which is not.
 
-All answer alone and at once, each with its reasons (2.1). Then come R rounds in which they speak in
-turn and hear everything said before: what the others missed is added, not fought over (2.3). Every
-quotation is verified in code before anybody is shown it (i); a turn states one failure mode of its
-own claim (ii) and its confidence (iii), and where it does not, the page says so. The judge reads
-the transcript with the marks (C.1); it is the first debater's model unless the roster seats another
-(4.3). `is_swapped`: the last debater begins. More than two debaters all answer and all speak (2.1).
-The number of rounds is missing in the text that we have of 4.3; R = 2 unless chosen. Temperatures
-are the seats' own, 0 by default as in 4.1.
-Calls: n answers, n·R turns, 1 judgement; in a row 1 + n·R + 1.
+ColMAD: debaters share one goal, the truth, and complete each other's answers. All answer alone and
+in parallel, each with its reasons (2.1). R rounds follow, in which they speak in turn and read
+everything said before: they add what the others missed instead of competing (2.3). Code verifies
+every quotation before anybody is shown it (i); a turn states one failure mode of its own claim (ii)
+and its confidence (iii), and the page says where it does not. The judge reads the transcript with
+the verification marks (C.1); it is the first debater's model unless the roster names another (4.3).
+`is_swapped`: the last debater begins. With more than two debaters all answer and all speak (2.1).
+Our text of 4.3 lacks the number of rounds; R = 2 unless chosen. Temperatures are those of the
+agents' configurations, 0 by default as in 4.1.
+Calls: n answers, n·R turns, 1 judgement; 1 + n·R + 1 of them in sequence.
 
 CopMAD: two debaters are assigned opposing answers and argue to win; a judge concludes. The first
-argues that the claim is correct, the second that it is wrong, whatever they hold themselves: a
-zero-sum game over R rounds, in which they speak in turn and each hears all before (ColMAD 2.2,
-after Kenton et al.). R = 2 unless chosen, as in colmad.py. `is_swapped`: there is a second
-debate, beside the first, in which both argue the other side; the places are the same, so that
-each side begins once. The judge hears both debates; equal findings count, others leave it
-`not_settled` with both named. A side of which no turn was usable leaves its debate undecided:
-nobody may win because the other was not heard. More than two debaters: the first two are seated.
-The judge is the first debater's model unless the roster seats another (4.3). Calls: 2R turns and
-1 judgement, 2R + 1 in a row; both twice when swapped, in the same chain.
+argues that the claim is correct, the second that it is wrong, whatever they believe: a zero-sum
+game over R rounds in which they speak in turn and each reads all turns before (ColMAD 2.2, after
+Kenton et al.). R = 2 unless chosen, as in ColMAD. `is_swapped`: a second debate is held in parallel
+in which both argue the other side, in the same speaking order, so that each side begins once. The
+judge rules on each debate; equal findings count, different ones give `not_settled` naming both. A
+side without a usable turn leaves its debate undecided: nobody wins because the other was not heard.
+With more than two debaters only the first two take part. The judge is the first debater's model
+unless the roster names another (4.3). Calls: 2R turns and 1 judgement, 2R + 1 in sequence; both
+twice when swapped, with the same number in sequence.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ from core.schema.records import Cause, Judgement, Plan, Stance, Turn
 from core.schema.rosters import Manner
 
 PAIR = 2
+NOBODY = "no debater gave a reply that could be used"
 TOO_FEW = "opposing sides need two debaters, and the roster seats fewer"
 
 
 @dataclass(frozen=True)
 class _Debate:
-    """One assignment of sides; its turns are numbered from `first` on, `length` of them."""
+    """A debate with assigned sides; its `length` turns are numbered from `first`."""
 
     number: int
     sides: tuple[tuple[str, Stance], ...]
@@ -65,12 +67,12 @@ class _Debate:
         return ", ".join(f"{name} argues {SIDES[side]}" for name, side in self.sides)
 
     def turns(self, state: DebateState, *, until: int = 0) -> tuple[Turn, ...]:
-        """Those of its turns that were taken, before the one of number `until` where given."""
+        """Return the turns taken so far, or only those before turn number `until` if given."""
         end = until or self.first + self.length
         return tuple(turn for turn in state.turns_before(end) if turn.number >= self.first)
 
     def request(self, state: DebateState, step: int) -> TurnRequest:
-        """Its turn of that step, from 0; rounds of a second debate go on counting."""
+        """Return the request for turn `step`, from 0; a second debate counts its rounds on."""
         number = self.first + step
         name, side = self.sides[step % PAIR]
         hears = self.turns(state, until=number)
@@ -79,26 +81,26 @@ class _Debate:
 
 
 def argue_copmad(state: DebateState) -> Iterator[Event]:
-    """The debate or both at once, then the judge."""
+    """Hold the debate, or both in parallel, then have the judge decide."""
     names = tuple(state.run.roster.debaters)
     if len(names) < PAIR:
-        yield from concluded(state, _open(state, "not_settled", TOO_FEW))
+        yield from concluded(state, _leave_open(state, "not_settled", TOO_FEW))
         return
     if len(names) > PAIR:
         verb = "is" if len(names) == PAIR + 1 else "are"
         two, rest = f"{names[0]} and {names[1]}", listed_plainly(names[PAIR:])
         yield from noted(state, f"CopMAD has two sides: {two} argue, {rest} {verb} not seated.")
-    debates = _debates(state)
+    debates = _plan_debates(state)
     for step in range(debates[0].length):
         state.run.stop.check()
         yield from spoken(state, [debate.request(state, step) for debate in debates])
-    if len(debates) > 1:  # a judgement on each debate, then what they come to together
+    if len(debates) > 1:
         began, samples = state.run.now(), state.progress.samples
-        waiting = [partial(_sampled, state, own) for own in debates if own.number not in samples]
-        yield from merged(waiting, workers=PAIR)
-        found = [samples[debate.number] for debate in debates]
-        yield from concluded(state, together(state, found), began)
-    elif missing := _one_sided(state, debates[0]):
+        pending = [debate for debate in debates if debate.number not in samples]
+        yield from merged([partial(_judge_one, state, each) for each in pending], workers=PAIR)
+        judged_debates = [samples[debate.number] for debate in debates]
+        yield from concluded(state, together(state, judged_debates), began)
+    elif missing := _find_silent_side(state, debates[0]):
         yield from concluded(state, missing)
     else:
         yield from state.heard()
@@ -106,14 +108,14 @@ def argue_copmad(state: DebateState) -> Iterator[Event]:
 
 
 def count_copmad_calls(debaters: int, plan: Plan) -> Calls:
-    """The calls that a check asks for at most, as the head of this file counts them."""
+    """Return the most calls that a check makes, by the formula in the module docstring."""
     if debaters < PAIR:
         return Calls(0, 0, chain=0)
     length, times = PAIR * rounds_of(plan), 1 + plan.options.is_swapped
     return Calls(length * times, times, chain=length + 1, heard=times * sum(range(length)))
 
 
-def _debates(state: DebateState) -> list[_Debate]:
+def _plan_debates(state: DebateState) -> list[_Debate]:
     one, other = tuple(state.run.roster.debaters)[:PAIR]
     length = PAIR * rounds_of(state.plan)
     debates = [_Debate(1, ((one, "supported"), (other, "hallucinated")), 1, length)]
@@ -123,20 +125,23 @@ def _debates(state: DebateState) -> list[_Debate]:
     return debates
 
 
-def _open(state: DebateState, cause: Cause, words: str) -> Judgement:
+def _leave_open(state: DebateState, cause: Cause, words: str) -> Judgement:
     return undecided(state.run.roster.judge.name, cause, words)
 
 
-def _one_sided(state: DebateState, debate: _Debate) -> Judgement | None:
-    heard = {turn.assigned for turn in debate.turns(state)}
-    silent = [f"{name} for {SIDES[side]}" for name, side in debate.sides if side not in heard]
-    return (
-        _open(state, "unreadable_reply", f"nobody heard {' and '.join(silent)}") if silent else None
-    )
+def _find_silent_side(state: DebateState, debate: _Debate) -> Judgement | None:
+    """Return an open judgement if a side has no usable turn, else None."""
+    argued_sides = {turn.assigned for turn in debate.turns(state)}
+    silent = [
+        f"{name} for {SIDES[side]}" for name, side in debate.sides if side not in argued_sides
+    ]
+    if not silent:
+        return None
+    return _leave_open(state, "unreadable_reply", f"nobody heard {' and '.join(silent)}")
 
 
-def _sampled(state: DebateState, debate: _Debate) -> Iterator[Event]:
-    if missing := _one_sided(state, debate):
+def _judge_one(state: DebateState, debate: _Debate) -> Iterator[Event]:
+    if missing := _find_silent_side(state, debate):
         yield JudgementSampled(state.run.now(), missing, debate.number, debate.note, 0.0)
         return
     turns = debate.turns(state)
@@ -144,20 +149,22 @@ def _sampled(state: DebateState, debate: _Debate) -> Iterator[Event]:
     yield from drawing(state, seen, debate.note)
 
 
-def together(state: DebateState, found: list[JudgementSampled]) -> Judgement:
-    """Equal findings count, with the mean of their p; others settle nothing."""
-    first, second = (sample.judgement for sample in found)
+def together(state: DebateState, samples: list[JudgementSampled]) -> Judgement:
+    """Combine both findings: equal ones count, with the mean p; others are `not_settled`."""
+    first, second = (sample.judgement for sample in samples)
     if (first.label, first.cause) != (second.label, second.cause):
-        words = "; ".join(f"{sample.note}: {sample.judgement.label}" for sample in found)
-        words = f"the judge's finding hangs on who argues which side ({words})"
-        return _open(state, "not_settled", words)
+        reason = "; ".join(f"{sample.note}: {sample.judgement.label}" for sample in samples)
+        reason = f"the judge's finding hangs on who argues which side ({reason})"
+        return _leave_open(state, "not_settled", reason)
     p = None if first.p is None or second.p is None else (first.p + second.p) / 2
-    prose = "\n\n".join(f"{s.note}: {s.judgement.prose}" for s in found if s.judgement.prose)
+    prose = "\n\n".join(f"{s.note}: {s.judgement.prose}" for s in samples if s.judgement.prose)
     return replace(first, p=p, prose=prose)
 
 
 COPMAD = DebateProtocol(
-    *("copmad", argue_copmad, count_copmad_calls),
+    name="copmad",
+    argue=argue_copmad,
+    calls=count_copmad_calls,
     manners=("compete",),
     judging=("compete",),
     is_judged_by_first=True,
@@ -166,11 +173,11 @@ COPMAD = DebateProtocol(
 )
 
 
-NOBODY = "no debater gave a reply that could be used"
-
-
 def argue_colmad(state: DebateState) -> Iterator[Event]:
-    """First answers, rounds, judgement; whoever has nobody to hear answers alone."""
+    """Ask for first answers, hold the rounds, have the judge decide.
+
+    A debater with no earlier turn to read answers alone.
+    """
     names = state.debaters
     count = len(names)
     yield from spoken(state, [TurnRequest(n, name, 0, "answer") for n, name in enumerate(names, 1)])
@@ -184,18 +191,20 @@ def argue_colmad(state: DebateState) -> Iterator[Event]:
         yield from state.heard()
         yield from judged(state.run, judge_view(state, manner="collaborate"))
     else:
-        yield from concluded(state, _open(state, "unreadable_reply", NOBODY))
+        yield from concluded(state, _leave_open(state, "unreadable_reply", NOBODY))
 
 
 def count_colmad_calls(debaters: int, plan: Plan) -> Calls:
-    """The calls that a check asks for at most, as the head of this file counts them."""
-    said = debaters * rounds_of(plan)
-    heard = sum(range(debaters, debaters + said))
-    return Calls(debaters + said, 1, chain=min(debaters, 1) + said + 1, heard=heard)
+    """Return the most calls that a check makes, by the formula in the module docstring."""
+    turns = debaters * rounds_of(plan)
+    heard = sum(range(debaters, debaters + turns))
+    return Calls(debaters + turns, 1, chain=min(debaters, 1) + turns + 1, heard=heard)
 
 
 COLMAD = DebateProtocol(
-    *("colmad", argue_colmad, count_colmad_calls),
+    name="colmad",
+    argue=argue_colmad,
+    calls=count_colmad_calls,
     manners=("answer", "collaborate"),
     judging=("collaborate",),
     is_judged_by_first=True,

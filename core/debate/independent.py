@@ -1,27 +1,27 @@
-"""Answers given independently: a single judge, an ensemble, and a debate only when unsure.
+"""Protocols on independent answers: a single judge, an ensemble, a debate only when unsure.
 
-Single: one judge over the evidence, which nobody argues about. It is asked plainly, for its chain
-of thought, or by examples; of several samples the label counts that more than half give
-(self-consistency). By default one plain judgement.
+Single: one judge decides from the evidence, without a debate. It is asked directly, for its chain
+of thought, or with examples; of several samples the label given by more than half counts
+(self-consistency). The default is one judgement with the plain prompt.
 Source: HaluAgent 3.2 and fig. 6, CEDA A.2, SC-MAKS 4.4.
-Calls: as many judgements as samples, all at once.
+Calls: as many judgements as samples, in parallel.
 
-Ensemble: each debater answers alone, all at once, and the answers are counted. Two who agree give
-the label; where they differ a coin does, and is said to be one. Of more than two most decide, and
-a coin where all gave a label and as many give each. A coin makes no label of an open or lost
-answer: then nothing is settled. There is no judge. The coin is thrown by the seed and what the
-case says and rests on, so that it falls the same again, here and elsewhere: ids of cases are new
-each time. Source: ColMAD 4.1 (the baseline “Ensemble”, which has two). Calls: one turn of each
-debater, all at once.
+Ensemble: each debater answers alone, all in parallel, and the answers are counted. Two who agree
+give the label; where they differ a coin decides, and the verdict says so. With more than two the
+majority decides, and the coin where every one gave a label and both labels are as frequent. The
+coin gives no label to open or lost answers: then nothing is settled. There is no judge. The coin
+depends on the seed and on the content of the case, so that it falls the same again on any computer;
+case ids would not do, as they are new each time. Source: ColMAD 4.1 (the baseline “Ensemble”, which
+has two). Calls: one turn of each debater, in parallel.
 
-Adaptive: a single judge first, and a debate only where its judgement is not sure enough. A debate
-is held where the judge leaves it open, where p (its own, or the share of its samples) is near one
-half, or where the built-in readers contradict it: most of those that it weighed, or, of a
-language model, the built-in judge that stands beside it. No debate brings evidence that is
-missing or reads an image, so none is held for want of these. `then` names the debate: ColMAD, if
-nothing is said. Its own options are `samples` and `style`; those of the debate hold for the
-debate. Source: SC-MAKS 2.2 (conditional debate, its reference 12). Calls: as many judgements as
-samples, all at once; then those of the debate, if it is held.
+Adaptive: a single judge first, and a debate only if that judgement is not certain enough: if the
+judge leaves it open, if p (its own, or the share of its samples) is near one half, or if the
+built-in readers contradict it: the majority of those that it weighed, or, for a language model, the
+built-in judge that serves as its fallback. A debate cannot supply missing evidence or read an
+image, so none is held for these causes. `then` names the debate; the default is ColMAD. Its own
+options are `samples` and `style`; the debate's options apply to the debate. Source: SC-MAKS 2.2
+(conditional debate, its reference 12). Calls: as many judgements as samples, in parallel; then
+those of the debate, if it is held.
 """
 
 from __future__ import annotations
@@ -60,28 +60,35 @@ from core.schema.records import Case, Judgement, Label, Plan, Turn
 from core.schema.roles import EvidenceReader, JudgeView
 
 AGENT = "Ensemble"
+NEAR = 0.2  # p from 0.3 to 0.7; there verdicts say “rather”
+USUAL = ("colmad", "ceda")  # the default debates; the first available one is held
+# No debate can supply what is missing there.
+BEYOND_DEBATE = ("no_evidence", "image_not_readable")
+OTHER: Mapping[Label, Label] = {"supported": "hallucinated", "hallucinated": "supported"}
+NOTE = "before any debate"
+ENOUGH = "The single judge left nothing open that a debate could settle."
 
 
 def argue_ensemble(state: DebateState) -> Iterator[Event]:
-    """The answers, then what they come to."""
+    """Ask every debater in parallel, then count the answers."""
     began = state.run.now()
     judgement = barred(AGENT, state.view)
     if judgement is None:
         requests = [TurnRequest(n, name, 1, "answer") for n, name in enumerate(state.debaters, 1)]
         yield from spoken(state, requests)
-        judgement = _counted(state, taken(state, requests))
+        judgement = _count_answers(state, taken(state, requests))
     yield from concluded(state, judgement, began)
 
 
 def coin(seed: int, case: Case) -> Label:
-    """Heads or tails: each label for half of all cases, and always the same for one of them."""
-    told = (seed, case.response, case.question, case.documents, case.images)
-    thrown = hashlib.sha256(repr(told).encode()).digest()[0]
-    return "hallucinated" if thrown % 2 else "supported"
+    """Draw a label with even odds; the same seed and case content always give the same one."""
+    content = (seed, case.response, case.question, case.documents, case.images)
+    first_byte = hashlib.sha256(repr(content).encode()).digest()[0]
+    return "hallucinated" if first_byte % 2 else "supported"
 
 
-def _counted(state: DebateState, turns: Sequence[Turn]) -> Judgement:
-    """What the answers come to, with the words of the first who gave that label."""
+def _count_answers(state: DebateState, turns: Sequence[Turn]) -> Judgement:
+    """Count the answers; the prose quotes the first debater who gave the winning label."""
     votes = tally((turn.stance for turn in turns), len(state.debaters))
     if not votes.cast:
         return nobody_voted(AGENT, state.view, len(turns))
@@ -98,14 +105,16 @@ def _counted(state: DebateState, turns: Sequence[Turn]) -> Judgement:
 
 
 ENSEMBLE = DebateProtocol(
-    *("ensemble", argue_ensemble, lambda debaters, _: Calls(debaters, 0, chain=1)),
+    name="ensemble",
+    argue=argue_ensemble,
+    calls=lambda debaters, _: Calls(debaters, 0, chain=1),
     manners=("answer",),
     options=("seed",),
 )
 
 
 def argue_single(state: DebateState) -> Iterator[Event]:
-    """One judgement, or the vote of several, by what the evidence says alone."""
+    """Ask the judge once, or several times and take the vote; nobody debates."""
     wanted = max(1, state.plan.options.samples)
     yield from said_once(state, wanted)
     views = asked_alone(state, possible(state, wanted))
@@ -118,7 +127,7 @@ def argue_single(state: DebateState) -> Iterator[Event]:
 
 
 def asked_alone(state: DebateState, count: int, first: int = 1) -> list[JudgeView]:
-    """So many views of a judge who hears no debate, numbered from `first`."""
+    """Return `count` judge views without a debate, numbered from `first`."""
     manner = state.plan.options.style or "plain"
     is_sampled = count > 1
     return [
@@ -128,68 +137,63 @@ def asked_alone(state: DebateState, count: int, first: int = 1) -> list[JudgeVie
 
 
 SINGLE = DebateProtocol(
-    *("single", argue_single, lambda _, plan: Calls(0, max(1, plan.options.samples), chain=1)),
+    name="single",
+    argue=argue_single,
+    calls=lambda _, plan: Calls(0, max(1, plan.options.samples), chain=1),
     judging=("plain", "thought", "examples"),
     options=("samples", "style"),
 )
 
 
-NEAR = 0.2  # a p of 0.3 to 0.7: below that its own words for the degree are “rather”
-USUAL = ("colmad", "ceda")  # the first of these that there is
-# What is missing there, nobody can argue into being.
-BEYOND_DEBATE = ("no_evidence", "image_not_readable")
-OTHER: Mapping[Label, Label] = {"supported": "hallucinated", "hallucinated": "supported"}
-NOTE = "before any debate"
-ENOUGH = "The single judge left nothing open that a debate could settle."
-
-
 def over(debates: Mapping[str, DebateProtocol]) -> DebateProtocol:
-    """The protocol that may go on to any of these debates."""
+    """Return the adaptive protocol, which may continue with any of these debates."""
     return DebateProtocol(
-        "adaptive",
-        partial(argue_adaptive, debates),
-        partial(count_adaptive_calls, debates),
+        name="adaptive",
+        argue=partial(argue_adaptive, debates),
+        calls=partial(count_adaptive_calls, debates),
         judging=SINGLE.judging,
         options=("samples", "style", "then"),
     )
 
 
 def next_of(debates: Mapping[str, DebateProtocol], plan: Plan) -> DebateProtocol:
-    """The debate that it goes on to."""
+    """Return the debate that an adaptive check continues with."""
     names = (plan.options.then, *USUAL, *debates)
     return next(debates[name] for name in names if name in debates)
 
 
 def argue_adaptive(debates: Mapping[str, DebateProtocol], state: DebateState) -> Iterator[Event]:
-    """The single judgement, whether it is enough, and the debate where it is not."""
-    then, began = next_of(debates, state.plan), state.run.now()
+    """Ask the single judge, decide whether a debate is needed, and hold it if so."""
+    debate, began = next_of(debates, state.plan), state.run.now()
     wanted = max(1, state.plan.options.samples)
     yield from said_once(state, wanted)
-    # Numbered after those of the debate, so that neither takes the other's for its own.
-    first = then.calls(len(state.debaters), state.plan).judgements + 1
+    # Numbered after the debate's judgements, so that the two sets of samples never collide.
+    first = debate.calls(len(state.debaters), state.plan).judgements + 1
     views = asked_alone(state, possible(state, wanted), first)
     yield from drawn(state, views, NOTE)
     judgement = vote_of(samples_of(state, views))
     decided = state.progress.decided
     if decided is None:
-        why = " ".join(reasons(judgement, *_contradiction(state, views[0], judgement)))
-        decided = DebateDecided(state.run.now(), bool(why), why or ENOUGH, then.name)
+        why_needed = " ".join(reasons(judgement, *_find_contradiction(state, views[0], judgement)))
+        decided = DebateDecided(
+            state.run.now(), bool(why_needed), why_needed or ENOUGH, debate.name
+        )
         yield decided
     if decided.is_needed:
-        yield from then.argue(state)
+        yield from debate.argue(state)
     else:
         yield from concluded(state, judgement, began)
 
 
 def count_adaptive_calls(debates: Mapping[str, DebateProtocol], debaters: int, plan: Plan) -> Calls:
-    """The calls that a check asks for at most, as the head of this file counts them."""
-    asked = next_of(debates, plan).calls(debaters, plan)
-    own = max(1, plan.options.samples)
-    return replace(asked, judgements=own + asked.judgements, chain=1 + asked.chain)
+    """Return the most calls that a check makes, by the formula in the module docstring."""
+    debate = next_of(debates, plan).calls(debaters, plan)
+    samples = max(1, plan.options.samples)
+    return replace(debate, judgements=samples + debate.judgements, chain=1 + debate.chain)
 
 
 def reasons(judgement: Judgement, *against: str) -> tuple[str, ...]:
-    """Why a debate is needed, a sentence each; none where the judgement is enough."""
+    """Return the reasons for a debate, one sentence each; empty if the judgement is enough."""
     if judgement.cause in BEYOND_DEBATE:
         return ()
     if judgement.label == "unclear":
@@ -200,9 +204,11 @@ def reasons(judgement: Judgement, *against: str) -> tuple[str, ...]:
     return against
 
 
-def _contradiction(state: DebateState, seen: JudgeView, judgement: Judgement) -> tuple[str, ...]:
-    """That the built-in readers contradict the judgement, where they do."""
-    from core.baseline.debaters import overall  # a page that only counts calls needs no rules
+def _find_contradiction(
+    state: DebateState, seen: JudgeView, judgement: Judgement
+) -> tuple[str, ...]:
+    """Return a sentence saying that the built-in readers contradict the judgement, if they do."""
+    from core.baseline.debaters import overall  # slow import: pages only count calls
 
     other = OTHER.get(judgement.label)
     if other is None:
@@ -211,11 +217,11 @@ def _contradiction(state: DebateState, seen: JudgeView, judgement: Judgement) ->
         stances: dict[str, list[Label]] = {}
         for view in judgement.readers:
             stances.setdefault(view.reader, []).append(view.stance)
-        against = sum(overall(own) == other for own in stances.values())
-        words = f"{against} of {counted(len(stances), 'built-in reader')} call it {other}."
-        return (words,) if 2 * against > len(stances) else ()
+        against = sum(overall(each) == other for each in stances.values())
+        sentence = f"{against} of {counted(len(stances), 'built-in reader')} call it {other}."
+        return (sentence,) if 2 * against > len(stances) else ()
     spare = state.run.roster.spare
     if spare is None or not isinstance(spare.judge, EvidenceReader):
         return ()
-    read = spare.judge.read(seen, state.run.stop)
-    return (f"{spare.judge.name} calls it {other}.",) if read.label == other else ()
+    reading = spare.judge.read(seen, state.run.stop)
+    return (f"{spare.judge.name} calls it {other}.",) if reading.label == other else ()

@@ -1,9 +1,10 @@
-"""All protocols of debate by name, and whether a check's models have room for their questions.
+"""The debate protocols by name, what can be chosen of each, and whether models can hold them.
 
-The audit, which debates only what stays open, is elsewhere. A question in its shortest form is the
-prompt around the response, one passage of the evidence and the beginning of two turns, beside the
-longest answer: what grows in a debate is cut to the window (`core/agents/transcript.py`), and these
-are not, so a window that is too small is found out before any model is asked.
+The audit, which debates only what stays open, is in `core/pipeline`. `require_room` refuses models
+with too small a context window before any is asked: a question in its shortest form is the prompt
+with the response, one passage of the evidence and the beginning of two turns, beside the longest
+answer. What grows during a debate is cut to the window (`core/agents/transcript.py`); these parts
+are not.
 """
 
 from __future__ import annotations
@@ -40,16 +41,22 @@ from core.schema.rosters import (
     turn_tokens,
 )
 
-_FOUND: dict[str, DebateProtocol] = {
+# Fields of a prompt that take hardly any tokens.
+BARE = frozenset({"debater", "debaters", "about", "assigned", "language", "revisions"})
+DEBATE, EVIDENCE = frozenset({"heard", "transcript"}), frozenset({"evidence", "passages"})
+SPEAKERS = 2
+TURN_TOKENS, PASSAGE_TOKENS = LEAST_TOKENS + 16, 70
+
+_BY_NAME: dict[str, DebateProtocol] = {
     value.name: value
-    for module in sorted({way.module for way in PROTOCOL_INFOS if way.module})
+    for module in sorted({info.module for info in PROTOCOL_INFOS if info.module})
     for value in vars(import_module(f"core.debate.{module}")).values()
     if isinstance(value, DebateProtocol)
 }
-DEBATES: Mapping[str, DebateProtocol] = {name: _FOUND[name] for name in DEBATE_NAMES}
-_FOUND["adaptive"] = over(DEBATES)
-PROTOCOLS: Mapping[str, DebateProtocol] = {name: _FOUND[name] for name in NAMES}
-# As the command line has them; turns are the project's, and the seed goes with everything.
+DEBATES: Mapping[str, DebateProtocol] = {name: _BY_NAME[name] for name in DEBATE_NAMES}
+_BY_NAME["adaptive"] = over(DEBATES)
+PROTOCOLS: Mapping[str, DebateProtocol] = {name: _BY_NAME[name] for name in NAMES}
+# The command-line options; turns belong to the project, and the seed fits every protocol.
 OPTION_WORDS: Mapping[Option, str] = {
     "rounds": "--rounds", "samples": "--samples", "style": "--style",
     "is_swapped": "--swap", "then": "--then", "without": "--without",
@@ -59,12 +66,12 @@ WHY_READERS = "built-in readers say the same in every round, so they cannot deba
 
 
 def protocol_of(plan: Plan) -> DebateProtocol:
-    """The plan's own; CEDA's for an audit, which debates as it does."""
+    """Return the plan's protocol, or CEDA for an audit, which debates by it."""
     return PROTOCOLS.get(plan.protocol, CEDA)
 
 
 def protocol_named(name: str) -> DebateProtocol:
-    """The protocol that a run argues by. Raises InputError: this version does not know it."""
+    """Return the protocol of that name. Raises InputError if this version does not know it."""
     if name not in PROTOCOLS:
         raise InputError(
             f"Expected a protocol of {', '.join(PROTOCOLS)}; found “{name}”, which this version "
@@ -74,13 +81,13 @@ def protocol_named(name: str) -> DebateProtocol:
 
 
 def offered_to(sheet: RosterConfig | None) -> tuple[str, ...]:
-    """The names of what a roster can be checked by, the audit last; None is the built-in engine."""
-    has_readers = sheet is None or any(own.seat.is_built_in for own in sheet.debaters)
+    """Return the protocols that fit a roster, the audit last; None is the built-in engine."""
+    has_readers = sheet is None or any(debater.seat.is_built_in for debater in sheet.debaters)
     return (*(FOR_READERS if has_readers else NAMES), AUDIT)
 
 
 def require_protocol(plan: Plan) -> None:
-    """Refuse (InputError) a protocol that is not known here, or not the roster's to argue by."""
+    """Raise InputError if the plan's protocol is unknown or does not fit its roster."""
     if plan.protocol == AUDIT:
         return
     protocol_named(plan.protocol)
@@ -94,52 +101,53 @@ def require_protocol(plan: Plan) -> None:
 
 
 def then_of(plan: Plan) -> DebateProtocol | None:
-    """The debate that an adaptive check goes on to, where it has to; None of all others."""
+    """Return the debate that an adaptive check may continue with; None for other protocols."""
     return next_of(DEBATES, plan) if plan.protocol == "adaptive" else None
 
 
-def _held_in(plan: Plan) -> tuple[DebateProtocol, ...]:
-    """The plan's protocol, and the debate that it goes on to where it has one."""
+def _list_protocols(plan: Plan) -> tuple[DebateProtocol, ...]:
+    """Return the plan's protocol and, for an adaptive check, the debate it may continue with."""
     then = then_of(plan)
     return (protocol_of(plan), then) if then else (protocol_of(plan),)
 
 
 def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]:
-    """How debaters, and the judge, are asked by such a plan."""
-    own = _held_in(plan)
-    manners = dict.fromkeys(chain.from_iterable(one.manners for one in own))
-    return tuple(manners), tuple(dict.fromkeys(chain.from_iterable(one.judging for one in own)))
+    """Return the manners in which the plan asks its debaters and its judge."""
+    protocols = _list_protocols(plan)
+    manners = dict.fromkeys(chain.from_iterable(each.manners for each in protocols))
+    judging = dict.fromkeys(chain.from_iterable(each.judging for each in protocols))
+    return tuple(manners), tuple(judging)
 
 
 def writing_of(plan: Plan) -> tuple[str, ...]:
-    """The prompts that the context writer's seat is asked by in such a plan."""
-    return tuple(dict.fromkeys(chain.from_iterable(one.writing for one in _held_in(plan))))
+    """Return the names of the prompts that the plan gives the context writer."""
+    return tuple(dict.fromkeys(chain.from_iterable(one.writing for one in _list_protocols(plan))))
 
 
 def is_weighed(plan: Plan) -> bool:
-    """Whether debaters' answers are weighed in such a plan's debate."""
-    return any(one.is_weighed for one in _held_in(plan))
+    """Return True if the plan's debate weighs the debaters' answers."""
+    return any(one.is_weighed for one in _list_protocols(plan))
 
 
 def may_be_learned(plan: Plan) -> bool:
-    """Whether learned weights would count in it: they are weighed, and not left out."""
+    """Return True if learned weights would count in the plan's debate."""
     return is_weighed(plan) and plan.options.without != "weights"
 
 
 def options_of(plan: Plan) -> tuple[Option, ...]:
-    """What can be chosen of the plan's protocol and of the debate it goes on to; of audits none."""
-    own = () if plan.protocol == AUDIT else _held_in(plan)
-    return tuple(dict.fromkeys(chain.from_iterable(one.options for one in own)))
+    """Return the options of the plan's protocol and of its later debate; an audit has none."""
+    protocols = () if plan.protocol == AUDIT else _list_protocols(plan)
+    return tuple(dict.fromkeys(chain.from_iterable(each.options for each in protocols)))
 
 
 def has_turns(plan: Plan) -> bool:
-    """Whether the plan's `max_turns` bounds a debate in it; an audit debates as CEDA does."""
+    """Return True if `max_turns` limits the plan's debate; an audit debates as CEDA does."""
     return plan.protocol == AUDIT or "turns" in options_of(plan)
 
 
 def require_options(plan: Plan) -> None:
-    """Refuse (InputError) what a protocol does not have; a seed is never refused."""
-    options, has = plan.options, options_of(plan)
+    """Raise InputError for an option that the plan's protocol lacks; a seed is always allowed."""
+    options, available = plan.options, options_of(plan)
     for number in (options.rounds, options.samples):
         if not 0 <= number <= MOST_ROUNDS:
             raise InputError(
@@ -149,24 +157,25 @@ def require_options(plan: Plan) -> None:
     if options.then and (options.then not in DEBATES and plan.protocol == "adaptive"):
         raise InputError(f"Expected a debate of {', '.join(DEBATES)}; found “{options.then}”.")
     for name, words in OPTION_WORDS.items():
-        if name not in has and getattr(options, name) != getattr(AS_IS, name):
-            can = ", ".join(OPTION_WORDS[own] for own in has if own in OPTION_WORDS)
-            rest = f"it has {can}" if can else "nothing can be chosen of it"
+        if name not in available and getattr(options, name) != getattr(AS_IS, name):
+            known = ", ".join(OPTION_WORDS[each] for each in available if each in OPTION_WORDS)
+            advice = f"it has {known}" if known else "nothing can be chosen of it"
             raise InputError(
-                f"Expected no {words} with protocol {plan.protocol}, found one: {rest}. Leave it "
+                f"Expected no {words} with protocol {plan.protocol}, found one: {advice}. Leave it "
                 "out, or choose another protocol."
             )
 
 
 def seated_for(plan: Plan, sheet: RosterConfig) -> RosterConfig:
-    """The sheet as the plan's protocol seats it: a built-in agent does not judge models' debates.
+    """Return the roster with the judge that the plan's protocol requires.
 
-    A roster that seats a model as judge keeps it. Source: ColMAD 4.3 (the first debater's model
-    is the judge's by default).
+    Where the debaters are language models and the judge is built in, the first debater's model
+    judges, if the protocol says so. A roster with a model as judge keeps it. Source: ColMAD 4.3
+    (the first debater's model is the judge's by default).
     """
     seats = [debater.seat for debater in sheet.debaters]
     are_models = bool(seats) and not any(seat.is_built_in for seat in seats)
-    is_by_first = any(one.is_judged_by_first for one in _held_in(plan))
+    is_by_first = any(one.is_judged_by_first for one in _list_protocols(plan))
     if not (is_by_first and are_models and sheet.judge.is_built_in):
         return sheet
     longest = max(seats[0].max_tokens, sheet.judge.max_tokens)
@@ -174,7 +183,7 @@ def seated_for(plan: Plan, sheet: RosterConfig) -> RosterConfig:
 
 
 def deciding_seats(plan: Plan, sheet: RosterConfig) -> tuple[Seat, ...]:
-    """The language models whose word makes the plan's verdict, each once.
+    """Return the language models whose word makes the plan's verdict, each once.
 
     These are the judge's, the debaters' where they vote, and an audit's tool picker and judge.
     """
@@ -189,24 +198,19 @@ def deciding_seats(plan: Plan, sheet: RosterConfig) -> tuple[Seat, ...]:
     return tuple(models.values())
 
 
-BARE = frozenset({"debater", "debaters", "about", "assigned", "language", "revisions"})
-DEBATE, EVIDENCE = frozenset({"heard", "transcript"}), frozenset({"evidence", "passages"})
-SPEAKERS = 2
-TURN_TOKENS, PASSAGE_TOKENS = LEAST_TOKENS + 16, 70
-
-
 def require_room(plan: Plan, sheet: RosterConfig, case: Case, book: PromptBook) -> None:
-    """Refuse (InputError) a check in which a model could not be asked its shortest question."""
+    """Raise InputError if a model's context window cannot take its shortest question."""
     fence = Fence.of_run("")
-    for role, seat, prompt in _questions(plan, seated_for(plan, sheet), case):
+    for role, seat, prompt in _list_questions(plan, seated_for(plan, sheet), case):
         if not seat.is_built_in:
-            needed = _shortest(prompt, case, book, fence)
+            needed = _count_shortest_tokens(prompt, case, book, fence)
             if needed + seat.max_tokens > window_of(seat):
                 raise InputError(f"Nothing was asked. {too_small(role, seat, needed)}")
 
 
-def _shortest(name: str, case: Case, book: PromptBook, fence: Fence) -> int:
-    known = {
+def _count_shortest_tokens(name: str, case: Case, book: PromptBook, fence: Fence) -> int:
+    """Return the tokens of the shortest question that this prompt can become."""
+    values = {
         "role": case.role or Project.role,
         "instruction": case.instruction or Project.instruction,
         "claim": case.response,
@@ -214,7 +218,7 @@ def _shortest(name: str, case: Case, book: PromptBook, fence: Fence) -> int:
         "question": case.question,
     }
     fields = {
-        field: "" if field in BARE else fence.around("field", known.get(field, ""))
+        field: "" if field in BARE else fence.around("field", values.get(field, ""))
         for field in FIELDS[name]
     }
     tokens = words_tokens(filled(book.prompt(name, case.language), fields))
@@ -223,11 +227,11 @@ def _shortest(name: str, case: Case, book: PromptBook, fence: Fence) -> int:
     return tokens + (SPEAKERS * TURN_TOKENS if DEBATE.intersection(fields) else 0)
 
 
-def _questions(plan: Plan, sheet: RosterConfig, case: Case) -> Iterator[tuple[str, Seat, str]]:
-    """(role, seat, prompt) of all that is asked where the debate goes its length.
+def _list_questions(plan: Plan, sheet: RosterConfig, case: Case) -> Iterator[tuple[str, Seat, str]]:
+    """Yield (role, seat, prompt) for everything that is asked if the debate runs to its end.
 
-    Of an adaptive check these are also those of the debate that it may go on to; a picker's tools
-    ask their own.
+    For an adaptive check this includes the debate that it may continue with. Questions that a
+    tool picker's tools ask are not included.
     """
     yield "segmenter", sheet.segmenter, "segment"
     if case.images:
@@ -236,18 +240,18 @@ def _questions(plan: Plan, sheet: RosterConfig, case: Case) -> Iterator[tuple[st
     protocol = then_of(plan) or protocol_of(plan)
     calls = protocol.calls(len(sheet.debaters), plan)
     times = {"context": calls.context, "summary": calls.summaries, "corrected": calls.revisions}
-    for prompt, asked in times.items():
-        if asked:
+    for prompt, count in times.items():
+        if count:
             yield "context writer", sheet.context_writer, prompt
     speaking = sheet.debaters[: protocol.seats][:: -1 if plan.options.is_swapped else 1]
     for debater, manner in product(speaking[: calls.turns], manners):
-        mended = estimated_tokens(case.response) if manner == "revise" else 0
-        longest = turn_tokens(manner, debater.seat.max_tokens, mended)
+        revision_tokens = estimated_tokens(case.response) if manner == "revise" else 0
+        longest = turn_tokens(manner, debater.seat.max_tokens, revision_tokens)
         yield f"debater {debater.name}", replace(debater.seat, max_tokens=longest), manner
     style = plan.options.style or STYLES[0]
-    for own in judging:
-        if own not in STYLES or own == style:
-            yield "judge", sheet.judge, judge_prompt(own)
+    for judge_manner in judging:
+        if judge_manner not in STYLES or judge_manner == style:
+            yield "judge", sheet.judge, judge_prompt(judge_manner)
     if len(sheet.span_panel) > 1:
         for number, seat in enumerate(sheet.span_panel, 1):
             yield f"span panel {number}", seat, "panel_spans"

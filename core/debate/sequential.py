@@ -1,17 +1,17 @@
-"""Debates in turns: CEDA's, society of minds, and tit for tat.
+"""Debates in which debaters answer each other turn by turn: CEDA, society of minds, tit for tat.
 
-CEDA: debaters in turn until all agree over as many turns as they are, or N turns (3.1, 4.4: N = 5,
-A.3.3: agree or deny first). N = 1 is one reading that nobody answers (5.5). Calls: one of agent C,
-`max_turns` turns at most and one judgement, all in a row.
+CEDA: debaters speak in turn until the last n turns of n debaters all agree, or for N turns (3.1,
+4.4: N = 5, A.3.3: each begins with agree or deny). N = 1 is one reading that nobody answers (5.5).
+Calls: one of agent C, `max_turns` turns at most and one judgement, all in sequence.
 
-Society of minds: all answer, then in each of R rounds all reconsider in the light of the others'
-last answers; all agreeing ends it early, and the majority of the last answers is the judgement.
-Source: Du et al. as in SC-MAKS 2.1.2; ColMAD 2.2, 2.3. Calls: n + n·R turns at most, in chains of
-1 + R. R = 2 by default.
+Society of minds: all answer, then in each of R rounds all reconsider, having read the others' last
+answers; the debate ends early when all agree, and the majority of the last answers is the
+judgement. Source: Du et al. as in SC-MAKS 2.1.2; ColMAD 2.2, 2.3. Calls: n + n·R turns at most,
+1 + R in sequence. R = 2 by default.
 
 Tit for tat: two debaters, of whom the second must oppose in the first round, and a judge who after
-each round says which answer is clear, or that the debate goes on. Source: Liang et al. as in
-SC-MAKS 2.1.2. Calls: 2·R turns and R judgements at most, all in a row. R = 3 by default.
+each round either names the answer that is clear or lets the debate go on. Source: Liang et al. as
+in SC-MAKS 2.1.2. Calls: 2·R turns and R judgements at most, all in sequence. R = 3 by default.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from core.debate.votes import all_agree, barred, by_majority, last_answers, nobo
 from core.schema.events import ConsensusReached, Event, JudgementReached
 from core.schema.records import Cause, Plan, Stance, Turn
 
+AGENT = "Majority of the agents"
+LEAST_WINDOW = 2
 MAD_ROUNDS = 3
 SEATS = 2
 OPPOSITE: dict[Stance, Stance] = {
@@ -43,19 +45,19 @@ OPPOSITE: dict[Stance, Stance] = {
     "hallucinated": "supported",
     "unclear": "hallucinated",
 }
-# More words on it change nothing.
+# A debate cannot change these causes.
 FINAL: frozenset[Cause | None] = frozenset({"no_evidence", "image_not_readable"})
 
 
 def argue_mad(state: DebateState) -> Iterator[Event]:
-    """Rounds until the judge sees a clear answer, at most R."""
+    """Hold rounds until the judge sees a clear answer, at most R."""
     if others := tuple(state.run.roster.debaters)[SEATS:]:
         words = f"Tit for tat is between two: {listed(others)} did not take part."
         yield from noted(state, words)
     last = rounds_of(state.plan, MAD_ROUNDS)
     for number in range(1, last):
-        yield from _round(state, number)
-        if not state.progress.turns:  # nothing that a judge could rule on
+        yield from _hold_round(state, number)
+        if not state.progress.turns:  # the judge has nothing to rule on
             continue
         if number not in state.progress.samples:
             seen = judge_view(state, manner="moderate", number=number)
@@ -64,7 +66,7 @@ def argue_mad(state: DebateState) -> Iterator[Event]:
         if sample.judgement.label != "unclear" or sample.judgement.cause in FINAL:
             yield JudgementReached(state.run.now(), sample.judgement, sample.seconds)
             return
-    yield from _round(state, last)
+    yield from _hold_round(state, last)
     if state.progress.turns:
         yield from state.heard()
         yield from judged(state.run, judge_view(state, number=last))
@@ -74,26 +76,28 @@ def argue_mad(state: DebateState) -> Iterator[Event]:
 
 
 def count_mad_calls(debaters: int, plan: Plan) -> Calls:
-    """The calls that a check asks for at most, as the head of this file counts them."""
+    """Return the most calls that a check makes, by the formula in the module docstring."""
     rounds = rounds_of(plan, MAD_ROUNDS)
     turns = min(debaters, SEATS) * rounds
     return Calls(turns, rounds, chain=turns + rounds, heard=sum(range(turns)))
 
 
-def _round(state: DebateState, number: int) -> Iterator[Event]:
-    """One turn of the roster's first two each; both hear all that was said before."""
+def _hold_round(state: DebateState, number: int) -> Iterator[Event]:
+    """Take one turn of each of the roster's first two; both read all turns before theirs."""
     names = tuple(state.run.roster.debaters)[:SEATS]
     for place, name in enumerate(names[::-1] if state.plan.options.is_swapped else names):
         state.run.stop.check()
-        own = SEATS * (number - 1) + place + 1
-        heard = state.turns_before(own)
-        side = OPPOSITE[heard[-1].stance] if number == 1 and heard else None
-        request = TurnRequest(own, name, number, "tit_for_tat", heard, assigned=side)
+        turn_number = SEATS * (number - 1) + place + 1
+        earlier = state.turns_before(turn_number)
+        side = OPPOSITE[earlier[-1].stance] if number == 1 and earlier else None
+        request = TurnRequest(turn_number, name, number, "tit_for_tat", earlier, assigned=side)
         yield from spoken(state, [request])
 
 
 MAD = DebateProtocol(
-    *("mad", argue_mad, count_mad_calls),
+    name="mad",
+    argue=argue_mad,
+    calls=count_mad_calls,
     manners=("tit_for_tat",),
     judging=("moderate", "debate"),
     options=("rounds", "is_swapped"),
@@ -101,16 +105,13 @@ MAD = DebateProtocol(
 )
 
 
-AGENT = "Majority of the agents"
-
-
-def _own_first(name: str, answers: Sequence[Turn]) -> tuple[Turn, ...]:
-    """The answers, the debater's own first, so that the last message is another's."""
+def _sort_own_first(name: str, answers: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Sort the debater's own answer first, so that the last message is another debater's."""
     return tuple(sorted(answers, key=lambda turn: turn.debater != name))
 
 
 def argue_society(state: DebateState) -> Iterator[Event]:
-    """Answers, rounds until all agree, and the vote."""
+    """Ask for answers, hold rounds until all agree, and take the vote."""
     began, names, progress = state.run.now(), state.debaters, state.progress
     debaters, judgement = len(names), barred(AGENT, state.view)
     if judgement is None:
@@ -121,7 +122,7 @@ def argue_society(state: DebateState) -> Iterator[Event]:
                 break
             state.run.stop.check()
             requests = [
-                TurnRequest(number, name, stage + 1, "reconsider", _own_first(name, answers))
+                TurnRequest(number, name, stage + 1, "reconsider", _sort_own_first(name, answers))
                 if stage
                 else TurnRequest(number, name, 1, "answer")
                 for number, name in enumerate(names, first)
@@ -134,18 +135,18 @@ def argue_society(state: DebateState) -> Iterator[Event]:
     yield from concluded(state, judgement, began)
 
 
-def _society(debaters: int, stages: int) -> Calls:
+def _count_society_calls(debaters: int, plan: Plan) -> Calls:
+    stages = 1 + rounds_of(plan)
     return Calls(debaters * stages, 0, chain=stages, heard=debaters**2 * (stages - 1))
 
 
 SOCIETY = DebateProtocol(
-    *("society", argue_society, lambda n, plan: _society(n, 1 + rounds_of(plan))),
+    name="society",
+    argue=argue_society,
+    calls=_count_society_calls,
     manners=("answer", "reconsider"),
     options=("rounds",),
 )
-
-
-LEAST_WINDOW = 2
 
 
 def argue_ceda(state: DebateState) -> Iterator[Event]:
@@ -156,7 +157,7 @@ def argue_ceda(state: DebateState) -> Iterator[Event]:
 
 
 def debate_ceda(state: DebateState) -> Iterator[Event]:
-    """Agent C's part and the turns, as far as they are not there yet."""
+    """Have agent C build the context and take the turns, skipping what is already done."""
     yield from with_context(state)
     names, turns = state.debaters, state.progress.turns
     number = turns[-1].number if turns else 0
@@ -171,13 +172,13 @@ def debate_ceda(state: DebateState) -> Iterator[Event]:
 
 
 def calls(debaters: int, plan: Plan) -> Calls:
-    """The calls that a check asks for at most, as the head of this file counts them."""
+    """Return the most calls that a check makes, by the formula in the module docstring."""
     turns = plan.max_turns if debaters else 0
     return Calls(turns, 1, chain=turns + 2, context=1)
 
 
 def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bool:
-    """True when all debaters, in their last turns, agree with each other and on the claim.
+    """Return True if all debaters, in their last turns, agree with each other and on the claim.
 
     Both conditions are needed: in the paper's illusion example both agree and the claim is
     false, while "agree" with opposite stances is no agreement.
@@ -191,7 +192,9 @@ def reached_consensus(turns: Sequence[Turn], debaters: int = LEAST_WINDOW) -> bo
 
 
 CEDA = DebateProtocol(
-    *("ceda", argue_ceda, calls),
+    name="ceda",
+    argue=argue_ceda,
+    calls=calls,
     manners=("debate",),
     judging=("debate",),
     options=("turns", "is_swapped"),

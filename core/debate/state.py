@@ -1,8 +1,8 @@
-"""What a protocol of debate works with: the state of the debate, and turns taken in it.
+"""The state of a debate, and the turns taken in it; every debate protocol builds on this.
 
-A protocol yields events from the first word to the judgement. What the run's progress holds of
-them is not done again, so that a run that was cut off goes on where it was. Turns are taken one
-after the other or several at once, with every quote checked in code.
+A protocol yields events from the first turn to the judgement. It repeats nothing that the run's
+progress already holds, so that an interrupted run resumes where it stopped. Turns are taken one
+after the other or several in parallel, and code checks every quote.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ from core.schema.roles import CaseView, DebateView, JudgeView, Speak
 from core.schema.rosters import JudgeManner, Manner, Option
 from core.store.ledger import AGAIN
 
+AT_ONCE = 16  # turns in parallel; waiting for models costs no work here
+
 
 @dataclass(frozen=True)
 class DebateState:
-    """A case with its evidence, those who argue about it, and how far they have come.
+    """A case with its evidence, the agents that argue about it, and their progress.
 
-    `progress` grows as the protocol's events are yielded. `heard` hands over, once each, what
-    people have said into the debate since it was last asked.
+    `progress` grows as the protocol's events are yielded. `heard` returns what people have said
+    into the debate since its last call, each remark once.
     """
 
     run: RunContext
@@ -47,57 +49,57 @@ class DebateState:
     progress: Progress
     plan: Plan
     heard: Callable[[], tuple[PersonSpoke, ...]] = tuple
-    _told: list[ModelCall] = field(default_factory=list)
+    _reported: list[ModelCall] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def calls_made(self, slot: str) -> tuple[tuple[ModelCall, ...], list[ModelCall]]:
-        """(calls nobody has told of yet; all calls of that slot): turns are taken side by side."""
+        """Return (calls not reported before, all calls of that slot), as turns run in parallel."""
         with self._lock:
             new = self.run.roster.calls_made()
-            self._told.extend(new)
-            return new, [call for call in self._told if call.slot.split(AGAIN)[0] == slot]
+            self._reported.extend(new)
+            return new, [call for call in self._reported if call.slot.split(AGAIN)[0] == slot]
 
     @property
     def debaters(self) -> tuple[str, ...]:
-        """Their names in the order in which they speak."""
+        """The debaters' names in the order in which they speak."""
         names = tuple(self.run.roster.debaters)
         return names[::-1] if self.plan.options.is_swapped else names
 
     @property
     def context(self) -> Context:
-        """What agent C wrote; where nobody was asked, all passages for everybody."""
+        """The context of agent C; without one, all passages for everybody."""
         return self.progress.context or Context((), tuple(self.view.evidence.passages), "")
 
     @property
     def remarks(self) -> tuple[tuple[str, str], ...]:
-        """What people said into the debate so far, as (who, words)."""
+        """What people said into the debate so far, as (author, text)."""
         return tuple((said.by, said.text) for said in self.progress.remarks)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """All that were taken, in the order in which they were asked for, whoever was quicker."""
+        """All turns taken, by number, whichever finished first."""
         return tuple(sorted(self.progress.turns, key=lambda turn: turn.number))
 
     def turns_before(self, number: int) -> tuple[Turn, ...]:
-        """The turns before that one, in order; the same after a Resume."""
+        """Return the turns before turn `number`, in order; the same after a Resume."""
         return tuple(turn for turn in self.turns if turn.number < number)
 
     def told_calls(self) -> Iterator[Event]:
-        """The calls nobody has told of yet."""
+        """Yield an event for each call that was not reported before."""
         calls, _ = self.calls_made("")
         yield from (ModelCalled(self.run.now(), call) for call in calls)
 
     def turn(self, number: int) -> Turn | None:
-        """The turn of that number, if it was taken and not lost."""
+        """Return the turn of that number, or None if it was not taken or was lost."""
         return next((turn for turn in self.progress.turns if turn.number == number), None)
 
 
 @dataclass(frozen=True)
 class TurnRequest:
-    """A turn that is to be taken: by whom, in which manner, and which turns they hear before it.
+    """A turn to take: its debater, its manner, and the earlier turns that the debater reads.
 
-    Numbers are fixed by the protocol's schedule, also where an earlier turn was lost, so that they
-    name the same turn after a Resume. `about` is the debater whose answer is spoken of.
+    The protocol's schedule fixes the numbers, even if an earlier turn was lost, so that they name
+    the same turn after a Resume. `about` is the debater whose answer the turn is about.
     """
 
     number: int
@@ -111,17 +113,17 @@ class TurnRequest:
 
 
 def rounds_of(plan: Plan, usual: int = 2) -> int:
-    """How many rounds of debate the plan has, the protocol's usual ones unless some were chosen."""
+    """Return the plan's number of rounds, or the protocol's default if none was chosen."""
     return plan.options.rounds or usual
 
 
 @dataclass(frozen=True)
 class Calls:
-    """The most calls that a protocol makes of each role, and the longest chain that must wait.
+    """The most calls that a protocol makes of each role, and how many run in sequence.
 
-    `chain` counts calls in a row, of all roles; the rest goes out at the same time as others.
-    `heard` counts the earlier turns that all prompts of debaters show together, which are paid for
-    each time; a last message alone is none.
+    `chain` is the longest sequence of calls of all roles that wait for each other; the others run
+    in parallel. `heard` is the sum over all debaters' prompts of the earlier turns that each shows,
+    which are paid for each time; a last message alone does not count.
     """
 
     turns: int
@@ -134,19 +136,19 @@ class Calls:
 
     @property
     def total(self) -> int:
-        """The number of all calls."""
+        """The number of calls of all roles."""
         return self.turns + self.judgements + self.context + self.summaries + self.revisions
 
 
 @dataclass(frozen=True)
 class DebateProtocol:
-    """A way to argue. `calls(debaters, plan)` counts what `argue` asks for at most.
+    """A debate protocol. `calls(debaters, plan)` returns the most calls that `argue` makes.
 
-    `manners` are those that its debaters are asked in, `judging` those that its judge is;
-    `options` are what can be chosen of it: pages offer these, and the command line takes no others.
-    `is_judged_by_first`: the first debater's model judges where a roster of models seats no judge.
-    `writing` names the prompts of the context writer's seat. `seats`: how many of the debaters
-    speak, the first so many; None: all. `is_weighed`: the roster's weigher weighs the answers.
+    `manners` are the ways in which it asks debaters, `judging` those in which it asks the judge;
+    `options` are what can be chosen: pages offer these, and the command line accepts no others.
+    `is_judged_by_first`: the first debater's model judges if a roster of models names no judge.
+    `writing` names the prompts of the context writer. `seats`: how many of the debaters speak,
+    from the first; None: all. `is_weighed`: the roster's weigher weighs the answers.
     """
 
     name: str
@@ -161,24 +163,22 @@ class DebateProtocol:
     is_weighed: bool = False
 
 
-AT_ONCE = 16  # a model that is waited for costs no work here
-
-
 def warned(state: DebateState) -> Iterator[Event]:
-    """What people should know of the material before anybody speaks."""
+    """Yield what people should know about the material before the first turn."""
     run, progress = state.run, state.progress
     if not (progress.context or progress.turns or progress.samples):
-        yield from (ProblemMet(run.now(), "searching", w) for w in run.roster.notices(state.view))
+        for notice in run.roster.notices(state.view):
+            yield ProblemMet(run.now(), "searching", notice)
 
 
 def noted(state: DebateState, words: str) -> Iterator[Event]:
-    """A quiet line about how the debate is held, told once."""
+    """Yield a note on how the debate is held, once per run."""
     if words not in state.progress.notes:
         yield DebateNoted(state.run.now(), words)
 
 
 def with_context(state: DebateState) -> Iterator[Event]:
-    """Agent C's part, where it is not done yet (CEDA 3.3)."""
+    """Have agent C build the context, unless that is done already (CEDA 3.3)."""
     if state.progress.context is None:
         yield from context_built(state.run, state.view, list(state.run.roster.debaters))
     if state.progress.context is None:
@@ -188,31 +188,31 @@ def with_context(state: DebateState) -> Iterator[Event]:
 def concluded(
     state: DebateState, judgement: Judgement, began: float | None = None
 ) -> Iterator[Event]:
-    """The judgement as an event, which took the time since `began`; by itself it takes none."""
+    """Yield the judgement as an event; it lasted from `began`, or 0 seconds without it."""
     now = state.run.now()
     yield JudgementReached(now, judgement, 0.0 if began is None else now - began)
 
 
 def spoken(state: DebateState, requests: Sequence[TurnRequest]) -> Iterator[Event]:
-    """The turns of these requests that are not taken yet, all at once; first what people said.
+    """Take the requested turns that are still missing, in parallel; first yield people's remarks.
 
-    A turn whose reply is unusable is lost and counted; the debate goes on with what was said. What
-    was lost before a later turn was taken stays lost when the run is resumed.
+    A turn with an unusable reply is lost and reported; the debate goes on without it. A turn that
+    was lost before a later one was taken stays lost when the run is resumed.
     """
     yield from state.heard()
     last = max((request.number for request in requests), default=0)
     if any(turn.number > last for turn in state.progress.turns):
         return
-    waiting = [request for request in requests if state.turn(request.number) is None]
-    streams = [partial(_speaking, state, request) for request in waiting]
+    pending = [request for request in requests if state.turn(request.number) is None]
+    streams = [partial(_take_turn, state, request) for request in pending]
     yield from merged(streams, workers=AT_ONCE)
     yield from notes_of(state.run, "debating")
 
 
 def taken(state: DebateState, requests: Sequence[TurnRequest]) -> tuple[Turn, ...]:
-    """The turns that are requested here that were not lost, in their order."""
-    found = (state.turn(request.number) for request in requests)
-    return tuple(turn for turn in found if turn is not None)
+    """Return the requested turns that were not lost, in the order of the requests."""
+    turns = (state.turn(request.number) for request in requests)
+    return tuple(turn for turn in turns if turn is not None)
 
 
 def judge_view(
@@ -224,7 +224,7 @@ def judge_view(
     is_sampled: bool = False,
     summary: str = "",
 ) -> JudgeView:
-    """What the judge sees; all turns in their order, unless given."""
+    """Return what the judge sees; `turns` defaults to all turns in order."""
     return JudgeView(
         state.view,
         state.context,
@@ -238,24 +238,33 @@ def judge_view(
     )
 
 
-def _speaking(state: DebateState, request: TurnRequest) -> Iterator[Event]:
+def _take_turn(state: DebateState, request: TurnRequest) -> Iterator[Event]:
+    """Take a turn; report it as lost if the reply is unusable."""
     run, number = state.run, request.number
     run.stop.check()
     try:
-        yield from _one_turn(state, request)
+        yield from _stream_turn(state, request)
     except ReplyError as error:
         yield from state.told_calls()
         message = f"{request.debater}'s turn {number} is lost: {error}"
         yield ProblemMet(run.now(), "debating", message, reply=error.reply, turn=number)
 
 
-def _one_turn(state: DebateState, request: TurnRequest) -> Iterator[Event]:
+def _stream_turn(state: DebateState, request: TurnRequest) -> Iterator[Event]:
     run = state.run
-    debater, seen = run.roster.debaters[request.debater], _view_of(state, request)
+    debater, seen = run.roster.debaters[request.debater], _build_view(state, request)
     started = run.now()
     manner, about, assigned = request.manner, request.about, request.assigned
-    name, place = (request.debater, debater.name), (request.number, request.round)
-    yield TurnStarted(started, *name, *place, manner, about, assigned)
+    yield TurnStarted(
+        started,
+        request.debater,
+        debater.name,
+        request.number,
+        request.round,
+        manner,
+        about,
+        assigned,
+    )
 
     def argue(speak: Speak) -> Turn:
         return debater.argue(seen, speak, run.stop)
@@ -265,18 +274,18 @@ def _one_turn(state: DebateState, request: TurnRequest) -> Iterator[Event]:
         try:
             piece = next(speech)
         except StopIteration as ended:
-            said = replace(ended.value, manner=manner, about=about, assigned=assigned)
-            turn = with_checked_quotes(said, state.view)
+            reply = replace(ended.value, manner=manner, about=about, assigned=assigned)
+            turn = with_checked_quotes(reply, state.view)
             break
         run.stop.check()
         yield TurnDelta(run.now(), request.number, piece)
     finished = run.now()
-    calls, own = state.calls_made(f"turn {request.number}")
-    yield from (ModelCalled(finished, call) for call in calls)
-    yield TurnFinished(finished, turn, finished - started, total_cost(own))
+    new_calls, turn_calls = state.calls_made(f"turn {request.number}")
+    yield from (ModelCalled(finished, call) for call in new_calls)
+    yield TurnFinished(finished, turn, finished - started, total_cost(turn_calls))
 
 
-def _view_of(state: DebateState, request: TurnRequest) -> DebateView:
+def _build_view(state: DebateState, request: TurnRequest) -> DebateView:
     about = next((t for t in reversed(request.hears) if t.debater == request.about), None)
     last = about or (request.hears[-1] if request.hears else None)
     context = state.context
@@ -299,12 +308,12 @@ def _view_of(state: DebateState, request: TurnRequest) -> DebateView:
 
 
 def with_checked_quotes(turn: Turn, view: CaseView) -> Turn:
-    """The turn with every quote's status decided in code, whatever the debater claimed."""
+    """Return the turn with every quote checked by code, whatever the debater claimed."""
     passages = list(view.evidence.passages.values())
-    own = [*turn.quotes, *(point.quote for point in turn.points if point.quote)]
+    quotes = [*turn.quotes, *(point.quote for point in turn.points if point.quote)]
     checked = {
         text: verify_quote(text, passages, view.sources)
-        for text in dict.fromkeys(quote.text for quote in own)
+        for text in dict.fromkeys(quote.text for quote in quotes)
     }
     points = tuple(
         replace(point, quote=checked[point.quote.text]) if point.quote else point
