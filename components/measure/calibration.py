@@ -99,48 +99,25 @@ def risk_figure(
     x = [point.answered for point in drawn]
     rates = [point.wrong.value for point in drawn]
     ends = [point.wrong.interval for point in drawn]
-    figure = go.Figure()
-    figure.add_scatter(
-        x=x,
-        y=[high for _, high in ends],
-        mode="lines",
-        line={"width": 0},
-        showlegend=False,
-        hoverinfo="skip",
-    )
-    figure.add_scatter(
-        x=x,
-        y=[low for low, _ in ends],
-        mode="lines",
-        line={"width": 0},
-        fill="tonexty",
-        fillcolor=SHADE,
-        name="range of 95 in 100",
-        hoverinfo="skip",
-    )
+    lows, highs = [low for low, _ in ends], [high for _, high in ends]
     words = [
         f"from a confidence of {100 * point.threshold:.1f}%, n={point.wrong.n}" for point in drawn
     ]
-    figure.add_scatter(
-        x=x,
-        y=rates,
-        text=words,
-        mode="lines",
-        name="the surest first",
-        line={"color": SUPPORTED, "width": 2},
-    )
     everything = rates[-1]
-    figure.add_scatter(
-        x=[0, 1], y=[everything] * 2, mode="lines", name="in a random order", line=DOTTED
-    )
+    figure = go.Figure()
+
+    def add_line(x: Sequence[float], y: Sequence[float], **style: Any) -> None:
+        figure.add_scatter(x=x, y=y, mode="lines", **style)
+
+    edge = {"line": {"width": 0}, "hoverinfo": "skip"}
+    add_line(x, highs, showlegend=False, **edge)
+    add_line(x, lows, fill="tonexty", fillcolor=SHADE, name="range of 95 in 100", **edge)
+    line = {"color": SUPPORTED, "width": 2}
+    add_line(x, rates, text=words, name="the surest first", line=line)
+    add_line([0, 1], [everything] * 2, name="in a random order", line=DOTTED)
     if wanted is not None:
-        figure.add_scatter(
-            x=[0, 1],
-            y=[wanted] * 2,
-            mode="lines",
-            name="target",
-            line={"color": HALLUCINATED, "dash": "dash", "width": 1},
-        )
+        line = {"color": HALLUCINATED, "dash": "dash", "width": 1}
+        add_line([0, 1], [wanted] * 2, name="target", line=line)
     if chosen is not None:
         figure.add_scatter(
             x=[chosen.answered],

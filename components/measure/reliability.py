@@ -244,7 +244,10 @@ def _draw_reasons(project_id: str, data: ReliabilityFigures) -> None:
 def _load_reasons(
     home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
 ) -> list[Rated]:
-    """Cached until a new answer or a finished run; `_rows` follow from the other arguments."""
+    """Return the reasons by protocol, cached until a new answer or a finished run.
+
+    `_rows` follow from the other arguments.
+    """
     with open_store(Path(home)) as store:
         return aligned(reasons_of(store, _rows))[0]
 
@@ -474,7 +477,7 @@ def draw_theory() -> None:
 def _measure_debates(
     home: str, project_id: str, mark: Mark, _rows: tuple[ReasoningRow, ...]
 ) -> tuple[theory.MeasuredAgents | None, list[theory.Information]]:
-    """Cached until a new answer or a finished run; `_rows` follow from the other arguments."""
+    """Return what debates measured, cached; `_rows` follow from the other arguments."""
     return theory.measured(_rows), theory.information(_rows)
 
 

@@ -339,7 +339,9 @@ def _build_method_row(method: str, compared: dict[str, Any]) -> dict[str, str]:
     cells = {title: _format_figure(figures[name]) for name, title in FIGURES.items()}
     better = "–" if gain is None else between(gain["value"], gain["low"], gain["high"], 3)
     p = None if gain is None else gain["p"]
-    chance = "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+    chance = "–"
+    if p is not None:
+        chance = f"{p:.3f}" if p >= 0.001 else "<0.001"
     return {"Weights": METHOD_WORDS[method] + used} | cells | {"Lower by": better, "p": chance}
 
 

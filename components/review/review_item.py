@@ -23,7 +23,14 @@ from components.review.correction_draft import (
     said_words,
     suggested,
 )
-from components.review.review_queue import SETTLE_PAGE, VIEWS, go_on, rules_of, why_shown
+from components.review.review_queue import (
+    LABEL_PAGE,
+    SETTLE_PAGE,
+    VIEWS,
+    go_on,
+    rules_of,
+    why_shown,
+)
 from components.run.debate import draw_debate
 from components.run.evidence import draw_evidence
 from components.run.run_view import classifier_card, load_run
@@ -90,7 +97,6 @@ ADJUDICATION_KEYS: dict[str, str] = {
 Entry = Correction | Gold | Handling
 RENEW_SECONDS = 60.0
 QUEUE_PAGE = "pages/review/pending.py"
-LABEL_PAGE = "pages/review/label.py"
 A_ROW = 4
 FIRST_KEY, LAST_KEY = 4, 9  # Alt+1 to Alt+3 choose the label
 LOOKED_AT = 500  # waiting cases searched for the next one

@@ -116,11 +116,11 @@ def count_copmad_calls(debaters: int, plan: Plan) -> Calls:
 
 
 def _plan_debates(state: DebateState) -> list[_Debate]:
-    one, other = tuple(state.run.roster.debaters)[:PAIR]
+    first, second = tuple(state.run.roster.debaters)[:PAIR]
     length = PAIR * rounds_of(state.plan)
-    debates = [_Debate(1, ((one, "supported"), (other, "hallucinated")), 1, length)]
+    debates = [_Debate(1, ((first, "supported"), (second, "hallucinated")), 1, length)]
     if state.plan.options.is_swapped:
-        swapped: tuple[tuple[str, Stance], ...] = ((one, "hallucinated"), (other, "supported"))
+        swapped: tuple[tuple[str, Stance], ...] = ((first, "hallucinated"), (second, "supported"))
         debates.append(_Debate(2, swapped, 1 + length, length))
     return debates
 

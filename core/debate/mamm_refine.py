@@ -64,7 +64,7 @@ def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
     voters = max(asked, len(critics))
     places = {(p.start, p.end) for points in points_by_critic for p in points if p.start < p.end}
     chosen: dict[Place, Point] = {}
-    for place in sorted(places, key=lambda one: (one[1] - one[0], one)):
+    for place in sorted(places, key=lambda place: (place[1] - place[0], place)):
         votes = sum(
             any(_do_overlap(place, (p.start, p.end)) for p in points) for points in points_by_critic
         )
@@ -75,7 +75,7 @@ def kept_by_most(critics: Sequence[Turn], asked: int = 0) -> tuple[Point, ...]:
             surest = max(candidates, key=lambda point: point.weight)
             corrections = Counter(p.evidence for p in candidates if p.evidence).most_common(1)
             chosen[place] = replace(surest, evidence=corrections[0][0]) if corrections else surest
-    return tuple(point for _, point in sorted(chosen.items(), key=lambda one: one[0]))
+    return tuple(point for _, point in sorted(chosen.items(), key=lambda pair: pair[0]))
 
 
 def best_first(response: str, revisions: Sequence[str], kept: Sequence[Point]) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ def _find_changes(response: str, revision: str) -> list[Place]:
     ]
 
 
-def _do_overlap(one: Place, other: Place) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _do_overlap(first: Place, second: Place) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
 
 
 def argue_mamm_refine(state: DebateState) -> Iterator[Event]:

@@ -41,7 +41,7 @@ from core.schema.rosters import (
     turn_tokens,
 )
 
-# Fields of a prompt that take hardly any tokens.
+# Fields that a question in its shortest form leaves empty.
 BARE = frozenset({"debater", "debaters", "about", "assigned", "language", "revisions"})
 DEBATE, EVIDENCE = frozenset({"heard", "transcript"}), frozenset({"evidence", "passages"})
 SPEAKERS = 2
@@ -121,12 +121,12 @@ def manners_of(plan: Plan) -> tuple[tuple[Manner, ...], tuple[JudgeManner, ...]]
 
 def writing_of(plan: Plan) -> tuple[str, ...]:
     """Return the names of the prompts that the plan gives the context writer."""
-    return tuple(dict.fromkeys(chain.from_iterable(one.writing for one in _list_protocols(plan))))
+    return tuple(dict.fromkeys(chain.from_iterable(each.writing for each in _list_protocols(plan))))
 
 
 def is_weighed(plan: Plan) -> bool:
     """Return True if the plan's debate weighs the debaters' answers."""
-    return any(one.is_weighed for one in _list_protocols(plan))
+    return any(each.is_weighed for each in _list_protocols(plan))
 
 
 def may_be_learned(plan: Plan) -> bool:
@@ -175,7 +175,7 @@ def seated_for(plan: Plan, sheet: RosterConfig) -> RosterConfig:
     """
     seats = [debater.seat for debater in sheet.debaters]
     are_models = bool(seats) and not any(seat.is_built_in for seat in seats)
-    is_by_first = any(one.is_judged_by_first for one in _list_protocols(plan))
+    is_by_first = any(each.is_judged_by_first for each in _list_protocols(plan))
     if not (is_by_first and are_models and sheet.judge.is_built_in):
         return sheet
     longest = max(seats[0].max_tokens, sheet.judge.max_tokens)

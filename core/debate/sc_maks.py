@@ -87,11 +87,11 @@ def agreement(label: Label, answer: Turn, critiques: Sequence[Turn]) -> float:
     The critiques' half is the share of them that take the label's stance; if none is backed,
     only the agent's own stance counts. Over the three labels it sums to 1.
     """
-    own = float(answer.stance == label)
+    own_vote = float(answer.stance == label)
     backed = [critique for critique in critiques if is_backed(critique)]
     if not backed:
-        return own
-    return (own + sum(critique.stance == label for critique in backed) / len(backed)) / 2
+        return own_vote
+    return (own_vote + sum(critique.stance == label for critique in backed) / len(backed)) / 2
 
 
 def shares_of(
@@ -140,9 +140,11 @@ def _decide(
 ) -> Judgement:
     label, p, views = winner(shares), probability(shares), _describe_stances(answers)
     cause: Cause = "not_settled"
-    words, asked = "", len(state.debaters)
-    if 2 * len(answers) <= asked:
-        words = f"{views}, and only {len(answers)} of {counted(asked, 'agent')} gave an answer"
+    words, agent_count = "", len(state.debaters)
+    if 2 * len(answers) <= agent_count:
+        words = (
+            f"{views}, and only {len(answers)} of {counted(agent_count, 'agent')} gave an answer"
+        )
     elif label is None:
         words = f"{views}, and their weights balance"
     elif label == "unclear":

@@ -73,7 +73,7 @@ class DebateState:
     @property
     def remarks(self) -> tuple[tuple[str, str], ...]:
         """What people said into the debate so far, as (author, text)."""
-        return tuple((said.by, said.text) for said in self.progress.remarks)
+        return tuple((remark.by, remark.text) for remark in self.progress.remarks)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
